@@ -56,7 +56,9 @@ TABLE_AGE = Gauge(
 TABLE_BYTES = Gauge(
     "cq_table_bytes", "memory of the constant tables in the worker with most of it, by stream", ["stream"]
 )
-TABLE_MEMORY = Gauge("cq_table_memory_bytes", "memory of all constant tables and joined tables in each worker")
+TABLE_MEMORY = Gauge(
+    "cq_table_memory_bytes", "memory of all tables in each worker of the evaluator that is nearest to its limit"
+)
 TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit beyond which CREATE is refused")
 GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest groups takes", ["stream", "group"])
 MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])

@@ -28,6 +28,7 @@ from gateway.start import keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
 from gateway.state.recovery.recovery import Recovery
+from gateway.state.stream_evaluators import StreamEvaluators
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
@@ -150,6 +151,7 @@ class _Service:
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
         self._store = TableStore(settings)
         self._notes = RoleNotes(settings)
+        self._evaluators = StreamEvaluators(settings, working.evaluator, time.monotonic)
         self._epoch = 0
         self._refreshed_ms = now_ms()
         self._metrics_url = metrics_url
@@ -288,6 +290,7 @@ class _Service:
         forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._gauges.look(now_ms())
         self._streams = {}
+        evaluators = self._evaluators.of_streams(streams)
         for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             SECONDS_BEHIND.labels(stream.name).set(seconds)
@@ -297,6 +300,7 @@ class _Service:
                 "cqs": self._working.inventory.live_cqs[stream.stream_id],
                 "groups": len(self._working.inventory.groups(stream.stream_id)),
                 "quarantined": quarantines.of_stream(stream.stream_id),
+                **evaluators.get(stream.name, {}),
             }
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count
@@ -306,7 +310,8 @@ class _Service:
 
     def _told(self) -> dict[str, object]:
         """Return what is told beside the state."""
-        return {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
+        told = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
+        return {**told, "evaluators": self._evaluators.names}
 
     def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
         """Yield for each stream how many events are not evaluated, and for how many seconds the oldest one has waited.

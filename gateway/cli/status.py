@@ -89,6 +89,7 @@ def _answer(
         reason = evaluated.get(name, {}).get("reason")
         if reason is not None:
             stream["reason"] = reason
+        if "reason" in stream:
             state = "degraded" if state == "ready" else state
     totals = {name: sum(stream.get(name, 0) for stream in streams.values()) for name in ("cqs", "groups")}
     return {
@@ -113,8 +114,9 @@ def _uptime(pid: int | None) -> int | None:
 def _show(answer: Mapping[str, Any]) -> None:
     totals = answer["totals"]
     print(f"{answer['state']}  (version {answer['version']})")
+    width = max(10, *map(len, answer["roles"]))
     for name, role in answer["roles"].items():
-        print(f"  {name:<10} {role['state']:<10} {_process(role)}")
+        print(f"  {name:<{width}} {role['state']:<10} {_process(role)}")
         if error := role.get("last_error"):
             print(f"    {error['level'].lower()} at {error['at']}: {error['message']}")
     for name, address in answer["addresses"].items():
@@ -126,7 +128,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         waiting = f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
         cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
         since = f" ({seconds} s)" if (seconds := stream.get("seconds_behind")) else ""
-        print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}")
+        who = f", by {evaluator}" if (evaluator := stream.get("evaluator")) else ""
+        print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}{who}")
         if "reason" in stream:
             print(f"    does not go on: {stream['reason']}")
         for share, why in stream.get("quarantined", {}).items():

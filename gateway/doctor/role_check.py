@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
-from grouping.store.keys import Role
+from grouping.store.keys import Role, role_title
 from grouping.store.lease import Lease
 from grouping.store.quarantine import QuarantineStore
-from grouping.store.role_notes import RoleNote, RoleNotes
+from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
 from grouping.values.times import instant
 
@@ -20,7 +21,6 @@ __all__ = ["check_roles"]
 
 _QUIET_SECONDS = 120.0
 """A stream that has events to evaluate and commits no micro-batch for so long is stuck, or has too large ones."""
-_ROLES: tuple[Role, ...] = ("gateway", "evaluator")
 
 
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
@@ -29,9 +29,11 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     Raises:
         StoreUnavailable: Redis does not answer.
     """
-    for role in _ROLES:
-        if Lease(settings, role).holder() is None:
-            yield Finding(f"{role}-down", role, "Nobody holds its lease.", "Start it; the runbook has its alert.")
+    evaluators: list[tuple[Role, str]] = [("evaluator", name) for name in Assignment.of(settings).names]
+    for role, name in (("gateway", ""), *evaluators):
+        if Lease(settings, role, name).holder() is None:
+            hint = "Start it; the runbook has its alert."
+            yield Finding(f"{role}-down", role_title(role, name), "Nobody holds its lease.", hint)
     if store.epoch() is None:
         hint = "The gateway confirms them when it has recovered; its log says what it waits for."
         yield Finding("tables-unconfirmed", "", "No constant tables are confirmed for this run of Redis.", hint)
@@ -39,7 +41,12 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     if policy not in (None, "noeviction"):
         hint = "Set maxmemory-policy to noeviction, or maxmemory to 0."
         yield Finding("redis-evicts", "", f'Redis drops keys when its memory is full: its policy is "{policy}".', hint)
-    yield from _check_streams(RoleNotes(settings).told("evaluator"))
+    notes = RoleNotes(settings)
+    for role, name in evaluators:
+        note = notes.told(role, name)
+        yield from _check_streams({} if note is None else note.more["streams"])
+    gateway = notes.told("gateway")
+    yield from _check_owners({} if gateway is None else gateway.more["streams"])
     known = QuarantineStore(settings).quarantined_in(inventory.streams)
     for stream_id, shares in known.items():
         for share, state in shares.items():
@@ -49,9 +56,16 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
                 yield Finding("quarantined", f"stream {inventory.streams[stream_id].name}", detail, hint)
 
 
-def _check_streams(note: RoleNote | None) -> Iterator[Finding]:
-    """Yield streams that do not go on, as the evaluator tells it; without an evaluator that is told by its lease."""
-    streams: dict[str, dict[str, Any]] = {} if note is None else note.more["streams"]
+def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield streams of which the gateway tells why nobody evaluates them, where several evaluators share them."""
+    for name, told in streams.items():
+        if "reason" in told and "evaluator" not in told:
+            hint = "Start that evaluator; give gateway and evaluators the same CQ_EVALUATOR_STREAMS."
+            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {told['reason']}.", hint)
+
+
+def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield streams that do not go on, as evaluators tell it; without an evaluator that is told by its lease."""
     for name, told in streams.items():
         quiet = told["quiet_seconds"] or 0.0
         if told["reason"] is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -35,6 +35,8 @@ class ReplicaFigures:
     """By partition, the offset behind the last change that any of them has."""
     waiting: bool
     """Whether a micro-batch waits until many changes are read."""
+    by_evaluator: dict[str, int] = field(default_factory=dict)
+    """By name of the evaluator, memory in that one of its workers that has the most."""
 
     @classmethod
     def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:
@@ -47,8 +49,11 @@ class ReplicaFigures:
         reached: dict[int, int] = {}
         for note in fresh:
             reached |= {each: max(offset, reached.get(each, 0)) for each, offset in note.reached.items()}
+        most: dict[str, int] = {}
+        for note in fresh:
+            most[note.evaluator] = max(note.nbytes, most.get(note.evaluator, 0))
         waiting = any(note.waiting and note.at_ms > now_ms - _WAITING_MS for note in fresh)
-        return cls(last.rows, max(note.nbytes for note in fresh), len(fresh), reached, waiting)
+        return cls(last.rows, max(most.values()), len(fresh), reached, waiting, most)
 
 
 class Replicas:
@@ -65,10 +70,10 @@ class Replicas:
         self._refresh(now_ms)
         return self._known.get(table.source_id)
 
-    def nbytes(self, now_ms: int) -> int:
-        """Return the memory of all tables in a worker."""
+    def nbytes(self, evaluator: str, now_ms: int) -> int:
+        """Return the memory of all tables in a worker of an evaluator."""
         self._refresh(now_ms)
-        return sum(figures.nbytes for figures in self._known.values())
+        return sum(figures.by_evaluator.get(evaluator, 0) for figures in self._known.values())
 
     def _refresh(self, now_ms: int) -> None:
         if self._read_ms is not None and 0 <= now_ms - self._read_ms < _FRESH_MS:

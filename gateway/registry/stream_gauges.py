@@ -60,7 +60,7 @@ class StreamGauges:
         self._evaluated: dict[StreamId, _Progress] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
         self._shown: set[tuple[str, str]] = set()
-        TABLE_MEMORY_LIMIT.set(admission.memory.limit)
+        self._show_memory()
 
     def look(self, now_ms: int) -> None:
         """Set what the gateway knows itself of all streams, and of some of them, in turns, what the evaluator notes.
@@ -80,7 +80,7 @@ class StreamGauges:
             self._count(some)
             self._costs(some, now_ms)
         self._show_costliest()
-        TABLE_MEMORY.set(self._admission.memory.figure)
+        self._show_memory()
 
     def _size(self, stream: Stream, now_ms: int) -> None:
         inventory, stream_id = self._working.inventory, stream.stream_id
@@ -121,6 +121,11 @@ class StreamGauges:
             self._cores[stream_id] = {
                 each: cores[each] for each in heapq.nlargest(_COSTLIEST, cores, cores.__getitem__)
             }
+
+    def _show_memory(self) -> None:
+        figure, limit = self._admission.memory.fullest
+        TABLE_MEMORY.set(figure)
+        TABLE_MEMORY_LIMIT.set(limit)
 
     def _show_costliest(self) -> None:
         streams = self._working.inventory.streams

@@ -1,6 +1,7 @@
-"""Whether the constant tables, and the tables that queries join, still fit into each worker, which holds them all.
+"""Whether the constant tables, and the tables that queries join, still fit into each worker.
 
-A worker tells how much it holds; what was admitted since is reckoned by the size of its constants.
+A worker holds those of all streams of its evaluator. It tells how much that is; what was admitted since is reckoned by
+the size of its constants.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from grouping.access.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.wording import counted
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.store.notes import ExecutorsNote
 
@@ -40,38 +42,53 @@ class _Stream:
     admitted: Expectations = field(default_factory=Expectations)
 
 
+@dataclass(slots=True)
+class _Evaluator:
+    limit: float
+    """Bytes that tables may take in a worker: by the setting, and by what an executor has for a worker."""
+    executors: ExecutorsNote = ExecutorsNote()
+    joined: int = 0
+    """Bytes of the tables that queries join."""
+    figure: float = 0.0
+    """Bytes of all its streams and tables together."""
+
+
 class TableMemory:
-    """The memory of the constant tables of all streams, and of joined tables, in a worker."""
+    """The memory of the constant tables of all streams of an evaluator, and of joined tables, in a worker."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
         """Begin with what the rows that there are may take."""
         self._setting = settings.limits.table_megabytes * 1e6
-        self.limit = self._setting
-        """Bytes that tables may take in a worker: by the setting, and by what an executor has for a worker."""
+        self._assignment = Assignment.of(settings)
+        self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
         self._working = working
         self._replicas = replicas
-        self._streams: dict[str, _Stream] = {}
-        self._executors = ExecutorsNote()
-        self._joined = 0
-        """Bytes of the tables that queries join."""
-        self._figure = 0.0
-        """Bytes of all streams and tables together."""
+        self._streams: dict[StreamId, _Stream] = {}
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take what workers told of a stream and of the tables; streams that are gone count no more."""
+        """Take what workers told of a stream, and of the tables of its evaluator; streams that are gone don't count."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
         self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
-        self._joined = self._replicas.nbytes(now_ms)
-        self._executors = self._working.evaluator.executors()
-        self.limit = min(self._setting, bearable(self._executors.worker_bytes))
-        self._figure = self._joined + sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
+        name = self._name(stream_id)
+        evaluator = self._evaluators[name]
+        evaluator.joined = self._replicas.nbytes(name, now_ms)
+        evaluator.executors = self._working.evaluator.executors(name)
+        evaluator.limit = min(self._setting, bearable(evaluator.executors.worker_bytes))
+        own = [stream for each, stream in self._streams.items() if self._name(each) == name]
+        evaluator.figure = evaluator.joined + sum(each.base + each.admitted.since(each.told) for each in own)
 
     @property
-    def figure(self) -> float:
-        """Bytes of all streams and tables together, as of the last look."""
-        return self._figure
+    def fullest(self) -> tuple[float, float]:
+        """Bytes in a worker of the evaluator that is nearest to its limit, as of the last look, and that limit."""
+        evaluator = max(self._evaluators.values(), key=lambda each: each.figure / max(each.limit, 1.0))
+        return evaluator.figure, evaluator.limit
+
+    def _name(self, stream_id: StreamId) -> str:
+        """Return the name of the evaluator that has a stream."""
+        stream = self._working.inventory.streams.get(stream_id)
+        return self._assignment.evaluator_of(stream.name) if stream is not None else ""
 
     def check(self, destination: Destination) -> None:
         """Check that a new destination's row fits as well, and count it.
@@ -80,18 +97,19 @@ class TableMemory:
             InputError: quota-exceeded, with the figure and the limit.
         """
         working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
-        figure = self._figure + own
-        if figure > self.limit:
-            reason, mended = self._reason()
-            joined = f", {self._joined / 1e6:,.1f} MB of it tables that queries join" if self._joined else ""
+        evaluator = self._evaluators[self._name(destination.stream_id)]
+        figure = evaluator.figure + own
+        if figure > evaluator.limit:
+            reason, mended = self._reason(evaluator)
+            joined = f", {evaluator.joined / 1e6:,.1f} MB of it tables that queries join" if evaluator.joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
                 detail=f"They would take {figure / 1e6:,.1f} MB in each worker{joined}, "
-                f"and the limit is {self.limit / 1e6:,.1f} MB{reason}.",
+                f"and the limit is {evaluator.limit / 1e6:,.1f} MB{reason}.",
                 hint=f"Drop CQs that are not needed any more, or ask for {mended}.",
             )
-        self._figure = figure
+        evaluator.figure = figure
         version = (working.inventory.epoch, working.inventory.versions.get(destination.stream_id, 0) + 1)
         self._of(destination.stream_id).admitted.add(version, own)
 
@@ -100,12 +118,12 @@ class TableMemory:
         if (stream := self._streams.get(destination.stream_id)) is not None:
             stream.admitted.remove()
 
-    def _reason(self) -> tuple[str, str]:
+    def _reason(self, evaluator: _Evaluator) -> tuple[str, str]:
         """Say where the limit comes from, and what raises it."""
-        borne = self._executors.worker_bytes
-        if borne is None or self.limit == self._setting:
+        borne = evaluator.executors.worker_bytes
+        if borne is None or evaluator.limit == self._setting:
             return "", "a higher limit"
-        workers = f"{borne / 1e6:,.1f} MB for each of {counted(self._executors.cores, 'worker')}"
+        workers = f"{borne / 1e6:,.1f} MB for each of {counted(evaluator.executors.cores, 'worker')}"
         return f", as executors have {workers}", "executors with more memory"
 
     def _of(self, stream_id: StreamId) -> _Stream:

@@ -9,6 +9,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
 from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
+from grouping.store.ownership import Owner
 
 __all__ = ["EvaluatorNotes"]
 
@@ -58,10 +59,30 @@ class EvaluatorNotes:
                 pipeline.hgetall(self._connection.keys.output(stream_id))
             return dict(zip(stream_ids, map(Output.unpack, pipeline.execute()), strict=True))
 
-    def executors(self) -> ExecutorsNote:
-        """Return what the evaluator's tasks run on."""
+    def owners(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Owner]:
+        """Return the evaluators that have streams, by stream; a stream whose evaluator is gone is not there."""
+        if not stream_ids:
+            return {}
+        redis, keys = self._connection.redis, self._connection.keys
         with mapped():
-            return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors))
+            bodies = redis.mget([keys.owner(stream_id) for stream_id in stream_ids])
+            found = {each: Owner.unpack(body) for each, body in zip(stream_ids, bodies, strict=True)}
+            names = list({owner.name for owner in found.values() if owner is not None})
+            holders = redis.mget([keys.lease("evaluator", name) for name in names]) if names else []
+        live = {(name, (holder or b"").decode()) for name, holder in zip(names, holders, strict=True)}
+        return {each: owner for each, owner in found.items() if owner is not None and owner in live}
+
+    def running(self, names: Collection[str]) -> set[str]:
+        """Return which evaluators hold their lease, by their names; of some there are."""
+        asked = list(names)
+        with mapped():
+            holders = self._connection.redis.mget([self._connection.keys.lease("evaluator", name) for name in asked])
+        return {name for name, holder in zip(asked, holders, strict=True) if holder}
+
+    def executors(self, evaluator: str) -> ExecutorsNote:
+        """Return what the tasks of an evaluator run on, by its name."""
+        with mapped():
+            return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors(evaluator)))
 
     def statistics(self, stream_id: StreamId) -> list[bytes]:
         """Return the workers' statistics of a stream's partitions, as they wrote them."""

@@ -30,6 +30,7 @@ from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS
+from grouping.store.ownership import Owner
 
 __all__ = ["BigTicks"]
 
@@ -85,15 +86,15 @@ class BigTicks:
         if self.stream_id is None:
             self._jobs.forget()  # a Redis that was restarted may hold a job that is over
         else:
-            job, _ = self._jobs.look()
+            job = self._jobs.look()
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
                 self._job = job
 
     def take(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Take over a stream's due ticks, if they are enough for a Spark job and an evaluator leads; tell whether."""
+        """Take over a stream's due ticks, if enough for a Spark job and an evaluator has the stream; tell whether."""
         if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
             return False
-        if self._jobs.leader() is None:
+        if self._jobs.leader(stream_id) is None:
             return False
         self._begin(stream_id)
         self._ordering_still = True
@@ -125,46 +126,50 @@ class BigTicks:
         if order is None or len(self._orders.open) >= _MOST_ORDERS:
             self._ordering_still = False
             self._ordering.begin(StreamId(""), 0)
-            leader = self._jobs.leader()
+            leader = self._leader()
             if leader is None or not self._orders.open:
                 self._answers = {}
             else:
                 self._alone_on = self._ask(leader)
 
-    def _ask(self, evaluator: str) -> str:
+    def _leader(self) -> Owner | None:
+        return None if self.stream_id is None else self._jobs.leader(self.stream_id)
+
+    def _ask(self, evaluator: Owner) -> str:
         """Ask an evaluator for a job that carries out the open orders; return the run of Redis that has the request."""
         orders = self._orders
         number = secrets.token_hex(8)
-        self._job = Job(number, evaluator, orders.open[0], orders.open[-1] + 1, orders.answers_end())
+        first, end = orders.open[0], orders.open[-1] + 1
+        self._job = Job(number, evaluator.token, first, end, orders.answers_end(), name=evaluator.name)
         self._asked_ms, self._lost_ms = self._clock(), None
-        log.info("digests ordered", extra={"orders": len(orders.open), "evaluator": evaluator})
+        log.info("digests ordered", extra={"orders": len(orders.open), "evaluator": evaluator.pack()})
         return self._jobs.ask(self._job)
 
     def _look(self) -> None:
         """See how the job is getting on."""
         now_ms, asked = self._clock(), self._job
-        found, leader = self._jobs.look()
+        found = self._jobs.look()
         if asked is not None and found is not None and found.job_id == asked.job_id and found.state == "done":
             log.info("orders carried out", extra={"orders": len(self._orders.open)})
             self._answers = self._orders.answers(asked.answers_from)
             return
-        if asked is None or leader != asked.evaluator:
-            self._without(leader, now_ms)
+        if asked is None or not self._jobs.has_evaluator(asked):
+            self._without(asked, now_ms)
             return
         self._lost_ms = None
         if found is None or found.job_id != asked.job_id:
             # Redis has lost the request. The evaluator may be at that job still; it runs this one afterwards.
             self._alone_on = ""
-            self._ask(asked.evaluator)
+            self._ask(Owner(asked.name, asked.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
             self._withdraw(asked)
 
-    def _without(self, leader: str | None, now_ms: int) -> None:
+    def _without(self, asked: Job | None, now_ms: int) -> None:
         """Go on when the evaluator that was asked leads no more, or when Redis does not tell which one was asked."""
-        if self._job is None and leader is not None:
+        if asked is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return
-        if self._job is not None and self._withdraw(self._job):
+        if asked is not None and self._withdraw(asked):
             return
         self._lost_ms = now_ms if self._lost_ms is None else self._lost_ms
         if now_ms >= self._lost_ms + LIFETIME_MS["evaluator"]:

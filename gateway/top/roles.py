@@ -7,14 +7,13 @@ from typing import Any
 from gateway.kafka import Topics
 from gateway.local.launch import masked
 from grouping.model.errors import OperationalError
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
-from grouping.store.keys import Role
+from grouping.store.keys import Role, role_title
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNote, RoleNotes
 
 __all__ = ["told_roles"]
-
-_ROLES: tuple[Role, ...] = ("gateway", "evaluator")
 
 
 def told_roles(settings: Settings) -> dict[str, Any]:
@@ -23,29 +22,39 @@ def told_roles(settings: Settings) -> dict[str, Any]:
     A server that does not answer is `silent`; without Redis nobody knows of gateway and evaluator.
     """
     roles: dict[str, dict[str, Any]] = {"kafka": {"state": "ready"}, "redis": {"state": "ready"}}
-    notes: dict[str, RoleNote | None] = dict.fromkeys(_ROLES)
+    told: dict[str, dict[str, Any]] = {}
     try:
         Topics(settings).names()
     except OperationalError:
         roles["kafka"]["state"] = "silent"
     try:
-        for role in _ROLES:
-            notes[role] = note = RoleNotes(settings).told(role)
-            roles[role] = _role(note, held=Lease(settings, role).holder() is not None)
+        for role, name in _roles(settings):
+            note, title = RoleNotes(settings).told(role, name), role_title(role, name)
+            roles[title] = _role(note, held=Lease(settings, role, name).holder() is not None)
+            told[title] = {} if note is None else note.more
     except OperationalError:
         roles["redis"]["state"] = "silent"
     states = {each["state"] for each in roles.values()}
-    down = all(roles.get(role, {}).get("state") == "stopped" for role in _ROLES)
-    gateway, evaluator = ({} if note is None else note.more for note in notes.values())
-    urls = {"metrics_url": gateway.get("metrics_url"), "evaluator_metrics_url": evaluator.get("metrics_url")}
+    ours = [each["state"] for title, each in roles.items() if title not in ("kafka", "redis")]
+    down = bool(ours) and set(ours) == {"stopped"}
+    gateway = told.pop("gateway", {})
+    urls = {"metrics_url": gateway.get("metrics_url")}
+    urls |= {f"{title}_metrics_url": each.get("metrics_url") for title, each in told.items()}
     servers = {"bootstrap": settings.kafka.bootstrap, "redis_url": masked(settings.redis.url.get_secret_value())}
     return {
         "state": "ready" if states == {"ready"} else "stopped" if down else "degraded",
         "roles": roles,
         "addresses": servers | {name: url for name, url in urls.items() if url},
         "gateway": gateway,
-        "evaluated": evaluator.get("streams", {}),
+        "evaluated": told.get("evaluator", {}).get("streams", {}),
     }
+
+
+def _roles(settings: Settings) -> list[tuple[Role, str]]:
+    """Return the gateway, and the evaluators that it says have to run; while it says nothing, those of the settings."""
+    note = RoleNotes(settings).told("gateway")
+    names = () if note is None else note.more.get("evaluators", ())
+    return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]
 
 
 def _role(note: RoleNote | None, *, held: bool) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from typing import Literal
 
 import msgspec
 
+from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
+from grouping.store.ownership import Owner
 
 __all__ = ["DigestJobs", "Job"]
 
@@ -29,7 +31,7 @@ class Job(msgspec.Struct, frozen=True):
 
     job_id: str
     evaluator: str
-    """The holder of the evaluator's lease; only this evaluator may take the request."""
+    """The token of the evaluator's lease; only this evaluator may take the request."""
     first: int
     """Offset of the first order."""
     end: int
@@ -37,6 +39,8 @@ class Job(msgspec.Struct, frozen=True):
     answers_from: int
     """The offset of the first answer."""
     state: Literal["asked", "taken", "done"] = "asked"
+    name: str = ""
+    """Of the evaluator."""
 
 
 _encode = msgspec.json.encode
@@ -47,21 +51,29 @@ class DigestJobs:
 
     def __init__(self, settings: Settings) -> None:
         self._redis = connect(settings)
-        keys = RedisKeys.of(settings)
-        self._key = keys.digest_job
-        self._lease = keys.lease("evaluator")
+        self._keys = RedisKeys.of(settings)
+        self._key = self._keys.digest_job
 
-    def leader(self) -> str | None:
-        """Return the holder of the evaluator's lease."""
+    def leader(self, stream_id: StreamId) -> Owner | None:
+        """Return the evaluator that has a stream; None where it is gone."""
         with mapped():
-            holder = self._redis.get(self._lease)
-        return holder.decode() if holder else None
+            owner = Owner.unpack(self._redis.get(self._keys.owner(stream_id)))
+        return owner if owner is not None and self._leads(owner) else None
 
-    def look(self) -> tuple[Job | None, str | None]:
-        """Return the request, and the holder of the evaluator's lease."""
+    def has_evaluator(self, job: Job) -> bool:
+        """Tell whether the evaluator that a request is for holds its lease still."""
+        return self._leads(Owner(job.name, job.evaluator))
+
+    def _leads(self, owner: Owner) -> bool:
         with mapped():
-            body, holder = self._redis.mget(self._key, self._lease)
-        return (msgspec.json.decode(body, type=Job) if body else None), (holder.decode() if holder else None)
+            holder = self._redis.get(self._keys.lease("evaluator", owner.name))
+        return bool(holder == owner.token.encode())
+
+    def look(self) -> Job | None:
+        """Return the request."""
+        with mapped():
+            body = self._redis.get(self._key)
+        return msgspec.json.decode(body, type=Job) if body else None
 
     def ask(self, job: Job) -> str:
         """Write a request over the last one, and return the run id of the Redis server that has it."""

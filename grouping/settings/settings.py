@@ -10,11 +10,12 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.masked_options import Options
 from grouping.settings.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
-__all__ = ["EvaluatorSettings", "KafkaSettings", "RedisSettings", "Settings"]
+__all__ = ["KafkaSettings", "RedisSettings", "Settings"]
 
 
 class KafkaSettings(BaseModel):
@@ -167,55 +168,6 @@ class LimitSettings(BaseModel):
         4_096, description="expected memory of all constant tables and joined tables in each worker, in MB"
     )
     table_rows: int = Field(20_000_000, description="rows of a table that further queries may join")
-
-
-class EvaluatorSettings(BaseModel):
-    """The Spark application."""
-
-    master: str = Field("local[2]", description="Spark's master")
-    checkpoints: str = Field(
-        "",
-        description="where Spark keeps the offsets of streams: a folder, or a URL such as `s3a://bucket/cq` or "
-        "`hdfs://name/cq`; empty: in `CQ_DATA`",
-    )
-    events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
-    driver_host: str = Field(
-        "",
-        description="where executors reach the driver; empty: loopback for a local master, else Spark's choice",
-    )
-    bind_address: str = Field("", description="address on which the driver listens; likewise")
-    spark: Options = Field(
-        {}, repr=False, description="further Spark options (JSON); those that the evaluator itself sets are refused"
-    )
-    spark_secret: SecretStr = Field(
-        SecretStr(""),
-        description="secret of all processes of a Spark cluster: they log in to one another with it, and encrypt what "
-        "they send; empty for neither",
-    )
-    driver_memory: str = Field("1g", description="heap of the Spark driver")
-    value_bytes: int = Field(
-        1024 * 1024,
-        ge=1,
-        description="longest text that an operator or function yields, in bytes; beyond it is NULL",
-    )
-    event_rows: int = Field(
-        2_000_000,
-        ge=1_000,
-        description="rows that one event may make with rows of the tables of a join; with more it is a dead letter",
-    )
-    group_seconds: float = Field(
-        10.0,
-        gt=0,
-        description="CPU time that the expressions of one group, or of one SELECT list, may take of a batch of events, "
-        "besides `CQ_LIMITS_RESIDUAL_MICROS` for each event; who takes more is stopped and left out",
-    )
-    poll_ms: int = Field(100, description="how often an idle stream looks for events")
-    hang_seconds: float = Field(
-        60.0,
-        gt=0,
-        description="a worker at whose events a step of the evaluation takes so long is taken for dead",
-    )
-    jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 
 class MetricsSettings(BaseModel):

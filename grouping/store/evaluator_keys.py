@@ -77,10 +77,16 @@ class EvaluatorKeys:
         """
         return f"{self.start}:evaluator:digest-job"
 
-    @property
-    def executors(self) -> str:
-        """`ExecutorsNote` (notes.py): what the evaluator's tasks run on. By the evaluator; the gateway reads.
+    def executors(self, name: str = "") -> str:
+        """`ExecutorsNote` (notes.py): what the tasks of an evaluator run on. By the evaluator; the gateway reads.
 
         A rebuild of the working copy leaves it alone, by its name.
         """
-        return f"{self.start}:evaluator:executors"
+        return f"{self.start}:evaluator:executors" + (f"/{name}" if name else "")
+
+    def owner(self, stream_id: StreamId) -> str:
+        """`Owner` (ownership.py) as text: which evaluator has the stream. By the evaluator; the gateway reads.
+
+        Watched by whatever is written of the stream. A rebuild of the working copy leaves it alone, by its name.
+        """
+        return f"{self.start}:evaluator:owner:{stream_id}"

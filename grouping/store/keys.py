@@ -14,7 +14,7 @@ from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.settings.settings import Settings
 from grouping.store.evaluator_keys import EvaluatorKeys
 
-__all__ = ["FieldHash", "RedisKeys", "Role"]
+__all__ = ["FieldHash", "RedisKeys", "Role", "role_title"]
 
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
@@ -44,17 +44,17 @@ class RedisKeys(EvaluatorKeys):
 
     # -- who may write, and whether tables may be read -----------------------------------------------------------------
 
-    def lease(self, role: Role) -> str:
-        """Text ``host/pid/nonce``, which lapses: who is the gateway, or the evaluator. Each role writes its own."""
-        return f"{self.start}:lease:{role}"
+    def lease(self, role: Role, name: str = "") -> str:
+        """Text ``host/pid/nonce``, which lapses: who is the gateway, or an evaluator. Each role writes its own."""
+        return f"{self.start}:lease:{role_title(role, name)}"
 
-    def fence(self, role: Role) -> str:
-        """The same text, which stays: who took the lease last; watched by whatever its holder writes."""
-        return f"{self.start}:lease:{role}:fence"
+    def fence(self, role: Role, name: str = "") -> str:
+        """The same text, which stays: who took the lease last; watched by what its holder writes of no stream."""
+        return f"{self.lease(role, name)}:fence"
 
-    def role_note(self, role: Role) -> str:
+    def role_note(self, role: Role, name: str = "") -> str:
         """`RoleNote` (role_notes.py), which lapses: what a role tells of itself. Each role writes its own."""
-        return f"{self.start}:told:{role}"
+        return f"{self.start}:told:{role_title(role, name)}"
 
     @property
     def epoch(self) -> str:
@@ -282,6 +282,7 @@ class RedisKeys(EvaluatorKeys):
             self.table_pins,
             self.committed,
             self.checkpoint,
+            self.owner,
             self.statistics,
             self.quarantine,
             self.trial,
@@ -300,3 +301,13 @@ class RedisKeys(EvaluatorKeys):
             f"{self.start}:{name}".encode()
             for name in ("lease", "commands-in-hand", "pins", "table-pins", "table-letters", "committed", "evaluator")
         )
+
+
+def role_title(role: Role, name: str = "") -> str:
+    """Return what a role is called: an evaluator by its name, where it has one.
+
+    Example:
+        >>> role_title("evaluator"), role_title("evaluator", "fast")
+        ('evaluator', 'evaluator/fast')
+    """
+    return f"{role}/{name}" if name else role

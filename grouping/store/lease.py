@@ -1,4 +1,4 @@
-"""The lease: one gateway and one evaluator of a prefix may run, and write only while they hold it."""
+"""The lease: one gateway, and one evaluator of a name, of a prefix may run, and write only while they hold it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class Lease:
-    """The right to be the gateway, or the evaluator, of a prefix.
+    """The right to be the gateway, or the evaluator of a name, of a prefix.
 
     It lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this machine
     whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last one who
@@ -43,12 +43,19 @@ class Lease:
     tell who holds it, which is what a successor of a dead process goes by.
     """
 
-    def __init__(self, settings: Settings, role: Role) -> None:
+    def __init__(self, settings: Settings, role: Role, name: str = "") -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            role: Whose lease.
+            name: Of the evaluator; empty for the unnamed one, and for the gateway.
+        """
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
-        self.key = keys.lease(role)
+        self.key = keys.lease(role, name)
         """Of the lease, in Redis."""
-        self._fence = keys.fence(role)
+        self._fence = keys.fence(role, name)
         self.lifetime_ms = LIFETIME_MS[role]
         self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"
         """This process as a holder, in the form of `holder`."""

@@ -78,6 +78,8 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     """By partition of the topic, the offset behind the last change that is in."""
     waiting: int = 0
     """Records that a micro-batch waits for at this moment."""
+    evaluator: str = ""
+    """The name of the evaluator whose worker it is."""
 
     @classmethod
     def unpack(cls, body: bytes) -> ReplicaNote:

@@ -15,8 +15,9 @@ import msgspec
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
-from grouping.store.fence import Fence, transaction
+from grouping.store.fence import transaction
 from grouping.store.keys import RedisKeys
+from grouping.store.ownership import EvaluatorFences
 
 __all__ = [
     "KILLED",
@@ -149,16 +150,16 @@ def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quaran
 class QuarantineStore:
     """Quarantines and trials in Redis. One instance per process and thread."""
 
-    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
+    def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
 
         Args:
             settings: Where Redis is.
-            fence: That of the evaluator's lease, under which it writes: whatever writes may raise `LeaseLost`. None for
-                the gateway.
+            fences: Those under which the evaluator writes: whatever writes may raise `LeaseLost`. None for the
+                gateway.
         """
         self._keys = RedisKeys.of(settings)
-        self._fence = fence
+        self._fences = fences
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
@@ -181,10 +182,10 @@ class QuarantineStore:
         """Note what is known of some shares now."""
         bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
         with mapped():
-            self._transaction().hset(self._keys.quarantine(stream_id), mapping=bodies).execute()
+            self._transaction(stream_id).hset(self._keys.quarantine(stream_id), mapping=bodies).execute()
 
-    def _transaction(self) -> Any:
-        return transaction(self._redis, self._fence)
+    def _transaction(self, stream_id: StreamId) -> Any:
+        return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
 
     def forget(self, stream_id: StreamId, shares: Iterable[str]) -> None:
         """Drop what is known of some shares."""
@@ -200,7 +201,7 @@ class QuarantineStore:
     def set_trial(self, stream_id: StreamId, trial: Trial) -> None:
         """Note what is known of the batch that comes next; what was in hand is told by that."""
         with mapped():
-            pipeline = self._transaction()
+            pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(trial))
             pipeline.delete(self._keys.in_hand(stream_id))
             pipeline.execute()
@@ -208,7 +209,7 @@ class QuarantineStore:
     def end_trial(self, stream_id: StreamId) -> None:
         """Note that the batch is committed."""
         with mapped():
-            self._transaction().delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id)).execute()
+            self._transaction(stream_id).delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id)).execute()
 
     def batch_under_way(self, stream_id: StreamId) -> bool:
         """Tell whether a batch was begun and not committed."""
@@ -219,7 +220,7 @@ class QuarantineStore:
         """Note the shares that a task of the batch has in hand now."""
         with mapped():
             encoded = msgspec.json.encode(list(shares))
-            self._transaction().hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
+            self._transaction(stream_id).hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
 
     def in_hand(self, stream_id: StreamId) -> dict[int, list[str]]:
         """Return by task the shares that it had in hand last."""
@@ -230,7 +231,7 @@ class QuarantineStore:
     def count_dead_letters(self, counts: Mapping[str, int]) -> None:
         """Add dead letters by code."""
         with mapped():
-            pipeline = self._transaction()
+            pipeline = transaction(self._redis, None if self._fences is None else self._fences.lease)
             for code, count in counts.items():
                 pipeline.hincrby(self._keys.dead_letters, code, count)
             pipeline.execute()

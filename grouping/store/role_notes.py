@@ -44,24 +44,34 @@ class RoleNotes:
         self._redis = connect(settings)
         self._since_ms = _now_ms()
 
-    def tell(self, role: Role, state: str, more: dict[str, Any]) -> None:
+    def tell(self, role: Role, state: str, more: dict[str, Any], name: str = "") -> None:
         """Tell the state of this process.
+
+        Args:
+            role: Of this process.
+            state: What it does.
+            more: What it knows of its work.
+            name: Of the evaluator.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         note = RoleNote(state, socket.gethostname(), os.getpid(), self._since_ms, _now_ms(), last_error(), more)
         with mapped():
-            self._redis.set(self._keys.role_note(role), msgspec.json.encode(note), ex=_LASTS_SECONDS)
+            self._redis.set(self._keys.role_note(role, name), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
-    def told(self, role: Role) -> RoleNote | None:
-        """Return what a role told last; None where it told nothing lately, or is of another version.
+    def told(self, role: Role, name: str = "") -> RoleNote | None:
+        """Return what a role told last, None where it told nothing lately, or is of another version.
+
+        Args:
+            role: Which one.
+            name: Of the evaluator.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            body = self._redis.get(self._keys.role_note(role))
+            body = self._redis.get(self._keys.role_note(role, name))
         try:
             return None if body is None else msgspec.json.decode(body, type=RoleNote)
         except msgspec.MsgspecError:

@@ -21,17 +21,18 @@ from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
-from grouping.store.fence import Fence, LeaseLost, transaction
+from grouping.store.fence import LeaseLost, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output, Pin, ReplicaNote, TablePins
+from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
 
-# KEYS: epoch, version, pins, streams, pauses, and the fence where there is one. ARGV: stream, batch, run id of the
-# server, the fence's holder. Nil: the tables are not confirmed, or what says which version they are of is lost; empty:
-# somebody else has the fence. A stream that was dropped has tables without rows.
+# KEYS: epoch, version, pins, streams, pauses, and the stream's fence where there is one. ARGV: stream, batch,
+# run id of the server, the fence's holder. Nil: the tables are not confirmed, or what says which version they are of is
+# lost; empty: somebody else has the fence. A stream that was dropped has tables without rows.
 _PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -87,16 +88,16 @@ VERSIONS_MARK = b""
 class TableStore:
     """The evaluator's side of the store. One per process and thread."""
 
-    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
+    def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
 
         Args:
             settings: Where Redis is.
-            fence: That of the evaluator's lease, under which it writes: whatever writes may raise `LeaseLost`. None for
-                who only reads.
+            fences: Those under which the evaluator writes: whatever writes may raise `LeaseLost`. None for who only
+                reads.
         """
         self._keys = RedisKeys.of(settings)
-        self._fence = fence
+        self._fences = fences
         self._redis = connect(settings)
         self._pin = self._redis.register_script(_PIN)
         self._most_waiting: dict[str, int] = {}
@@ -114,9 +115,10 @@ class TableStore:
             keys = self._keys
             asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses]
             args: list[str | int] = [stream_id, batch, run_id]
-            if self._fence is not None:
-                asked.append(self._fence.key)
-                args.append(self._fence.token)
+            if self._fences is not None:
+                fence = self._fences.stream(stream_id)
+                asked.append(fence.key)
+                args.append(fence.token)
             pinned = self._pin(keys=asked, args=args)
         if pinned == b"":
             raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
@@ -188,11 +190,15 @@ class TableStore:
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
         """Keep the offsets that a micro-batch sees until it is committed; Kafka has them already."""
         with mapped():
-            pipeline = self._transaction()
+            pipeline = self._transaction(stream_id)
             pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
 
-    def _transaction(self) -> Any:
-        return transaction(self._redis, self._fence)
+    def _transaction(self, stream_id: StreamId) -> Any:
+        """Return a transaction about a stream."""
+        return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
+
+    def _transaction_of_evaluator(self) -> Any:
+        return transaction(self._redis, None if self._fences is None else self._fences.lease)
 
     def letters_of(self, table_id: str) -> dict[int, int]:
         """Return by partition up to which offset dead letters of a table's records are written."""
@@ -205,7 +211,7 @@ class TableStore:
         key = self._keys.table_letters(table_id)
         with mapped():
             live = self._redis.hexists(self._keys.tables, table_id)
-            pipeline = self._transaction()
+            pipeline = self._transaction_of_evaluator()
             pipeline.hset(key, mapping={str(each): at for each, at in offsets.items()})
             if live:
                 pipeline.persist(key)
@@ -232,8 +238,9 @@ class TableStore:
 
     def tell_executors(self, note: ExecutorsNote) -> None:
         """Put what the evaluator's tasks run on where the gateway finds it."""
+        name = self._fences.holder.name if self._fences else ""
         with mapped():
-            self._transaction().set(self._keys.executors, note.pack()).execute()
+            self._transaction_of_evaluator().set(self._keys.executors(name), note.pack()).execute()
 
     def streams(self) -> list[Stream]:
         """Return the live streams.
@@ -262,7 +269,7 @@ class TableStore:
             pinned = self._redis.hgetall(pins)
             done = [field for field in pinned if int(field) <= batch]
             seen = pinned[max(done, key=int)].decode() if done else msgspec.UNSET
-            pipeline = self._transaction()
+            pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.committed(stream_id), CommittedNote(batch, offsets, seen).pack())
             if done:
                 pipeline.hdel(pins, *done).hdel(self._keys.table_pins(stream_id), *done)
@@ -279,7 +286,7 @@ class TableStore:
         with mapped():
             stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
             if stale:
-                self._transaction().hdel(pins, *stale).hdel(self._keys.table_pins(stream_id), *stale).execute()
+                self._transaction(stream_id).hdel(pins, *stale).hdel(self._keys.table_pins(stream_id), *stale).execute()
 
     def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
@@ -296,7 +303,7 @@ class TableStore:
     def note_checkpoint(self, stream_id: StreamId, name: str) -> None:
         """Note which checkpoint a stream is evaluated by from now on."""
         with mapped():
-            self._transaction().set(self._keys.checkpoint(stream_id), name).execute()
+            self._transaction(stream_id).set(self._keys.checkpoint(stream_id), name).execute()
 
     def count_matches(
         self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
@@ -314,7 +321,7 @@ class TableStore:
         with mapped():
             keys = [key, self._keys.counted(stream_id), self._keys.output(stream_id)]
             values = () if tally is None else tally.encode()
-            counting = self._transaction().eval(_COUNT, len(keys), *keys, partition, batch, *output, *values)
+            counting = self._transaction(stream_id).eval(_COUNT, len(keys), *keys, partition, batch, *output, *values)
             waiting = int(counting.execute()[0])
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
                 # Should the process end in between, they are not counted: the figures inform.
@@ -326,4 +333,4 @@ class TableStore:
         """Write the latest statistics of a source partition, for the gateway."""
         with mapped():
             encoded = msgspec.msgpack.encode(statistics)
-            self._transaction().hset(self._keys.statistics(stream_id), str(partition), encoded).execute()
+            self._transaction(stream_id).hset(self._keys.statistics(stream_id), str(partition), encoded).execute()

@@ -91,7 +91,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
         **_OPTIONS,
         "spark.driver.extraJavaOptions": " ".join(filter(None, (JAVA_OPTIONS, shared_classes(), allowed))),
         "spark.master": evaluator.master,
-        "spark.app.name": settings.clients.evaluator,
+        "spark.app.name": "-".join(filter(None, (settings.clients.evaluator, evaluator.name))),
         "spark.driver.memory": evaluator.driver_memory,
         "spark.jars": ",".join(_jars(evaluator.jars)),
         "spark.sql.streaming.pollingDelay": f"{evaluator.poll_ms}ms",

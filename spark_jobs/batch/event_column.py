@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from grouping.settings.settings import EvaluatorSettings
+from grouping.settings.evaluator_settings import EvaluatorSettings
 
 __all__ = [
     "VALUE_BYTES",

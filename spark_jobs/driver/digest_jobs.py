@@ -71,7 +71,7 @@ class DigestJobs:
             self._tell(job)
 
     def _taken(self) -> Job | None:
-        job, _ = self._requests.look()
+        job = self._requests.look()
         if job is None or job.evaluator != self._fence.token or job.state == "done":
             return None
         # One that is taken already was lost in the telling: it is carried out again, and writes the same.

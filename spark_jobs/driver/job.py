@@ -95,7 +95,7 @@ def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None
         status.write("starting", metrics_url=metrics.url)
         opening = opening or starter.submit(_opened, settings, leadership)
         spark, warm = opening.result()
-    serve(spark, settings, leadership.lease.fence, status, metrics.url, partial(_end, "digests not written"), warm=warm)
+    serve(spark, settings, leadership.fences, status, metrics.url, partial(_end, "digests not written"), warm=warm)
 
 
 def _opened(settings: Settings, leadership: Leadership) -> tuple[SparkSession, bool]:

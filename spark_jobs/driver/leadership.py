@@ -1,4 +1,4 @@
-"""One evaluator per prefix: takes the lease, waits for it, and ends the process when it is lost."""
+"""One evaluator of a name: takes the lease, waits for it, and ends the process when it is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from grouping.store.keys import role_title
 from grouping.store.lease import Lease
+from grouping.store.ownership import EvaluatorFences
 
 __all__ = ["Leadership"]
 
@@ -36,8 +38,10 @@ class Leadership:
             lost: Called, in the thread, when the lease is somebody else's or could not be renewed in time; it must end
                 the JVM and the process.
         """
-        self.lease = Lease(settings, "evaluator")
+        self.lease = Lease(settings, "evaluator", settings.evaluator.name)
         """The evaluator's."""
+        self.fences = EvaluatorFences.of(settings, self.lease.token)
+        """Those of its holder."""
         self._clock = clock
         self._lost = lost
         self._stop = threading.Event()
@@ -70,9 +74,10 @@ class Leadership:
                     log.info("waiting for the lease", extra={"active": sight.holder})
                 elif sight.lives_since(before) and not standby:
                     raise _AnotherLives(
-                        "another evaluator runs on this prefix",
+                        f"another {role_title('evaluator', self.fences.holder.name)} runs on this prefix",
                         detail=f"It is {sight.holder} (machine/process/nonce).",
-                        hint="Stop it first, give this one another prefix, or let it stand by: CQ_STANDBY=true.",
+                        hint="Stop it first, let this one stand by (CQ_STANDBY=true), or give it streams of its own "
+                        "(CQ_EVALUATOR_NAME) or another prefix.",
                     )
                 before = sight
                 answered_at = self._clock()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence
+from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
@@ -42,7 +42,7 @@ _STATUS_SECONDS = 1.0
 def serve(
     spark: SparkSession,
     settings: Settings,
-    fence: Fence,
+    fences: EvaluatorFences,
     status: StatusFile,
     metrics_url: str,
     digests_failed: Callable[[], None],
@@ -54,7 +54,7 @@ def serve(
     Args:
         spark: The session.
         settings: Of the evaluator.
-        fence: That of the evaluator's lease, under which it writes.
+        fences: Those under which it writes.
         status: Where it tells its state.
         metrics_url: Where its metrics are.
         digests_failed: Called where digests can be written no more.
@@ -65,19 +65,19 @@ def serve(
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)
-    broker, notes, store = Broker(settings), RoleNotes(settings), TableStore(settings, fence)
+    broker, notes, store = Broker(settings), RoleNotes(settings), TableStore(settings, fences)
     options = dict(spark.sparkContext.getConf().getAll())
     streams = Streams(
         spark,
         settings,
-        fence,
+        Ownership(settings, fences),
         store,
         broker,
-        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew, fence=fence),
-        Trials(QuarantineStore(settings, fence), lambda: time.time_ns() // 1_000_000),
+        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew, fences=fences),
+        Trials(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
-    DigestJobs(spark, settings, fence, digests_failed).start()
+    DigestJobs(spark, settings, fences.lease, digests_failed).start()
     try:
         for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
             status.still()
@@ -108,7 +108,7 @@ def serve(
             status.write(state, jobs=jobs_started(spark), **told)
             if state == "ready":  # else Redis is away, or being filled
                 with suppress(OperationalError):
-                    notes.tell("evaluator", state, told)
+                    notes.tell("evaluator", state, told, settings.evaluator.name)
                     store.tell_executors(executors_note(options, core_count(spark), count))
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -12,8 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence
+from grouping.store.ownership import Owner, Ownership
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.files import files_of
@@ -61,16 +64,23 @@ class _StreamQuery:
     """Offsets that were evaluated since this process began."""
     ends: int = 0
     """How often a query of it has ended by itself."""
+    owner: Owner | None = None
+    """Another evaluator that has the stream."""
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the stream is not evaluated here."""
+        return self.reason if self.owner is None else f"the {self.owner.title} has it"
 
 
 class Streams:
-    """Brings the running queries in line with the live streams. For one thread."""
+    """Brings the running queries in line with the live streams that this evaluator has. For one thread."""
 
     def __init__(
         self,
         spark: SparkSession,
         settings: Settings,
-        fence: Fence,
+        ownership: Ownership,
         store: TableStore,
         broker: Broker,
         evaluate: Evaluate,
@@ -82,7 +92,7 @@ class Streams:
         Args:
             spark: The session.
             settings: Of the evaluator.
-            fence: That of the evaluator's lease.
+            ownership: Sees to it that no other evaluator has the same streams.
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.
             evaluate: Gives the function that a stream's tasks run.
@@ -91,14 +101,15 @@ class Streams:
         """
         self._spark = spark
         self._settings = settings
-        self._fence = fence
+        self._ownership = ownership
+        self._assignment = Assignment.of(settings)
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
         self._trials = trials
         self._clock = clock
         self._files = files_of(checkpoint_location("", settings), spark)
-        self._running: dict[str, _StreamQuery] = {}
+        self._running: dict[StreamId, _StreamQuery] = {}
         self._epoch: int | None = None
         self._compare_at = 0.0
 
@@ -112,6 +123,8 @@ class Streams:
             OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
                 wait by themselves), and nothing is started or stopped.
         """
+        for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.query):
+            self._stop(self._running[stream_id])
         epoch = self._store.epoch()
         if epoch is None:
             raise OperationalError("no tables are confirmed")
@@ -125,6 +138,8 @@ class Streams:
             for running in self._running.values():
                 if running.progress is not None:
                     running.progress.forget()
+        mine = self._settings.evaluator.name
+        live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
             self._drop(self._running.pop(stream_id))
             yield stream_id
@@ -158,7 +173,7 @@ class Streams:
                 "behind": running.behind,
                 "batch": running.progress.batch if running.progress else -1,
                 "events_deleted": running.progress.events_deleted if running.progress else 0,
-                "reason": running.reason,
+                "reason": running.why_not,
                 "events": running.events,
                 "failures": running.ends,
                 "batch_events": running.progress.batch_events if running.progress else 0,
@@ -218,6 +233,14 @@ class Streams:
 
     def _start(self, running: _StreamQuery) -> None:
         stream = running.stream
+        before, running.owner = running.owner, self._ownership.claim(stream.stream_id)
+        if running.owner is not None:
+            if before is None:
+                log.warning("stream waits", extra={"stream": stream.name, "reason": running.why_not})
+            # Whether it is free is looked for again in a moment.
+            running.start_at = self._clock() + _FIRST_BACKOFF_SECONDS
+            running.progress = running.behind = None
+            return
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
@@ -235,8 +258,9 @@ class Streams:
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
+            fence = self._ownership.fences.stream(stream.stream_id)
             source = read_stream(self._spark, going_on, form.partitions, self._settings)
-            running.query = write_stream(source, evaluate, stream.source_id, self._settings, self._fence)
+            running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
@@ -263,10 +287,16 @@ class Streams:
         for source_id in set(self._files.names(checkpoint_location("", self._settings))).difference(live):
             self._forget(source_id)
 
-    def _drop(self, running: _StreamQuery) -> None:
+    def _stop(self, running: _StreamQuery) -> None:
         if running.query is not None:
             running.query.stop()
+            running.query = None
+
+    def _drop(self, running: _StreamQuery) -> None:
+        self._stop(running)
         self._forget(running.stream.source_id)
+        with suppress(OperationalError):
+            self._ownership.give_up(running.stream.stream_id)
         log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})
 
     def _forget(self, source_id: str) -> None:

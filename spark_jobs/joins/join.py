@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
-from grouping.settings.settings import EvaluatorSettings
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.batch.events import Events, arrow_type
 from spark_jobs.index import Ints

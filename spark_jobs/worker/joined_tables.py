@@ -107,7 +107,7 @@ class JoinedTables:
         if joined is None:
             letters = TableLetters(table.table_id)
             replica = Replica(table, self._log, self._settings, letters.add)
-            notes = ReplicaNotes(replica, self._now_ms)
+            notes = ReplicaNotes(replica, self._now_ms, self._settings.evaluator.name)
             joined = self._tables[table.source_id] = _JoinedTable(replica, letters, notes)
         return joined
 

@@ -13,9 +13,10 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence, LeaseLost
+from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, TableVersion
+from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
@@ -50,15 +51,15 @@ class WorkerProcess:
 
     def __init__(
         self,
-        open_store: Callable[[Settings, Fence | None], TableStore] = TableStore,
+        open_store: Callable[[Settings, EvaluatorFences | None], TableStore] = TableStore,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._open_store = open_store
         self._sleep = sleep
         self._stores: dict[str, TableStore] = {}
         """By the URL of Redis."""
-        self._fence: Fence | None = None
-        """That of the evaluator whose worker this is."""
+        self._fences: EvaluatorFences | None = None
+        """Those of the evaluator whose worker this is."""
         self._tables: dict[str, ConstantTables] = {}
         """By stream id."""
         self._watches: dict[str, StreamWatch] = {}
@@ -69,9 +70,9 @@ class WorkerProcess:
         """The tables that any stream joins."""
         self._garbage = GarbagePolicy()
 
-    def begin(self, stream: Stream, settings: Settings, fence: Fence | None = None) -> StreamWatch:
+    def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
         """Begin a task: forget streams without a task for long, and return the observations of this stream."""
-        self._fence = fence
+        self._fences = fences
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
@@ -81,7 +82,7 @@ class WorkerProcess:
             self._joined_tables.forget_idle(_IDLE_SECONDS)
         watch = self._watches.get(stream.stream_id)
         if watch is None:
-            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings, fence)
+            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings, fences)
         return watch
 
     def end(self) -> None:
@@ -169,5 +170,5 @@ class WorkerProcess:
     def _store(self, settings: Settings) -> TableStore:
         url = settings.redis.url.get_secret_value()
         if url not in self._stores:
-            self._stores[url] = self._open_store(settings, self._fence)
+            self._stores[url] = self._open_store(settings, self._fences)
         return self._stores[url]

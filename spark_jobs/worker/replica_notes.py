@@ -20,15 +20,17 @@ _LONG = 10_000
 class ReplicaNotes:
     """Tells of one replica, every two seconds at most while it is in use."""
 
-    def __init__(self, replica: Replica, clock: Callable[[], int]) -> None:
+    def __init__(self, replica: Replica, clock: Callable[[], int], evaluator: str = "") -> None:
         """Begin with nothing told.
 
         Args:
             replica: Of the table.
             clock: Epoch milliseconds.
+            evaluator: The name of the evaluator whose worker this is.
         """
         self._replica = replica
         self._clock = clock
+        self._evaluator = evaluator
         self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not the module's: it is imported before the fork
         self._told_ms: int | None = None
         self._waiting = False
@@ -57,5 +59,7 @@ class ReplicaNotes:
 
     def _tell(self, store: TableStore, waiting: int) -> None:
         replica, self._told_ms = self._replica, self._clock()
-        note = ReplicaNote(self._told_ms, replica.count, replica.nbytes, dict(replica.reached), waiting)
+        note = ReplicaNote(
+            self._told_ms, replica.count, replica.nbytes, dict(replica.reached), waiting, self._evaluator
+        )
         store.tell_replica(replica.table.source_id, self._worker, note)

@@ -6,7 +6,7 @@ import time
 
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence
+from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
 from spark_jobs.batch.events import Events
 from spark_jobs.isolation.caution import Harm
@@ -19,9 +19,9 @@ __all__ = ["StreamWatch"]
 class StreamWatch:
     """Observations kept between tasks: indexes are chosen by them, and the gateway reads them as statistics."""
 
-    def __init__(self, stream: Stream, settings: Settings, fence: Fence | None = None) -> None:
+    def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         self.stream_id = stream.stream_id
-        self.harm = Harm(stream.stream_id, QuarantineStore(settings, fence), _now_ms)
+        self.harm = Harm(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
         self.choice = IndexChoice(time.monotonic)
         self.sampler = StreamSampler(stream, time.time)
         self.last: Events | None = None

@@ -17,9 +17,9 @@ from pyspark import TaskContext
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
+from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import SLOW
 from spark_jobs.batch.cpu_budget import CpuBudget
 from spark_jobs.batch.matches import Matches
@@ -64,8 +64,8 @@ class Evaluation:
     """Whether a group or SELECT list of the stream did harm before: only then do tasks ask Redis which."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
-    fence: Fence | None = None
-    """That of the evaluator's lease: its tasks write until another one takes over."""
+    fences: EvaluatorFences | None = None
+    """Those of the evaluator: its tasks write until another one takes the stream."""
 
     @classmethod
     def of(
@@ -75,17 +75,17 @@ class Evaluation:
         *,
         cautious: bool = False,
         anew: Mapping[str, int] | None = None,
-        fence: Fence | None = None,
+        fences: EvaluatorFences | None = None,
     ) -> Evaluation:
         """Return the evaluation of a stream."""
         until = tuple((int(partition), end) for partition, end in (anew or {}).items())
-        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fence)
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.batch.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = _micro_batch(stream)
-        watch = PROCESS.begin(stream, settings, self.fence)
+        watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _Task | None = None
         for batch in batches:

@@ -104,8 +104,8 @@ class Role:
 class Site:
     """The servers, and the roles that were started."""
 
-    def __init__(self, ground: Ground, folder: Path) -> None:
-        """Start the gateway."""
+    def __init__(self, ground: Ground, folder: Path, environment: dict[str, str]) -> None:
+        """Start the gateway; all roles have that environment."""
         self.ground = ground
         self._folder = folder
         self._roles: list[Role] = []
@@ -118,6 +118,7 @@ class Site:
             "CQ_EVALUATOR_JARS": settings.evaluator.jars,
             "JAVA_HOME": str(find_java().home),
             "PYSPARK_PYTHON": sys.executable,
+            **environment,
         }
         self.gateway = self._started("gateway", (sys.executable, "-m", "gateway.cli", "gateway"), {})
 
@@ -141,10 +142,10 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path) -> Iterator[Site]:
+def site(folder: Path, **environment: str) -> Iterator[Site]:
     """Run Kafka, Valkey and a gateway."""
     with open_ground() as ground:
-        running = Site(ground, folder)
+        running = Site(ground, folder, environment)
         try:
             running.gateway.wait_for("ready")
             yield running

@@ -16,8 +16,11 @@ from gateway.timers import digest_orders
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS, Lease
+from grouping.store.ownership import EvaluatorFences, Ownership
 from spark_jobs.kafka.record_writer import RecordWriter
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.digest_task import DigestTask
@@ -30,16 +33,21 @@ _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
 
 
 class _Evaluator:
-    """An evaluator that leads, and does what the test says."""
+    """An evaluator that has the stream, and does what the test says."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._lease = Lease(settings, "evaluator")
+    def __init__(self, settings: Settings, stream_id: StreamId) -> None:
+        self._settings = settings.model_copy(
+            update={"evaluator": EvaluatorSettings(name="fast", streams={"fast": "*"})}
+        )
+        self._stream_id = stream_id
+        self._lease = Lease(settings, "evaluator", "fast")
+        self._ownership = Ownership(settings, EvaluatorFences.of(self._settings, self._lease.token))
         self._jobs = DigestJobs(settings)
         self.lead()
 
     def lead(self) -> None:
         assert self._lease.acquire()
+        assert self._ownership.claim(self._stream_id) is None
 
     def leave(self) -> None:
         self._lease.release()
@@ -47,8 +55,9 @@ class _Evaluator:
     @property
     def asked(self) -> Job | None:
         """The request to it, in whatever state."""
-        job, leader = self._jobs.look()
-        return job if job is not None and job.evaluator == leader == self._lease.token else None
+        job = self._jobs.look()
+        mine = job is not None and job.evaluator == self._lease.token and self._jobs.has_evaluator(job)
+        return job if mine else None
 
     def take(self) -> Job:
         """Take the request, which must be there."""
@@ -88,8 +97,9 @@ def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 @pytest.fixture
 def evaluator(desk: Desk) -> Iterator[_Evaluator]:
-    """The one that leads."""
-    evaluator = _Evaluator(desk.settings)
+    """The one that has the stream."""
+    (stream_id,) = desk.working.inventory.streams
+    evaluator = _Evaluator(desk.settings, stream_id)
     yield evaluator
     evaluator.leave()
 

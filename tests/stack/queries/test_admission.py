@@ -21,6 +21,7 @@ from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.notes import ExecutorsNote, ReplicaNote
@@ -223,6 +224,27 @@ def test_executors_with_less_memory_bear_smaller_tables(settings: Settings, work
     with pytest.raises(InputError, match="constant tables") as caught:
         admission.check(*_asked(_EQUAL, 2 * megabyte), 20_000)
     assert (caught.value.detail or "").endswith("the limit is 10.0 MB.")
+
+
+def test_each_evaluator_bears_the_tables_of_its_own_streams(settings: Settings, working: WorkingCopy) -> None:
+    """Constant tables and joined tables of others' streams lie in no worker of it, and its executors are its own."""
+    shares = EvaluatorSettings(streams={"fast": "quotes"})
+    limits = LimitSettings(table_megabytes=10)
+    given = settings.model_copy(update={"limits": limits, "evaluator": shares})
+    working.unit.sources.put_table(Table("t_1", "t1", (), ("k",), "t", "json", ""))
+    working.commit()
+    store = TableStore(settings)
+    store.tell_executors(ExecutorsNote(8, 303_000_000))
+    store.tell_replica("t_1.", "a", ReplicaNote(9_000, 700, 9_000_000))
+    admission = Admission(given, working)
+    megabyte = "x" * 333_000
+    for _ in range(9):
+        admission.check(*_asked(_EQUAL, megabyte), 10_000)
+    assert (9.0, 10.0) == tuple(round(each / 1e6, 1) for each in admission.memory.fullest)
+    store.tell_replica("t_1.", "b", ReplicaNote(9_000, 700, 3_000_000, evaluator="fast"))
+    with pytest.raises(InputError, match="constant tables") as caught:
+        admission.check(*_asked(_EQUAL, megabyte), 20_000)
+    assert "13.0 MB in each worker, 3.0 MB of it tables that queries join" in (caught.value.detail or "")
 
 
 def test_joined_tables_count_with_constant_tables(settings: Settings, working: WorkingCopy) -> None:

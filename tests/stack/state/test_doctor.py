@@ -10,6 +10,7 @@ import pytest
 from gateway.doctor.doctor import Doctor
 from gateway.kafka import Topics
 from gateway.topics.own_topics import ensure_own_topics
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.constant_table import Segment
@@ -152,12 +153,22 @@ def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
     streams = {"a": fine, "b": fine | {"reason": "its topic is gone"}, "c": fine | {"quiet_seconds": 130.0}}
     streams["d"] = {"reason": None, "behind": 0, "quiet_seconds": 1e6}
     RoleNotes(patient.settings).tell("evaluator", "ready", {"streams": streams})
+    alone = {
+        "e": {"reason": "its evaluator/fast does not run"},
+        "f": {},
+        "b": {"reason": "…", "evaluator": "evaluator"},
+    }
+    RoleNotes(patient.settings).tell("gateway", "ready", {"streams": alone})
     for lease in patient.leases:
         lease.release()
     patient.topics.delete(["events-of-doctor", "limits-of-doctor"])
     findings = list(Doctor(patient.settings, lambda _: None).examine())
-    stopped = [("stream-stopped", "stream b"), ("stream-stuck", "stream c")]
+    stopped = [("stream-stopped", "stream b"), ("stream-stopped", "stream e"), ("stream-stuck", "stream c")]
     down = [("evaluator-down", "evaluator"), ("gateway-down", "gateway")]
+    shared = EvaluatorSettings(streams={"fast": "s*"})
+    given = patient.settings.model_copy(update={"evaluator": shared})
+    roles = {one.subject for one in Doctor(given, lambda _: None).examine() if one.code == "evaluator-down"}
+    assert {"evaluator", "evaluator/fast"} == roles
     missing = [("source-missing", "stream s"), ("source-missing", "table limits")]
     assert [*down, *missing, *stopped] == sorted((one.code, one.subject) for one in findings)
     assert [] == patient.doctor.repair(findings)

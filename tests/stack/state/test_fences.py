@@ -17,6 +17,7 @@ from grouping.store.connection import connect
 from grouping.store.fence import FenceWatch, LeaseLost
 from grouping.store.lease import Lease
 from grouping.store.notes import ExecutorsNote, Output
+from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.quarantine import Quarantine, QuarantineStore, Trial
 from grouping.store.table_store import TableStore
 from spark_jobs.batch.headers import packed_headers
@@ -44,13 +45,15 @@ def opened(ground: Ground) -> Ground:
 
 
 def test_an_evaluator_that_was_succeeded_writes_nothing(opened: Ground) -> None:
-    """Whoever took the lease last writes, and nobody else, be it silent or asleep meanwhile."""
+    """Whoever took the lease and the stream last writes, and nobody else, be it silent or asleep meanwhile."""
     settings = opened.settings
     redis, leases = connect(settings), [Lease(settings, "evaluator") for _ in range(2)]
-    fences = [lease.fence for lease in leases]
-    stores = [TableStore(settings, fence) for fence in fences]
-    quarantines = [QuarantineStore(settings, fence) for fence in fences]
+    both = [EvaluatorFences.of(settings, lease.token) for lease in leases]
+    stores = [TableStore(settings, fences) for fences in both]
+    quarantines = [QuarantineStore(settings, fences) for fences in both]
+    fences = [each.stream("s_1") for each in both]
     assert leases[0].acquire()
+    assert Ownership(settings, both[0]).claim("s_1") is None
     FenceWatch(settings).check(fences[0])
     for write in _writes(stores[0], quarantines[0], 8):
         write()
@@ -58,6 +61,7 @@ def test_an_evaluator_that_was_succeeded_writes_nothing(opened: Ground) -> None:
 
     redis.delete(leases[0].key)  # as it lapses
     assert leases[1].acquire()
+    assert Ownership(settings, both[1]).claim("s_1") is None
     before = RedisCopy.of(settings)
     for write in (*_writes(stores[0], quarantines[0], 9), lambda: FenceWatch(settings).check(fences[0])):
         with pytest.raises(LeaseLost):
@@ -130,7 +134,7 @@ def test_a_task_waits_for_a_redis_that_lost_the_fence(ground: Ground) -> None:
         assert lease.acquire()
 
     with pytest.raises(LeaseLost):  # a transaction leaves an empty fence there, which is nobody's either
-        TableStore(ground.settings, lease.fence).note_checkpoint("s_1", "first")
+        TableStore(ground.settings, EvaluatorFences.of(ground.settings, lease.token)).tell_executors(ExecutorsNote(1))
     FenceWatch(ground.settings, sleep=wait).check(lease.fence)
     assert len(waits) == 1
 

@@ -9,7 +9,8 @@ import pytest
 from gateway.doctor.checkpoint_check import check_checkpoints
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Stream
-from grouping.settings.settings import EvaluatorSettings, Settings
+from grouping.settings.evaluator_settings import EvaluatorSettings
+from grouping.settings.settings import Settings
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
 

@@ -15,18 +15,20 @@ from typing import Any
 import pytest
 import yaml
 
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import variables
 from spark_jobs.application.spark_options import spark_options
 from tests.pages import ROOT, page
 
-_FOLDER, _CLUSTER = (ROOT / "docker" / name for name in ("kubernetes", "kubernetes-cluster"))
+_NAMES = ("kubernetes", "kubernetes-cluster", "kubernetes-evaluators")
+_FOLDER, _CLUSTER, _EVALUATORS = (ROOT / "docker" / name for name in _NAMES)
 _KUBECTL = shutil.which("kubectl")
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _USER = 10001
 
 
-def _objects(name: str = "*.yaml", folders: Sequence[Path] = (_FOLDER, _CLUSTER)) -> list[dict[str, Any]]:
+def _objects(name: str = "*.yaml", folders: Sequence[Path] = (_FOLDER, _CLUSTER, _EVALUATORS)) -> list[dict[str, Any]]:
     """Return the objects of some files, patches of other objects left out."""
     files = [path for folder in folders for path in sorted(folder.glob(name)) if path.name != "kustomization.yaml"]
     loaded = [each for path in files for each in yaml.safe_load_all(path.read_text("utf-8"))]
@@ -62,14 +64,16 @@ def _name(each: dict[str, Any]) -> tuple[str, str]:
 
 def test_each_file_is_part_of_the_whole() -> None:
     """Every file is a resource or a patch of its folder's kustomization, and every one of these is there."""
-    for folder in (_FOLDER, _CLUSTER):
+    for folder in (_FOLDER, _CLUSTER, _EVALUATORS):
         whole = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
-        named = {*whole["resources"], *(patch["path"] for patch in whole.get("patches", ()))} - {"../kubernetes"}
+        named = {*whole["resources"], *(patch["path"] for patch in whole.get("patches", ()) if "path" in patch)} - {
+            "../kubernetes"
+        }
         assert named == {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
 
 
 @pytest.mark.skipif(_KUBECTL is None, reason="kubectl is not installed")
-@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-cluster", "of the page"])
+@pytest.mark.parametrize("folder", [*_NAMES, "of the page"])
 def test_kubectl_reads_the_whole(tmp_path: Path, folder: str) -> None:
     """Folders, and the overlay that the page begins with, are put together as the files say, without a cluster."""
     place = ROOT / "docker" / folder
@@ -79,7 +83,7 @@ def test_kubectl_reads_the_whole(tmp_path: Path, folder: str) -> None:
         (tmp_path / "kustomization.yaml").write_text(own)
         place = tmp_path
     made = list(yaml.safe_load_all(_kubectl("kustomize", str(place))))
-    expected = _objects(folders=(_FOLDER, _CLUSTER) if folder == "kubernetes-cluster" else (_FOLDER,))
+    expected = _objects(folders=(_FOLDER,) if folder == "of the page" else sorted({_FOLDER, place}))
     assert set(map(_name, expected)) == set(map(_name, made))
     [evaluator] = [each for each in made if _name(each) == ("StatefulSet", "cq-evaluator")]
     [container] = evaluator["spec"]["template"]["spec"]["containers"]
@@ -180,6 +184,22 @@ def test_a_standby_counts_as_ready() -> None:
         if name in ("cq-gateway", "cq-evaluator")
     ]
     assert ["/readyz?standby"] * 2 == [probe["httpGet"]["path"] for probe in probes]
+
+
+def test_a_further_evaluator_is_like_the_first() -> None:
+    """But for its name, by which the settings of the overlay give it streams."""
+    first, further = (
+        next(pod for each, pod in _pods() if each == name) for name in ("cq-evaluator", "cq-evaluator-fast")
+    )
+    name = _environment(further["spec"]["containers"][0])["CQ_EVALUATOR_NAME"]
+    further["spec"]["containers"][0]["env"].remove({"name": "CQ_EVALUATOR_NAME", "value": name})
+    assert first["spec"] == json.loads(json.dumps(further["spec"]).replace("cq-evaluator-fast", "cq-evaluator"))
+    [patch] = yaml.safe_load((_EVALUATORS / "kustomization.yaml").read_text("utf-8"))["patches"]
+    [added] = yaml.safe_load(patch["patch"])
+    variable = added["path"].rpartition("/")[2]
+    assert "CQ_EVALUATOR_STREAMS" == variable and variable in variables()
+    evaluator = {"name": name, "streams": json.loads(added["value"])}
+    assert ("", name) == Assignment.of(Settings.model_validate({"evaluator": evaluator})).names
 
 
 def test_spark_is_guarded() -> None:

@@ -17,6 +17,7 @@ from grouping.settings.settings import Settings
         ("CQ_KAFKA_BOOTSTRAP", "k:1,l:2", ("kafka", "bootstrap"), "k:1,l:2"),
         ("CQ_KAFKA_EXTRA", '{"client.id": "x"}', ("kafka", "extra"), {"client.id": "x"}),
         ("CQ_RESULTS_DEDICATED_LIMIT", "0", ("results", "dedicated_limit"), 0),
+        ("CQ_EVALUATOR_STREAMS", '{"fast": "quotes"}', ("evaluator", "streams"), {"fast": "quotes"}),
         ("CQ_EVALUATOR_EVENTS_PER_BATCH", "7", ("evaluator", "events_per_batch"), 7),
     ],
 )
@@ -37,6 +38,20 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CQ_REDIS_URL", "redis://:hush@127.0.0.1:6379/0")
     assert "hush" not in repr(Settings())
     assert "hush" in Settings().redis.url.get_secret_value()
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "said"),
+    [
+        ({"name": "fats", "streams": {"fast": "quotes"}}, 'gives the evaluator "fats" no streams'),
+        ({"streams": {"a/b": "quotes"}}, 'names an evaluator "a/b"'),
+        ({"streams": {"": "quotes"}}, 'names an evaluator ""'),
+    ],
+)
+def test_an_evaluator_has_a_name_and_streams(evaluator: dict[str, object], said: str) -> None:
+    """One that would have no stream is a slip of the pen."""
+    with pytest.raises(ValueError, match=said):
+        Settings.model_validate({"evaluator": evaluator})
 
 
 def test_what_may_be_a_password_is_not_shown() -> None:

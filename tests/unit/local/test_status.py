@@ -58,6 +58,19 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
     assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
 
 
+def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None:
+    """Where several evaluators share the streams, the gateway tells of it, and which evaluator has a stream."""
+    told = run.read(run.status("gateway"))
+    told["streams"]["quotes"] |= {"evaluator": "evaluator/fast"}
+    told["streams"]["orders"] |= {"reason": "its evaluator/slow does not run", "seconds_behind": 0.0}
+    write_json(run.status("gateway"), told)
+    code, output = _status(run, None, "--json")
+    assert (1, "degraded") == (code, json.loads(output)["state"])
+    lines = _status(run, None)[1].splitlines()
+    assert "  stream quotes: 2 CQs, 3 events behind (2.5 s), by evaluator/fast" in lines
+    assert "    does not go on: its evaluator/slow does not run" in lines
+
+
 def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> None:
     """What a subscriber's query does makes nobody else's state worse."""
     code, output = _status(run, None, "--json")

@@ -14,9 +14,10 @@ from grouping.model.expression import Call, Column, Slot
 from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence, LeaseLost
+from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
+from grouping.store.ownership import EvaluatorFences
 from spark_jobs.worker import worker
 from spark_jobs.worker.process import WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
@@ -38,7 +39,7 @@ class _Redis(Store):
         self.succeeded = False
         self.paused: tuple[GroupId, ...] = ()
 
-    def open(self, _settings: Settings, _fence: Fence | None) -> _Redis:
+    def open(self, _settings: Settings, _fences: EvaluatorFences | None) -> _Redis:
         self.opened += 1
         return self
 

@@ -1,0 +1,99 @@
+"""The evaluators of streams: which one has a stream, and why a stream is not evaluated where several share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gateway.state.evaluator_notes import EvaluatorNotes
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.settings.assignment import Assignment
+from grouping.settings.settings import Settings
+from grouping.store.keys import role_title
+from grouping.store.role_notes import RoleNote, RoleNotes
+
+__all__ = ["StreamEvaluators"]
+
+_SURE_SECONDS = 15.0
+"""How long a stream may be without an evaluator while the one that should have it runs: it may just be starting."""
+
+
+class StreamEvaluators:
+    """Looks what evaluators tell of streams, for `cq status`. For the gateway's loop."""
+
+    def __init__(self, settings: Settings, notes: EvaluatorNotes, clock: Callable[[], float]) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Of the gateway, which say which evaluators there are to be.
+            notes: Say which there are.
+            clock: Monotonic seconds.
+        """
+        self._assignment = Assignment.of(settings)
+        self._notes = notes
+        self._told = RoleNotes(settings)
+        self._clock = clock
+        self._alone_since: dict[StreamId, float] = {}
+        """When a stream was first seen without an evaluator."""
+
+    @property
+    def names(self) -> list[str]:
+        """The evaluators that have to run."""
+        return list(self._assignment.names)
+
+    def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, str]]:
+        """Return by name of the stream its `evaluator`, and the `reason` why it is not evaluated.
+
+        Where there is but the unnamed evaluator, which is told of as a role, what it tells itself is left out.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        owners = self._notes.owners([stream.stream_id for stream in streams])
+        names = {*self.names, *(owner.name for owner in owners.values())}
+        notes = {name: self._told.told("evaluator", name) for name in names}
+        running = self._notes.running(names)
+        now, found = self._clock(), {}
+        alone = [stream.stream_id for stream in streams if stream.stream_id not in owners]
+        self._alone_since = {each: self._alone_since.get(each, now) for each in alone}
+        for stream in streams:
+            owner = owners.get(stream.stream_id)
+            if owner is None:
+                reason = self._missing(stream, names, notes, running, now)
+            else:
+                reason = _reason(_told(stream.name, notes)) if len(names) > 1 else None
+            title = role_title("evaluator", owner.name) if owner is not None and len(names) > 1 else None
+            known = {"evaluator": title, "reason": reason}
+            found[stream.name] = {field: value for field, value in known.items() if value is not None}
+        return found
+
+    def _missing(
+        self,
+        stream: Stream,
+        names: set[str],
+        notes: Mapping[str, RoleNote | None],
+        running: set[str],
+        now: float,
+    ) -> str | None:
+        """Return why nobody has a stream."""
+        name = self._assignment.evaluator_of(stream.name)
+        title = role_title("evaluator", name)
+        if name not in running:
+            return f"its {title} does not run" if len(names) > 1 else None
+        told = _told(stream.name, notes)
+        if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
+            return None
+        if told:  # one of a version that claims none
+            return _reason(told)
+        return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
+
+
+def _told(stream: str, notes: Mapping[str, RoleNote | None]) -> list[Mapping[str, Any]]:
+    """Return what evaluators tell of a stream, those that tell of it."""
+    found = [note.more.get("streams", {}).get(stream) for note in notes.values() if note is not None]
+    return [told for told in found if told is not None]
+
+
+def _reason(told: list[Mapping[str, Any]]) -> str | None:
+    return next((each["reason"] for each in told if each["reason"] is not None), None)

@@ -1,0 +1,53 @@
+"""Which evaluator has which stream, by the settings, which are the same for gateway and evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from grouping.settings.settings import Settings
+
+__all__ = ["Assignment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The streams of each evaluator: one evaluator has each stream, the first one whose patterns match its name.
+
+    Example:
+        >>> shares = Assignment.of(Settings(evaluator={"streams": {"fast": "quotes, orders.*", "logs": "*.log"}}))
+        >>> [shares.evaluator_of(name) for name in ("Quotes", "orders.log", "news.log", "news")]
+        ['fast', 'fast', 'logs', '']
+        >>> shares.names
+        ('', 'fast', 'logs')
+    """
+
+    patterns: tuple[tuple[str, tuple[str, ...]], ...]
+    """By name of the evaluator, shell patterns of the streams' names, folded."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Assignment:
+        """Return the assignment that settings make."""
+        streams = settings.evaluator.streams
+        return cls(tuple((name, tuple(_patterns(text))) for name, text in streams.items()))
+
+    def evaluator_of(self, stream: str) -> str:
+        """Return the name of the evaluator that has a stream, by the stream's name; empty for the unnamed one."""
+        return _first(self.patterns, stream.casefold())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The evaluators that have to run: the unnamed one is not among them where another one has every stream."""
+        named = tuple(name for name, _ in self.patterns)
+        return named if any("*" in patterns for _, patterns in self.patterns) else ("", *named)
+
+
+def _patterns(text: str) -> Iterator[str]:
+    return (pattern.strip().casefold() for pattern in text.split(","))
+
+
+@lru_cache(maxsize=1 << 14)
+def _first(shares: tuple[tuple[str, tuple[str, ...]], ...], folded: str) -> str:
+    return next((name for name, patterns in shares if any(fnmatchcase(folded, pattern) for pattern in patterns)), "")

@@ -1,0 +1,146 @@
+"""Who has a stream: one evaluator, whatever others are told to have, and its tasks until another one takes over.
+
+Each evaluator has a lease by its name. For each stream a key names its owner: the evaluator that began to evaluate it
+last, by name and token. Another one takes the stream only where that token holds no lease any more. What is written of
+the stream is fenced by that key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from grouping.store.connection import connect, mapped
+from grouping.store.fence import Fence, LeaseLost
+from grouping.store.keys import RedisKeys
+
+__all__ = ["EvaluatorFences", "Owner", "Ownership"]
+
+# KEYS: owner, lease of the claimer, lease of the owner. ARGV: the claimer, its token, the owner as it was seen, its
+# token. 1: the stream is the claimer's; 0: the owner lives; -1: the owner has changed; -2: the claimer has no lease.
+_CLAIM = """
+local owner = redis.call('GET', KEYS[1]) or ''
+if redis.call('GET', KEYS[2]) ~= ARGV[2] then return -2 end
+if owner == ARGV[1] then return 1 end
+if owner ~= ARGV[3] then return -1 end
+if owner ~= '' and redis.call('GET', KEYS[3]) == ARGV[4] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
+"""
+_MINE, _LIVES, _NO_LEASE = 1, 0, -2
+
+# KEYS: owner. ARGV: the holder.
+_GIVE_UP = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+
+
+class Owner(NamedTuple):
+    """An evaluator that has a stream."""
+
+    name: str
+    """Of the evaluator, empty for the unnamed one."""
+    token: str
+    """Of the process, with which it holds the evaluator's lease."""
+
+    @classmethod
+    def unpack(cls, body: bytes | None) -> Owner | None:
+        """Read the value of `RedisKeys.owner`, None where it says nothing.
+
+        Example:
+            >>> Owner.unpack(b"fast:host/7/ab"), Owner.unpack(b"")
+            (Owner(name='fast', token='host/7/ab'), None)
+        """
+        name, colon, token = (body or b"").decode().partition(":")
+        return cls(name, token) if colon else None
+
+    def pack(self) -> str:
+        """Return the owner as Redis has it."""
+        return f"{self.name}:{self.token}"
+
+    @property
+    def title(self) -> str:
+        """Who it is, in words."""
+        return f'evaluator "{self.name}"' if self.name else "unnamed evaluator"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorFences:
+    """The fences under which one evaluator and its tasks write; they can be pickled."""
+
+    keys: RedisKeys
+    holder: Owner
+
+    @classmethod
+    def of(cls, settings: Settings, token: str) -> EvaluatorFences:
+        """Return those of the evaluator that settings name, whose lease is held by that token."""
+        return cls(RedisKeys.of(settings), Owner(settings.evaluator.name, token))
+
+    @property
+    def lease(self) -> Fence:
+        """The fence beside the evaluator's lease, for what is of no stream."""
+        return Fence(self.keys.fence("evaluator", self.holder.name), self.holder.token)
+
+    def stream(self, stream_id: StreamId) -> Fence:
+        """Return the fence of what is written of a stream."""
+        return Fence(self.keys.owner(stream_id), self.holder.pack())
+
+
+class Ownership:
+    """The streams of one evaluator. For one thread."""
+
+    def __init__(self, settings: Settings, fences: EvaluatorFences) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            fences: Under which the evaluator writes.
+        """
+        self.fences = fences
+        """The evaluator's."""
+        self._redis = connect(settings)
+        self._keys = fences.keys
+        self._holder = fences.holder
+        self._claim = self._redis.register_script(_CLAIM)
+
+    def claim(self, stream_id: StreamId) -> Owner | None:
+        """Take a stream, or keep it; return the evaluator that has it and lives, None where it is this one's now.
+
+        Raises:
+            LeaseLost: This evaluator holds no lease.
+            StoreUnavailable: Redis does not answer.
+        """
+        key, mine = self._keys.owner(stream_id), self._holder
+        with mapped():
+            while True:
+                body = self._redis.get(key)
+                owner = Owner.unpack(body) or mine
+                leases = [self._keys.lease("evaluator", each.name) for each in (mine, owner)]
+                args = [mine.pack(), mine.token, body or b"", owner.token]
+                outcome = self._claim(keys=[key, *leases], args=args)
+                if outcome == _NO_LEASE:
+                    raise LeaseLost("another evaluator has taken over", detail="It holds the lease.")
+                if outcome in (_MINE, _LIVES):
+                    return owner if outcome == _LIVES else None
+
+    def lost(self, stream_ids: Iterable[StreamId]) -> list[StreamId]:
+        """Return which streams somebody else has taken; one whose owner Redis has lost is claimed anew.
+
+        Raises:
+            LeaseLost: As `claim` does.
+            StoreUnavailable: Redis does not answer.
+        """
+        asked = list(stream_ids)
+        if not asked:
+            return []
+        with mapped():
+            bodies = self._redis.mget([self._keys.owner(stream_id) for stream_id in asked])
+        mine = self._holder.pack().encode()
+        doubted = [stream_id for stream_id, body in zip(asked, bodies, strict=True) if body != mine]
+        return [stream_id for stream_id in doubted if self.claim(stream_id) is not None]
+
+    def give_up(self, stream_id: StreamId) -> None:
+        """Forget a stream that is gone."""
+        with mapped():
+            self._redis.eval(_GIVE_UP, 1, self._keys.owner(stream_id), self._holder.pack())

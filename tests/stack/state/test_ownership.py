@@ -1,0 +1,150 @@
+"""One evaluator has a stream, whatever others are told to have; `cq status` tells of streams that nobody has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.state.stream_evaluators import StreamEvaluators
+from gateway.state.working_copy import WorkingCopy
+from gateway.top.roles import told_roles
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.settings.evaluator_settings import EvaluatorSettings
+from grouping.settings.settings import Settings
+from grouping.store.connection import connect
+from grouping.store.fence import LeaseLost
+from grouping.store.keys import RedisKeys
+from grouping.store.lease import Lease
+from grouping.store.ownership import EvaluatorFences, Ownership
+from grouping.store.role_notes import RoleNotes
+from grouping.store.table_store import TableStore
+from tests.ground import Ground
+
+_QUOTES, _ORDERS = StreamId("s_1"), StreamId("s_2")
+_SHARES = {"fast": "quotes"}
+
+
+class _Evaluator:
+    """An evaluator of a name, of which the test says what it does."""
+
+    def __init__(self, ground: Ground, name: str = "") -> None:
+        self.settings = _shared(ground.settings, name)
+        self.lease = Lease(self.settings, "evaluator", name)
+        fences = EvaluatorFences.of(self.settings, self.lease.token)
+        self.ownership = Ownership(self.settings, fences)
+        self.store = TableStore(self.settings, fences)
+        assert self.lease.acquire()
+
+    def tell(self, **reasons: str | None) -> None:
+        """Tell of its streams."""
+        streams = {name: {"reason": reason} for name, reason in reasons.items()}
+        notes, name = RoleNotes(self.settings), self.settings.evaluator.name
+        notes.tell("evaluator", "ready", {"streams": streams, "metrics_url": f"http://{name}"}, name)
+
+
+def _shared(settings: Settings, name: str) -> Settings:
+    return settings.model_copy(update={"evaluator": EvaluatorSettings(name=name, streams=_SHARES)})
+
+
+def test_a_stream_has_one_evaluator(ground: Ground) -> None:
+    """Another one takes it when the first has ended, or lost its lease, and from then on the first writes nothing."""
+    first, second = _Evaluator(ground), _Evaluator(ground, "fast")
+    assert first.ownership.claim(_QUOTES) is None
+    assert first.ownership.claim(_QUOTES) is None
+    owner = second.ownership.claim(_QUOTES)
+    assert owner is not None and ("", "unnamed evaluator") == (owner.name, owner.title)
+    assert second.ownership.claim(_ORDERS) is None
+    first.store.note_checkpoint(_QUOTES, "first")
+    connect(ground.settings).delete(first.lease.key)  # as it lapses
+    assert second.ownership.claim(_QUOTES) is None
+    with pytest.raises(LeaseLost):
+        first.store.note_checkpoint(_QUOTES, "again")
+    with pytest.raises(LeaseLost):
+        first.ownership.claim(_ORDERS)
+    assert first.lease.acquire()
+    assert [_QUOTES] == first.ownership.lost([_QUOTES])
+    second.store.note_checkpoint(_QUOTES, "second")
+    assert "second" == second.store.checkpoint(_QUOTES)
+
+
+def test_what_redis_has_lost_is_claimed_again(ground: Ground) -> None:
+    """The tasks of its streams go on then."""
+    evaluator = _Evaluator(ground)
+    assert [] == evaluator.ownership.lost([])
+    assert evaluator.ownership.claim(_QUOTES) is None
+    connect(ground.settings).delete(RedisKeys.of(ground.settings).owner(_QUOTES))
+    with pytest.raises(LeaseLost):
+        evaluator.store.note_checkpoint(_QUOTES, "first")
+    assert [] == evaluator.ownership.lost([_QUOTES])
+    evaluator.store.note_checkpoint(_QUOTES, "first")
+    evaluator.ownership.give_up(_QUOTES)
+    assert not connect(ground.settings).exists(RedisKeys.of(ground.settings).owner(_QUOTES))
+
+
+def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
+    """So is which evaluator has a stream, and why it does not evaluate it there."""
+    now = [100.0]
+    streams = [
+        Stream(each, name, (), name, "json", {"0": 0}, "") for each, name in ((_QUOTES, "quotes"), (_ORDERS, "o"))
+    ]
+    working = WorkingCopy(ground.settings)
+    looks = StreamEvaluators(_shared(ground.settings, ""), working.evaluator, lambda: now[0])
+
+    def told(field: str) -> list[str | None]:
+        found = looks.of_streams(streams)
+        return [found[stream.name].get(field) for stream in streams]
+
+    missing = ["its evaluator/fast does not run", "its evaluator does not run"]
+    assert missing == told("reason")
+    rest, fast = _Evaluator(ground), _Evaluator(ground, "fast")
+    rest.tell(o=None)
+    fast.tell()
+    assert [None, None] == told("reason")  # they begin
+    assert rest.ownership.claim(_ORDERS) is None
+    now[0] += 20
+    assert ["no evaluator has it; evaluator/fast is to, by CQ_EVALUATOR_STREAMS here", None] == told("reason")
+    assert fast.ownership.claim(_QUOTES) is None
+    assert ["evaluator/fast", "evaluator"] == told("evaluator")
+    fast.tell(quotes="its topic is gone")
+    assert ["its topic is gone", None] == told("reason")
+    fast.lease.release()
+    assert [missing[0], None] == told("reason")
+
+
+def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
+    """Without shares a stream says nothing of its evaluator, unless that one leaves the stream out."""
+    now = [100.0]
+    looks = StreamEvaluators(ground.settings, WorkingCopy(ground.settings).evaluator, lambda: now[0])
+    streams = [Stream(_QUOTES, "quotes", (), "quotes", "json", {"0": 0}, "")]
+    assert {"quotes": {}} == looks.of_streams(streams)
+    evaluator = _Evaluator(ground)
+    evaluator.tell()
+    assert {"quotes": {}} == looks.of_streams(streams)
+    now[0] += 20
+    assert "no evaluator has it" in looks.of_streams(streams)["quotes"]["reason"]
+    assert evaluator.ownership.claim(_QUOTES) is None
+    assert {"quotes": {}} == looks.of_streams(streams)
+    evaluator.lease.release()
+    assert {"quotes": {}} == looks.of_streams(streams)
+
+
+def test_all_evaluators_are_roles(ground: Ground) -> None:
+    """Those that the gateway says have to run; without a gateway those of the settings."""
+    gateway = Lease(ground.settings, "gateway")
+    assert gateway.acquire()
+    _Evaluator(ground).tell()
+    assert {"gateway": "silent", "evaluator": "ready"} == _states(told_roles(ground.settings))
+    RoleNotes(ground.settings).tell("gateway", "ready", {"evaluators": ["", "fast"]})
+    found = told_roles(ground.settings)
+    assert {"gateway": "ready", "evaluator": "ready", "evaluator/fast": "stopped"} == _states(found)
+    assert "degraded" == found["state"]
+    _Evaluator(ground, "fast").tell()
+    found = told_roles(ground.settings)
+    assert ("ready", "http://fast") == (found["state"], found["addresses"]["evaluator/fast_metrics_url"])
+    gateway.release()
+
+
+def _states(found: dict[str, Any]) -> dict[str, str]:
+    return {name: role["state"] for name, role in found["roles"].items() if name not in ("kafka", "redis")}
