@@ -23,7 +23,7 @@ __all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
 Size = Any
 """Bytes in UTF-8, 0 for a value without text: an int, or a NumPy array with a size for each row."""
 
-_GROWING = frozenset(("concat", "concat_ws", "replace", "repeat"))
+_GROWING = frozenset(("array_repeat", "concat", "concat_ws", "replace", "repeat"))
 _ORDINARY = 100
 """Bytes of a text in a column, as it is reckoned with before there is any."""
 _MOST_MADE = 1 << 20
@@ -49,6 +49,8 @@ _FROM_ARRAYS = frozenset(
 """What yields some of an array's elements, or its bytes in another form."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
+_PLAIN = 8
+"""Bytes of a number or a time in an array."""
 _MARKS = 8
 """Quotes, colons, commas and brackets around a name or a value in JSON, at most."""
 
@@ -132,9 +134,9 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
         sizes.of(_ordinary(expression, row))
         if sizes.longest > _MOST_MADE:
             raise InputError(
-                "a text made so long is not supported",
+                "a value made so long is not supported",
                 code="unsupported-query",
-                detail=f"Of columns of {_ORDINARY} bytes it can make {_MOST_MADE:,}, and a longer text is NULL.",
+                detail=f"Of columns of {_ORDINARY} bytes it can make {_MOST_MADE:,}, and a longer value is NULL.",
                 hint="Repeat less, or replace by something shorter.",
             )
 
@@ -205,18 +207,12 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0]
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
             return sizes[0]
-        case (
-            "array"
-            | "named_struct"
-            | "array_union"
-            | "concat arrays"
-            | "arrays paired"
-            | "array_insert"
-            | "map_from_arrays"
-        ):
+        case "array":
+            return sum(np.maximum(size, _PLAIN) for size in sizes)
+        case "named_struct" | "array_union" | "concat arrays" | "arrays paired" | "array_insert" | "map_from_arrays":
             return sum(sizes)
         case "array_repeat":
-            return sizes[0] * _count(call.args[1])
+            return np.maximum(sizes[0], _PLAIN) * _count(call.args[1])
         case "maps merged":
             return sum(sizes)
         case "array_join":  # an array has no more elements than bytes

@@ -47,7 +47,7 @@ class EvaluatorSettings(BaseModel):
     value_bytes: int = Field(
         1024 * 1024,
         ge=1,
-        description="longest text that an operator or function yields, in bytes; beyond it is NULL",
+        description="longest text, array, map or struct that a function yields, in bytes; beyond it is NULL",
     )
     event_rows: int = Field(
         2_000_000,

@@ -19,6 +19,7 @@ from grouping.functions.nested_functions import OF_ELEMENTS
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
+from spark_jobs.batch.value_sizes import value_sizes
 from spark_jobs.expressions.functions import FUNCTIONS, either
 from spark_jobs.expressions.nested.parts import NESTED, OF_OPERANDS
 from spark_jobs.expressions.texts.text import BYTES
@@ -165,7 +166,10 @@ class _Compiler:
                 other.value if isinstance(other, Value) and op not in OF_OPERANDS else self._once(other)
                 for other in others
             ]
-            return Operand(NESTED[op](self._once(first), sql_type, *named), sql_type)
+            operand = self._once(first)
+            if op == "array_repeat" and self._most_bytes is not None:
+                return self._repeated(operand, sql_type, args[1])
+            return self._bounded(Operand(NESTED[op](operand, sql_type, *named), sql_type))
         if op in BY_UNIT:
             place, compute = BY_UNIT[op]
             unit = args[place]
@@ -184,9 +188,24 @@ class _Compiler:
             typed[0] = self._step(Operand(pl.when(fits).then(typed[0].expr), typed[0].type))
         result = function(typed, sql_type)
         if result.type != STRING:
-            return result
+            return self._bounded(result)
         result = self._step(result)
         return Operand(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), STRING)
+
+    def _bounded(self, value: Operand) -> Operand:
+        """Return an array, a map or a STRUCT, NULL where it is too large; anything else as it is."""
+        if self._most_bytes is None or not value.type.is_nested:
+            return value
+        value = self._step(value)
+        return Operand(pl.when(_is_small(value.expr, self._most_bytes)).then(value.expr), value.type)
+
+    def _repeated(self, value: Operand, sql_type: SqlType, count: Expression) -> Operand:
+        """Return array_repeat, which is not made where it would be too large."""
+        assert isinstance(count, Value) and isinstance(count.value, int) and self._most_bytes is not None, count
+        fits = self._step(Operand(_is_small(value.expr, self._most_bytes // max(count.value, 1)), BOOLEAN))
+        value = self._step(Operand(pl.when(fits.expr).then(value.expr), value.type))
+        made = Operand(pl.when(fits.expr).then(NESTED["array_repeat"](value, sql_type, count.value)), sql_type)
+        return self._bounded(made)
 
     def _once(self, expression: Expression) -> Operand:
         """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
@@ -227,6 +246,10 @@ class _Compiler:
                 return pl.col(member.name)
         sought, *others = (self._once(argument) for argument in args)
         return either([self._compared("=", sought, other) for other in others])
+
+
+def _is_small(value: pl.Expr, most: int) -> pl.Expr:
+    return value.map_batches(lambda column: pl.Series(value_sizes(column.to_arrow()) <= most), return_dtype=pl.Boolean)
 
 
 def _case(typed: list[Operand], sql_type: SqlType) -> Operand:

@@ -40,6 +40,11 @@ class ElementSource:
         return len(self._elements)
 
     @property
+    def arrays(self) -> int:
+        """How many arrays there are."""
+        return len(self._arrays)
+
+    @property
     def partitions(self) -> NDArray[np.int32]:
         """The source records' partitions."""
         partitions: NDArray[np.int32] = self._outer.partitions[self._events]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -17,26 +17,29 @@ from grouping.model.sql_type import STRING, VARIANT, SqlType
 from spark_jobs.batch.cpu_budget import check_cpu
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
 from spark_jobs.batch.partners import partners
+from spark_jobs.batch.value_sizes import value_sizes
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.index import Ints
 from spark_jobs.index.key_codes import KeyCodes
 from spark_jobs.index.keys import key_space
 from spark_jobs.index.set_membership import in_sets
+from spark_jobs.match.computed_values import ComputedValues
 from spark_jobs.match.elements import ElementSource
 from spark_jobs.match.reduction import ReductionSource
+from spark_jobs.match.row_slices import numbered, slices
 
-__all__ = ["ELEMENTS", "evaluate_expression", "holds", "truth"]
+__all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 
 Positions = NDArray[np.integer]
 
 _AT_ONCE = 32
 """Conjuncts that are evaluated at once where there are more."""
-_BYTES = 64 << 20
+BYTES = 64 << 20
 """Texts that are read and computed at once, unless a single row has more."""
+_IN_MEMORY = 8
+"""Bytes in memory for each of a value, at most."""
 ELEMENTS = 1 << 20
 """Elements of arrays over which the body of a lambda is evaluated at once, unless a single row has more."""
-_DENSE = 16
-"""Rows of a table for each pair, up to which the rows that are met are found by marking them."""
 
 
 def holds(
@@ -110,45 +113,6 @@ def _has_text(expression: Expression) -> bool:
     return any(not isinstance(part, Slot) and part.type.is_sized for part in walk(expression))
 
 
-def _slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows, given by the running total of their sizes, into slices of bounded size, none of them empty."""
-    first = 0
-    while first < total.size:
-        before = int(total[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
-        yield first, last
-        first = last
-
-
-def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and for each given row its place among them; `count` is the number of all rows."""
-    if count > _DENSE * rows.size:
-        distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
-        return distinct, which
-    seen = np.zeros(count, np.bool_)
-    seen[rows] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
-
-
-class _Values:
-    """Computed values that are looked up like a column of events."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self.count = len(values)
-        self.time_ms = np.empty(0, np.int64)
-        self.offsets = np.empty(0, np.int64)
-        self.partitions = np.empty(0, np.int32)
-        self._values = values
-
-    def column(self, name: str) -> pa.Array:
-        """Return the values, whatever the name."""
-        return self._values
-
-    def encoded(self, name: str) -> pa.Array:
-        """Return the values, whose repeats are not known."""
-        return self._values
-
-
 def _needle_name(member: Member) -> str:
     return member.needle.name if isinstance(member.needle, Column) else member.name
 
@@ -178,12 +142,12 @@ class _Frame:
         sizes = TextSizes(self._longest, limit)
         sizes.of(expression)
         most = limit if sizes.longest > limit else None
-        if sizes.total * self._positions.size <= _BYTES:
+        if sizes.total * self._positions.size <= BYTES:
             return self.at_once(expression, most)
         sizes = TextSizes(self._lengths, limit)
         sizes.of(expression)
         total = np.cumsum(np.broadcast_to(sizes.total, self._positions.size))
-        return pl.concat([self._between(*part).at_once(expression, most) for part in _slices(total, _BYTES)])
+        return pl.concat([self._between(*part).at_once(expression, most) for part in slices(total, BYTES)])
 
     def _between(self, first: int, last: int) -> _Frame:
         rows = None if self._rows is None else self._rows[first:last]
@@ -224,7 +188,7 @@ class _Frame:
         for pair in compiled.keys:
             columns += self._keys(pair)
         columns += [self._member(member) for member in compiled.members]
-        columns += [self._of_elements(each.call).alias(each.name) for each in compiled.lambdas]
+        columns += [self.of_elements(each.call).alias(each.name) for each in compiled.lambdas]
         # Without a column of the right height an expression of constants alone would be a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
         check_cpu()
@@ -246,25 +210,37 @@ class _Frame:
         if encoded.null_count == len(encoded):
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(encoded))
         codes = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
-        distinct, which = _numbered(codes.to_numpy(), len(encoded.dictionary))
+        distinct, which = numbered(codes.to_numpy(), len(encoded.dictionary))
         texts = pl.Series(encoded.dictionary.take(pa.array(distinct))).gather(which)
         return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
 
-    def _of_elements(self, call: Call) -> pl.Series:
+    def of_elements(self, call: Call) -> pl.Series:
         """Return the value of a function of an array and a lambda, in slices of bounded elements.
 
         Lambdas within lambdas multiply the elements of one event; slices keep them from being in memory together.
         """
         if call.op == LEFT_ON:
             return self._left_on(call)
+        rows = list(slices(np.cumsum(self._array_sizes(call.args[0])), BYTES))
+        if len(rows) > 1:
+            return pl.concat([self._between(*some).of_elements(call) for some in rows])
         arrays = self.evaluate(call.args[0])
         if call.op == "reduce":
             return self._reduced(call, arrays)
         total = np.cumsum(arrays.list.len().fill_null(0).to_numpy(), dtype=np.int64)
         if not total.size or total[-1] <= ELEMENTS:
             return self.of_slice(call, arrays)
-        parts = _slices(total, ELEMENTS)
+        parts = slices(total, ELEMENTS)
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
+
+    def _array_sizes(self, arrays: Expression) -> Ints:
+        """Return about the bytes in memory of each row's array: lambdas within lambdas repeat those of one event."""
+        if isinstance(arrays, Column):
+            if self._events.longest(arrays.name) * self._positions.size <= BYTES:
+                return np.zeros(self._positions.size, np.int64)
+            return _IN_MEMORY * value_sizes(self._events.source.column(arrays.name))[self._positions]
+        sizes = TextSizes(self._longest, self._events.value_bytes)
+        return np.full(self._positions.size, int(sizes.of(arrays)), np.int64)
 
     def _reduced(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return what reduce makes: its lambda is evaluated for the first elements of all arrays, then the next."""
@@ -286,7 +262,7 @@ class _Frame:
         found = partners(self._events.source, str(prefix.value), self._positions)
         events = self._events if found.rows is None else EventColumns(found.rows, self._events.value_bytes)
         met = np.zeros(self._positions.size, np.bool_)
-        for first, last in _slices(np.cumsum(found.size), ELEMENTS):
+        for first, last in slices(np.cumsum(found.size), ELEMENTS):
             of = np.repeat(np.arange(first, last), found.size[first:last])
             if not of.size:
                 continue
@@ -305,7 +281,29 @@ class _Frame:
         events = EventColumns(elements, self._events.value_bytes)
         rows = None if self._rows is None else self._rows[elements.of]
         inner = _Frame(events, np.arange(elements.count), self._types, self._constants, rows)
-        return elements.result(call, inner.evaluate(body))
+        if not call.type.is_nested:
+            return elements.result(call, inner.evaluate(body))
+        return inner._collected(call, elements, body)
+
+    def _collected(self, call: Call, elements: ElementSource, body: Expression) -> pl.Series:
+        """Return arrays or maps of what a body is for their elements; NULL where one becomes too large, and not made.
+
+        This frame is that of the elements.
+        """
+        limit = self._events.value_bytes
+        sizes = TextSizes(self._longest, limit)
+        most = max(int(sizes.of(body)), 1)
+        if most * self._positions.size <= limit:
+            return elements.result(call, self.evaluate(body))
+        made = np.zeros(elements.arrays, np.int64)
+        values = []
+        for first, last in slices(np.arange(1, self._positions.size + 1), max(BYTES // most, 1)):
+            of = elements.of[first:last]
+            part = self._between(first, last).evaluate(body)
+            np.add.at(made, of, value_sizes(part.to_arrow()))
+            # `Series.set` would keep what is behind a NULL.
+            values.append(pl.Series(part.to_arrow().take(pa.array(np.arange(of.size), mask=made[of] > limit))))
+        return elements.result(call, pl.concat(values)).set(pl.Series(made > limit), None)
 
     def _keys(self, pair: KeyPair) -> list[pl.Series]:
         constants = self._constant(pair.slot)
@@ -324,13 +322,13 @@ class _Frame:
         if isinstance(member.needle, Column):
             return self._events, self._positions
         values = as_plain(self.evaluate(member.needle).to_arrow())
-        return EventColumns(_Values(values)), np.arange(self._positions.size)
+        return EventColumns(ComputedValues(values)), np.arange(self._positions.size)
 
     def _member(self, member: Member) -> pl.Series:
         """Look up (row, value) among the elements of the sets that are met."""
         if self._rows is None:
             raise InternalError("a set without rows")
-        distinct, which = _numbered(self._rows, len(self._constants[member.slot]))
+        distinct, which = numbered(self._rows, len(self._constants[member.slot]))
         sets = self._constants[member.slot].take(pa.array(distinct))
         elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
         offsets = np.searchsorted(parents, np.arange(distinct.size + 1))

@@ -1,0 +1,47 @@
+"""The sizes of values, each by itself: of a text its bytes, of a value with parts those of all its parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["value_sizes"]
+
+_LEAST = 2
+"""Bytes of any part, NULL or number, as of the shortest one in JSON with its comma; and of an array itself."""
+
+
+Ints = NDArray[np.int64]
+
+
+def value_sizes(values: pa.Array) -> Ints:
+    """Return the bytes of each value, 0 for NULL, and for a number or a time that is no part of anything.
+
+    Example:
+        >>> value_sizes(pa.array([["é", "b"], [], None])).tolist()
+        [9, 2, 0]
+    """
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        values = values.cast(pa.large_binary())
+        kind = values.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = pc.list_value_length(values).fill_null(0).to_numpy().astype(np.int64)
+        total = np.concatenate(([0], np.cumsum(value_sizes(values.flatten()))))
+        ends = np.cumsum(lengths)
+        sizes: Ints = total[ends] - total[ends - lengths] + _LEAST * (lengths + 1)
+    elif pa.types.is_struct(kind):
+        sizes = np.full(len(values), _LEAST * kind.num_fields, np.int64)
+        for part in values.flatten():
+            sizes += value_sizes(part)
+    elif any(of(kind) for of in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)) or (
+        pa.types.is_large_binary(kind)
+    ):
+        sizes = pc.binary_length(values).fill_null(0).to_numpy().astype(np.int64)
+    else:
+        sizes = np.zeros(len(values), np.int64)
+    if values.null_count:
+        sizes[values.is_null().to_numpy(zero_copy_only=False)] = 0
+    return sizes
