@@ -11,6 +11,7 @@ from functools import cache
 from unittest import mock
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 
 from gateway.sdk.errors import BadCursor
@@ -26,7 +27,9 @@ from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 from schemas.codec import Command, MalformedCommand, decode_command, encode_command
+from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
+from spark_jobs.match.residual import evaluate_expression
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.mutations import broken_bytes, broken_text
 
@@ -82,7 +85,7 @@ def _statements(rng: random.Random) -> None:
         assert_safe([error.message, error.detail, error.hint], text)
 
 
-def _records(stream: Stream, values: list[bytes]) -> None:
+def _records(stream: Stream, values: list[bytes]) -> Events:
     count = len(values)
     batch = pa.record_batch(
         {
@@ -97,11 +100,27 @@ def _records(stream: Stream, values: list[bytes]) -> None:
     assert events.count + (0 if letters is None else letters.num_rows) == count
     for column in stream.columns:
         assert len(events.column(column.name)) == events.count
+    return events
 
 
 @cache
 def _settings() -> Settings:
     return Settings()
+
+
+def _evaluations(rng: random.Random) -> None:
+    """An expression that was accepted has a value for whatever comes in."""
+    text = rng.choice(statements()) if rng.random() < 0.5 else hostile_statement(rng)
+    try:
+        if not isinstance(parse(text), CreateCq):
+            return
+        _, query = Preparer(_catalog()).create(CqText.cut(text))
+    except InputError:
+        return
+    if query.select.grouping is None and query.plan.computation is None:
+        events = _records(_catalog().stream("quotes"), [broken_bytes(rng, rng.choice(RECORDS)), rng.choice(RECORDS)])
+        for item in query.select.items:
+            assert len(evaluate_expression(item.expression, events, np.arange(events.count))) == events.count
 
 
 def _json_records(rng: random.Random) -> None:
@@ -172,6 +191,7 @@ def _environment(rng: random.Random) -> None:
 SURFACES: dict[str, Callable[[random.Random], None]] = {
     "commands": _commands,
     "statements": _statements,
+    "evaluations": _evaluations,
     "json records": _json_records,
     "avro records": _avro_records,
     "avro schemas": _avro_schemas,
