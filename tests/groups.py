@@ -20,12 +20,13 @@ _SECOND = (
     "tests/stack/digests/test_last_digests.py",
     "tests/stack/sdk/",
     "tests/stack/state/",
+    CRASHES,
 )
-"""Of the tests on the shared servers those that go together; crashes do, and the others. The thirds take about as long.
+"""Of the tests on the shared servers those that go together; the others do. Both halves take about as long.
 
-Much of that is waiting, for ticks and for roles that start anew: a fourth process has the tests without shared servers.
+Much of that is waiting, for ticks and for roles that start anew: a third process has the tests without shared servers.
 """
-_ORDER = ("crashed stack", "first stack", "second stack", "own servers", "spark")
+_ORDER = ("second stack", "first stack", "own servers", "spark")
 """Groups by how long they take, the longest first; pure tests fill up the time that is left."""
 
 
@@ -41,8 +42,6 @@ def group_of(nodeid: str) -> str:
         return "spark"
     if not place.startswith("tests/stack/") or place.startswith(_OWN):
         return place
-    if place.startswith(CRASHES):
-        return "crashed stack"
     return "second stack" if place.startswith(_SECOND) else "first stack"
 
 
