@@ -56,6 +56,8 @@ _QUERIES = {
     "later": "SELECT symbol, count(DISTINCT n) AS c, sum(price) AS s FROM v WHERE n >= {later} GROUP BY symbol",
 }
 _OVER_MS = 3000
+_LATE_MS = 500
+"""How far an event's time is behind its publishing, at most."""
 _MOST = 2
 _ENGINE = duckdb.connect()
 
@@ -124,7 +126,7 @@ class _Market:
                 "amount": self._rng.choice(("0.01", "-7.50", "99999999.99", None)), "ts": instant(number),
                 "flag": self._rng.choice((True, False, None)),
             }  # fmt: skip
-            at_ms = now_ms() + self._rng.choice((0, 0, -500, 1500))
+            at_ms = now_ms() + self._rng.choice((0, 0, -_LATE_MS, 1500))
             records.append((json.dumps(row).encode(), None, number % self.source.partitions, at_ms))
         self._lab.client.publish_all(self.source.topic, records)
 
@@ -255,6 +257,9 @@ def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
         market.run(5)
         lab.drop(f"passing{number}")
     queries.watch("later", later=len(market.sent))
+    accepted_ms = now_ms()
+    # An event whose time is before the acceptance would be in an earlier digest of rows than in one of this CQ.
+    lab.results.until(lambda: now_ms() > accepted_ms + _LATE_MS, "events after the acceptance")
     market.run(10)
     queries.await_all(len(market.sent))
     market.run(10)
