@@ -68,16 +68,20 @@ class EvaluatorNotes:
             bodies = redis.mget([keys.owner(stream_id) for stream_id in stream_ids])
             found = {each: Owner.unpack(body) for each, body in zip(stream_ids, bodies, strict=True)}
             names = list({owner.name for owner in found.values() if owner is not None})
-            holders = redis.mget([keys.lease("evaluator", name) for name in names]) if names else []
-        live = {(name, (holder or b"").decode()) for name, holder in zip(names, holders, strict=True)}
+        live = {(name, holder.decode()) for name, holder in self._holders(names).items()}
         return {each: owner for each, owner in found.items() if owner is not None and owner in live}
 
     def running(self, names: Collection[str]) -> set[str]:
         """Return which evaluators hold their lease, by their names; of some there are."""
-        asked = list(names)
+        return set(self._holders(list(names)))
+
+    def _holders(self, names: Sequence[str]) -> dict[str, bytes]:
+        if not names:
+            return {}
+        redis, keys = self._connection.redis, self._connection.keys
         with mapped():
-            holders = self._connection.redis.mget([self._connection.keys.lease("evaluator", name) for name in asked])
-        return {name for name, holder in zip(asked, holders, strict=True) if holder}
+            holders = redis.mget([keys.lease("evaluator", name) for name in names])
+        return {name: holder for name, holder in zip(names, holders, strict=True) if holder}
 
     def executors(self, evaluator: str) -> ExecutorsNote:
         """Return what the tasks of an evaluator run on, by its name."""

@@ -32,7 +32,7 @@ class CpuExceeded(Exception):
     """
 
 
-class Stopped(NamedTuple):
+class StoppedEvaluation(NamedTuple):
     """An evaluation that was stopped."""
 
     suspects: frozenset[str]
@@ -69,7 +69,7 @@ class CpuBudget:
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Account] = []
-        self.stopped = Stopped(frozenset(), alike=True)
+        self.stopped = StoppedEvaluation(frozenset(), alike=True)
         """The evaluation that was stopped last."""
 
     @contextmanager
@@ -123,7 +123,7 @@ class CpuBudget:
         if self._open and self._clock() >= self._open[-1].deadline:
             account = self._open[-1]
             suspects = frozenset(account.suspects())
-            self.stopped = Stopped(suspects, account.alike or len(suspects) == 1)
+            self.stopped = StoppedEvaluation(suspects, account.alike or len(suspects) == 1)
             raise CpuExceeded
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +24,7 @@ from tests.benchmarks.report import Report
 from tests.cluster.standalone.cluster import standalone
 from tests.ground import Ground, open_ground
 
-__all__ = ["add_options", "application_run", "main", "on_cluster", "prepare"]
+__all__ = ["add_options", "main", "median_rates", "on_cluster", "prepare"]
 
 _CQS = 100_000
 _LOCAL, _CLUSTER = "local[2]", "two executors"
@@ -38,14 +39,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    runs: dict[str, list[Run]] = {_LOCAL: [], _CLUSTER: []}
     with tempfile.TemporaryDirectory() as name, open_ground() as ground, standalone(Path(name)) as cluster:
         prepare(ground, options.executor_events)
         sides = {_LOCAL: ground.settings, _CLUSTER: on_cluster(ground.settings, cluster.master)}
-        for _ in range(options.executor_rounds):
-            for side, settings in sides.items():
-                runs[side].append(application_run(side, settings, options.executor_events))
-    rates = {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
+        rates = median_rates(sides, options.executor_events, options.executor_rounds)
     report = Report("executors")
     for side, rate in rates.items():
         report.add(side, rate, "events/s")
@@ -70,7 +67,16 @@ def prepare(ground: Ground, events: int) -> None:
     Tables(settings).put(Contents(quotes.stream("s_cqs")).add(quotes.SELECTION, constants))
 
 
-def application_run(side: str, settings: Settings, events: int) -> Run:
+def median_rates(sides: Mapping[str, Settings], events: int, rounds: int) -> dict[str, float]:
+    """Run the sides in turns, each time as a Spark application of its own, and return their median events a second."""
+    runs: dict[str, list[Run]] = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, settings in sides.items():
+            runs[side].append(_application_run(side, settings, events))
+    return {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
+
+
+def _application_run(side: str, settings: Settings, events: int) -> Run:
     """Run a Spark application in a process of its own, and return its second run."""
     with ProcessPoolExecutor(1, get_context("spawn")) as alone:
         return alone.submit(_run, side, settings, events).result()

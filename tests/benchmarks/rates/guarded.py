@@ -8,7 +8,6 @@ are none here.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from pydantic import SecretStr
 
 from gateway.local.jars import SPARK, ensure_jars
 from grouping.settings.settings import Settings
-from tests.benchmarks.rates.executors import application_run, on_cluster, prepare
-from tests.benchmarks.rates.pipeline import Run
+from tests.benchmarks.rates.executors import median_rates, on_cluster, prepare
 from tests.benchmarks.report import Report
 from tests.cluster.guarded.servers import PASSWORDS, GuardedServers, guarded_servers
 from tests.cluster.standalone.cluster import standalone
@@ -50,11 +48,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             )
             prepare(Ground(plain), options.guarded_events)
             sides = {_OPEN: plain, _GUARDED: guarded, _SPREAD: on_cluster(guarded, cluster.master)}
-            runs: dict[str, list[Run]] = {side: [] for side in sides}
-            for _ in range(options.guarded_rounds):
-                for side, settings in sides.items():
-                    runs[side].append(application_run(side, settings, options.guarded_events))
-    rates = {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
+            rates = median_rates(sides, options.guarded_events, options.guarded_rounds)
     report = Report("guarded")
     for side, rate in rates.items():
         report.add(side, rate, "events/s")
