@@ -132,13 +132,18 @@ class Probes:
             watermark.skip(missed)
 
     def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
-        """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again."""
+        """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again.
+
+        Of the ticks that were under way some may have fired, so that all of them count as fired.
+        """
+        under_way_ms = self._due.pop(stream_id, 0)
+        if under_way_ms > watermark.fired_ms:
+            watermark.settle(under_way_ms)
         log.warning(
             "the clock was turned back", extra={"stream": stream_id, "milliseconds": watermark.fired_ms - now_ms}
         )
         self._state.look_after(stream_id, now_ms)
         watermark.turn_back(now_ms)
-        self._due.pop(stream_id, None)
         self._missed.pop(stream_id, None)
         self._state.note_watermark(stream_id, self.note(stream_id))
 

@@ -20,6 +20,7 @@ from tests.timer_desk import Desk
 
 _CQS = 10
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
+_STEP_MS = 100
 
 
 def _crash(*_: object) -> None:
@@ -146,6 +147,35 @@ def test_a_clock_that_is_set_ahead_and_turned_back(ground: Ground, restarted: bo
     assert {int(name.split("/")[1]) for name in found} == {NOW + hours * HOUR for hours in (1, 2, 3, 4, 5)}
     assert sum(digest["count"] for digest in found.values()) == 6 * _CQS
     assert all(digest["from"] < digest["to"] for digest in found.values())
+
+
+def test_a_clock_that_is_turned_back_between_a_digest_and_the_end_of_its_tick(ground: Ground) -> None:
+    """The tick has fired, whatever fires before the clock is there again: its digest is not written twice."""
+    desk = Desk(ground.settings, NOW)
+    each_second = TriggerSpec(1000, NOW % 1000)
+    desk.create([each_second])
+    stores = desk.stores([0], each_second)
+    take_in(desk, stores, NOW + 1)
+    let_pass(desk, 2000)
+    desk.now_ms = NOW + 22_000
+    take_in(desk, stores, NOW + 2)
+    let_pass(desk, 500)
+    desk.match(stores, [desk.now_ms])
+    while not desk.timers.fired:
+        desk.now_ms += _STEP_MS
+        desk.timers.step()
+    (ahead,) = desk.timers.fired
+    desk.now_ms = NOW + 3_000
+    let_pass(desk, 1500)
+    desk.now_ms = ahead + 5_000
+    take_in(desk, stores, desk.now_ms)
+    let_pass(desk, 1500)
+    desk.now_ms = NOW + 6_000
+    while desk.now_ms < ahead + 8_000:
+        take_in(desk, stores, desk.now_ms)
+        let_pass(desk, 500)
+    found = [name for name in digests(desk) if name.split("/")[1] == str(ahead)]
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("wiped", [False, True])
