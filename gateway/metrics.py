@@ -12,6 +12,7 @@ __all__ = [
     "COMMIT_SECONDS",
     "DEAD_LETTERS",
     "DIGESTS",
+    "EVALUATORS",
     "EVALUATOR_DEAD_LETTERS",
     "GROUPS",
     "GROUP_CORES",
@@ -45,6 +46,7 @@ BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by s
 SECONDS_BEHIND = Gauge(
     "cq_seconds_behind", "seconds since which the oldest event not evaluated has been there, by stream", ["stream"]
 )
+EVALUATORS = Gauge("cq_stream_evaluators", "1 where a running evaluator has the stream, else 0", ["stream"])
 GROUPS = Gauge("cq_groups", "groups of live CQs, by stream", ["stream"])
 TABLE_ROWS = Gauge("cq_table_rows", "rows of the constant tables, by stream", ["stream"])
 TABLE_VERSION = Gauge("cq_table_version", "version of the constant tables, by stream", ["stream"])
@@ -82,6 +84,7 @@ TICK_SECONDS = Histogram(
 
 _OF_STREAMS = (
     BEHIND,
+    EVALUATORS,
     GROUPS,
     LIVE_CQS,
     MATCHES,

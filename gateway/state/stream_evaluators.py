@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gateway.metrics import EVALUATORS
 from gateway.state.evaluator_notes import EvaluatorNotes
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
@@ -20,7 +21,7 @@ _SURE_SECONDS = 15.0
 
 
 class StreamEvaluators:
-    """Looks what evaluators tell of streams, for `cq status`. For the gateway's loop."""
+    """Looks what evaluators tell of streams, for `cq status` and Prometheus. For the gateway's loop."""
 
     def __init__(self, settings: Settings, notes: EvaluatorNotes, clock: Callable[[], float]) -> None:
         """Connect when first used.
@@ -59,6 +60,7 @@ class StreamEvaluators:
         self._alone_since = {each: self._alone_since.get(each, now) for each in alone}
         for stream in streams:
             owner = owners.get(stream.stream_id)
+            EVALUATORS.labels(stream.name).set(owner is not None or self._unclaimed(stream, notes, running))
             if owner is None:
                 reason = self._missing(stream, names, notes, running, now)
             else:
@@ -67,6 +69,10 @@ class StreamEvaluators:
             known = {"evaluator": title, "reason": reason}
             found[stream.name] = {field: value for field, value in known.items() if value is not None}
         return found
+
+    def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
+        """Tell whether an evaluator has a stream that is of a version that claims none."""
+        return self._assignment.evaluator_of(stream.name) in running and bool(_told(stream.name, notes))
 
     def _missing(
         self,

@@ -1,10 +1,11 @@
-"""One evaluator has a stream, whatever others are told to have; `cq status` tells of streams that nobody has."""
+"""One evaluator has a stream, whatever others are told to have; status and metric tell of streams that nobody has."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from gateway.state.stream_evaluators import StreamEvaluators
 from gateway.state.working_copy import WorkingCopy
@@ -98,6 +99,7 @@ def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
 
     missing = ["its evaluator/fast does not run", "its evaluator does not run"]
     assert missing == told("reason")
+    assert [0, 0] == _evaluators("quotes", "o")
     rest, fast = _Evaluator(ground), _Evaluator(ground, "fast")
     rest.tell(o=None)
     fast.tell()
@@ -105,12 +107,15 @@ def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
     assert rest.ownership.claim(_ORDERS) is None
     now[0] += 20
     assert ["no evaluator has it; evaluator/fast is to, by CQ_EVALUATOR_STREAMS here", None] == told("reason")
+    assert [0, 1] == _evaluators("quotes", "o")
     assert fast.ownership.claim(_QUOTES) is None
     assert ["evaluator/fast", "evaluator"] == told("evaluator")
     fast.tell(quotes="its topic is gone")
     assert ["its topic is gone", None] == told("reason")
+    assert [1, 1] == _evaluators("quotes", "o")
     fast.lease.release()
     assert [missing[0], None] == told("reason")
+    assert [0, 1] == _evaluators("quotes", "o")
 
 
 def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
@@ -119,6 +124,7 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
     looks = StreamEvaluators(ground.settings, WorkingCopy(ground.settings).evaluator, lambda: now[0])
     streams = [Stream(_QUOTES, "quotes", (), "quotes", "json", {"0": 0}, "")]
     assert {"quotes": {}} == looks.of_streams(streams)
+    assert [0] == _evaluators("quotes")
     evaluator = _Evaluator(ground)
     evaluator.tell()
     assert {"quotes": {}} == looks.of_streams(streams)
@@ -126,8 +132,10 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
     assert "no evaluator has it" in looks.of_streams(streams)["quotes"]["reason"]
     assert evaluator.ownership.claim(_QUOTES) is None
     assert {"quotes": {}} == looks.of_streams(streams)
+    assert [1] == _evaluators("quotes")
     evaluator.lease.release()
     assert {"quotes": {}} == looks.of_streams(streams)
+    assert [0] == _evaluators("quotes")
 
 
 def test_all_evaluators_are_roles(ground: Ground) -> None:
@@ -144,6 +152,11 @@ def test_all_evaluators_are_roles(ground: Ground) -> None:
     found = told_roles(ground.settings)
     assert ("ready", "http://fast") == (found["state"], found["addresses"]["evaluator/fast_metrics_url"])
     gateway.release()
+
+
+def _evaluators(*streams: str) -> list[float | None]:
+    """Return what Prometheus is told of streams."""
+    return [REGISTRY.get_sample_value("cq_stream_evaluators", {"stream": stream}) for stream in streams]
 
 
 def _states(found: dict[str, Any]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import yaml
 from gateway.local.kafka import HEAP, PROPERTIES
 from gateway.local.launch import role_environment
 from gateway.local.valkey import CONFIGURATION
+from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
-
-ROOT = Path(__file__).parents[3]
+from grouping.settings.settings_table import variables
+from tests.pages import ROOT, page
 
 ADDRESSES = {"controller.listener.names", "listener.security.protocol.map", "log.dirs"}
 """Kafka's settings that follow from where it runs."""
@@ -33,6 +35,7 @@ def test_roles_are_told_the_same(role: str, services: dict[str, Any]) -> None:
     told = dict(services[role]["environment"])
     for own in ("CQ_STATUS_FILE", "CQ_METRICS_ADDRESS", "CQ_METRICS_PORT", "CQ_METRICS_EVALUATOR_PORT"):
         told.pop(own)
+    assert told.pop("CQ_EVALUATOR_STREAMS") is None, "as whoever starts it has it"
     assert role_environment("kafka:19092", "redis://valkey:6379/0", "/var/lib/cq") == told
     assert [role] == services[role]["command"]
 
@@ -40,10 +43,56 @@ def test_roles_are_told_the_same(role: str, services: dict[str, Any]) -> None:
 def test_the_settings_are_known(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The names in the compose file are names of settings, not misspelled ones that nobody reads."""
     for name, value in services["gateway"]["environment"].items():
-        monkeypatch.setenv(name, value)
+        assert name in {*variables(), "CQ_STATUS_FILE"}
+        if value is not None:
+            monkeypatch.setenv(name, value)
     settings = Settings()
     assert ("kafka:19092", Path("/var/lib/cq")) == (settings.kafka.bootstrap, settings.data)
     assert settings.redis.url.get_secret_value() == "redis://valkey:6379/0"
+
+
+def test_a_further_evaluator_is_like_the_first(services: dict[str, Any]) -> None:
+    """But for its profile, its checkpoints, and its name, by which the setting of the page gives it streams."""
+    first, further = services["evaluator"], dict(services["evaluator-fast"])
+    [(variable, name)] = further["environment"].items() - first["environment"].items()
+    assert ("CQ_EVALUATOR_NAME", ["evaluators"]) == (variable, further.pop("profiles"))
+    assert not {*first["volumes"]} & {*further["volumes"]}
+    assert first == further | {each: first[each] for each in ("environment", "volumes")}
+    [streams] = re.findall(
+        r"CQ_EVALUATOR_STREAMS='(.*)' \\\n +docker compose .*--profile evaluators", page("deployment.md")
+    )
+    evaluator = {"name": name, "streams": json.loads(streams)}
+    assert ("", name) == Assignment.of(Settings.model_validate({"evaluator": evaluator})).names
+
+
+def test_each_role_is_scraped(services: dict[str, Any]) -> None:
+    """At the port of its settings; what a profile adds is looked for by its name."""
+    loaded = yaml.safe_load((ROOT / "docker" / "monitoring" / "prometheus.yml").read_text("utf-8"))
+    found = {}
+    for job in loaded["scrape_configs"]:
+        found |= {target: job["job_name"] for each in job["static_configs"] for target in each["targets"]}
+        for looked in job.get("dns_sd_configs", ()):
+            found |= {f"{name}:{looked['port']}": job["job_name"] for name in looked["names"]}
+    ports = {"gateway": "CQ_METRICS_PORT", "evaluator": "CQ_METRICS_EVALUATOR_PORT"}
+    roles = {name: each["command"][0] for name, each in services.items() if "build" in each}
+    assert found == {
+        f"{name}:{services[name]['environment'][ports[role]]}": f"cq-{role}" for name, role in roles.items()
+    }
+
+
+def test_grafana_finds_the_dashboard_and_prometheus(services: dict[str, Any]) -> None:
+    """What compose mounts is what Grafana's files name, and each panel asks the data source that they make."""
+    monitoring = ROOT / "docker" / "monitoring"
+    mounted = dict(volume.split(":")[:2] for volume in services["grafana"]["volumes"])
+    own = {target: (ROOT / "docker" / source) for source, target in mounted.items()}
+    provisioning = own["/etc/grafana/provisioning"]
+    [provider] = yaml.safe_load((provisioning / "dashboards" / "cq.yaml").read_text("utf-8"))["providers"]
+    assert own[provider["options"]["path"]].samefile(monitoring / "dashboards")
+    [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text("utf-8"))["datasources"]
+    host, port = source["url"].removeprefix("http://").split(":")
+    assert port == services[host]["ports"][0].rpartition(":")[2]
+    panels = json.loads((monitoring / "dashboards" / "cq.json").read_text("utf-8"))["panels"]
+    assert {(source["type"], source["uid"])} == {tuple(panel["datasource"].values()) for panel in panels}
 
 
 def test_kafka_is_configured_the_same(services: dict[str, Any]) -> None:
