@@ -7,11 +7,12 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
 
-from tests.chaos.host import ROLES, Host
+from tests.chaos.host import ROLES
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 
@@ -21,8 +22,9 @@ __all__ = ["FAULTS", "Fault", "Ground"]
 class Ground:
     """What faults are done to."""
 
-    def __init__(self, host: Host, lab: Lab, source: Source, rng: random.Random, tell: Callable[[str], None]) -> None:
+    def __init__(self, host: Any, lab: Lab, source: Source, rng: random.Random, tell: Callable[[str], None]) -> None:
         self.host = host
+        """A `Host`, or whatever else a run's own faults are done to."""
         self.lab = lab
         self.source = source
         self.rng = rng

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -18,7 +19,7 @@ from gateway.local.sessions import supervised
 from tests.kafka_client import wait_until
 from tests.stack.server import Stack
 
-__all__ = ["ROLES", "Host", "open_host"]
+__all__ = ["ROLES", "Deployment", "Host", "open_host"]
 
 ROLES = ("redis", "gateway", "evaluator", "kafka")
 
@@ -27,6 +28,28 @@ HANG_SECONDS = 25.0
 
 _DISK_MEGABYTES = 3000
 _HOOKS = Path(__file__).parent / "hooks"
+
+
+class Deployment(Protocol):
+    """A gateway and an evaluator that run somewhere: what a run asks of them, whatever is done to them."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address."""
+
+    @property
+    def data(self) -> Path:
+        """The folder that all data folders are in, and shared checkpoints."""
+
+    @property
+    def redis_url(self) -> str:
+        """The address of the working copy."""
+
+    def await_ready(self) -> None:
+        """Return when both roles work."""
+
+    def strays(self) -> list[psutil.Process]:
+        """Return processes that are left of roles that have ended."""
 
 
 class Host:
@@ -38,6 +61,11 @@ class Host:
         """Where the roles find how many seconds their clock is off, if it can be moved."""
         self.small_disk = small_disk
         """Whether the data folder is on a disk of its own."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address."""
+        return self.stack.bootstrap
 
     @property
     def data(self) -> Path:

@@ -15,7 +15,7 @@ from tests import strategies
 from tests.chaos.checks import Comparison
 from tests.chaos.companies import Companies
 from tests.chaos.faults import FAULTS, Fault, Ground
-from tests.chaos.host import Host
+from tests.chaos.host import Deployment
 from tests.chaos.loop import Loop
 from tests.chaos.readers import Readers
 from tests.chaos.recovery import Recovery
@@ -65,11 +65,11 @@ class Tally:
 
 
 class Chaos:
-    """One run on one host."""
+    """One run on one deployment."""
 
     def __init__(
         self,
-        host: Host,
+        host: Deployment,
         seed: int,
         tell: Callable[[str], None],
         faults: Mapping[str, Fault] = FAULTS,
@@ -78,11 +78,11 @@ class Chaos:
         """Begin.
 
         Args:
-            host: What it is done to.
+            host: What it is done to: what its faults take.
             seed: Of queries and events.
             tell: Is given what happens, line by line.
             faults: What can happen, by name.
-            pause: Seconds between two publications of events.
+            pause: Seconds between two publications of events; results are read five times as often.
         """
         self.tally = Tally()
         self._pause = pause
@@ -91,7 +91,7 @@ class Chaos:
         self._rng = random.Random(seed)
         self._tell = tell
         self._begun_at = time.monotonic()
-        self._lab = lab = Lab(host.stack.bootstrap)
+        self._lab = lab = Lab(host.bootstrap)
         self._topics_before = lab.client.topics()
         self._keys_before, self._checkpoints_before = _stream_keys(host), _checkpoints(host)
         self._declared = strategies.stream(random.Random(seed), f"chaos_{lab.token}")
@@ -102,7 +102,7 @@ class Chaos:
         self._companies = companies = Companies(table, random.Random(f"{seed} companies"))
         self._events = Events(self._source, self._declared, companies, random.Random(f"{seed} events"))
         self._commands = Commands(lab, self._declared, companies.name, self._events, random.Random(f"{seed} commands"))
-        self._readers = Readers(lab, host.stack.bootstrap, random.Random(f"{seed} readers"))
+        self._readers = Readers(lab, host.bootstrap, random.Random(f"{seed} readers"))
         self._commands.accepted = self._readers.accepted
         self._recovery = Recovery(self._source, self._events, self._commands, lab)
         self._source.fence()
@@ -117,7 +117,7 @@ class Chaos:
         with (
             Loop("events", self._events.step, self._pause) as events,
             Loop("commands", self._commands.step, 0.1) as commands,
-            Loop("readers", self._read, 0.02) as readers,
+            Loop("readers", self._read, self._pause / 5) as readers,
         ):
             loops = (events, commands, readers)
             self._sleep(loops, self._rng.uniform(1.0, 3.0))
@@ -249,12 +249,12 @@ class Chaos:
         self._tell(f"{time.monotonic() - self._begun_at:7.1f} s  {what}")
 
 
-def _stream_keys(host: Host) -> set[bytes]:
+def _stream_keys(host: Deployment) -> set[bytes]:
     with redis.Redis.from_url(host.redis_url) as client:
         return set(client.scan_iter(match="*:s_*", count=1000))
 
 
-def _checkpoints(host: Host) -> set[Path]:
+def _checkpoints(host: Deployment) -> set[Path]:
     """Return the folders of checkpoints that hold something."""
     with suppress(FileNotFoundError):  # one goes while it is looked at
         return {path for path in host.data.rglob("checkpoints/*") if path.is_dir() and any(path.iterdir())}

@@ -91,10 +91,19 @@ class Role:
         process = psutil.Process(self.process.pid)
         return process.children()[0] if _APART and process.name() == "unshare" else process
 
+    def family(self) -> list[psutil.Process]:
+        """Return its processes: its own, and all that it has started."""
+        return [self.driver(), *self.driver().children(recursive=True)]
+
+    def stop(self) -> None:
+        """Tell it to stop, as whoever runs containers does, and wait until it has ended in order."""
+        self.driver().terminate()
+        assert 0 == self.process.wait(60), self.said()
+
     def kill(self) -> None:
         """Kill it with all that it has started."""
         if self.process.poll() is None:
-            family = [self.driver(), *self.driver().children(recursive=True)]
+            family = self.family()
             for one in family:
                 one.kill()
             psutil.wait_procs(family, timeout=30)
@@ -120,12 +129,16 @@ class Site:
             "PYSPARK_PYTHON": sys.executable,
             **environment,
         }
-        self.gateway = self._started("gateway", (sys.executable, "-m", "gateway.cli", "gateway"), {})
+        self.gateway = self.another_gateway("gateway")
 
     @property
     def bootstrap(self) -> str:
         """Kafka's address."""
         return self.ground.settings.kafka.bootstrap
+
+    def another_gateway(self, host: str) -> Role:
+        """Start a gateway on a host, with its own data folder."""
+        return self._started(host, (sys.executable, "-m", "gateway.cli", "gateway"), {})
 
     def evaluator(self, host: str, **environment: str) -> Role:
         """Start an evaluator on a host: with its own data folder, which a later one on that host has again."""

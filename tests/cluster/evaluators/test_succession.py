@@ -68,7 +68,7 @@ def test_an_evaluator_that_sleeps_is_succeeded(running: Site, tmp_path: Path) ->
     with connect(running.bootstrap, "bob") as client, connect(running.bootstrap, "bob") as other:
         load = SteadyLoad(client, running.bootstrap, "letters")
         load.seconds_to_match(other)
-        asleep = [active.driver(), *active.driver().children(recursive=True)]
+        asleep = active.family()
         for process in asleep:
             process.suspend()
         assert load.seconds_to_match(other) < goal_seconds(_GOAL_SECONDS)
