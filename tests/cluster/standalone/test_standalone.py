@@ -1,4 +1,8 @@
-"""The evaluator on a Spark cluster, of which executors, workers and the driver die; its checkpoints behind a URL."""
+"""The evaluator on a Spark cluster, of which executors, workers and the driver die; its checkpoints behind a URL.
+
+The URL is of Hadoop's `viewfs`, a file system that is none of Java's own, as `s3a` and `hdfs` are: whatever takes it
+for a path fails. It shows a local folder.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from tests.stack.server import Stack
 _EVENTS = 4_000
 """Published before and after each death."""
 _OPTIONS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+_CHECKPOINTS = "viewfs://cq/checkpoints"
+_SHOWS = "spark.hadoop.fs.viewfs.mounttable.cq.link./checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +35,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
     """An executor, a worker with its executor and the driver die: each match is there once, and only matches are."""
     told = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
-    told |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(_OPTIONS)}
     checkpoints = tmp_path / "checkpoints"
-    told["CQ_EVALUATOR_CHECKPOINTS"] = checkpoints.as_uri()
+    checkpoints.mkdir()
+    options = _OPTIONS | {_SHOWS: checkpoints.as_uri()}
+    told |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(options)}
+    told["CQ_EVALUATOR_CHECKPOINTS"] = _CHECKPOINTS
     stack = Stack(tmp_path / "data", **told)
     try:
         stack.up()
@@ -48,13 +56,19 @@ def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
                 elif victim == "worker":
                     _kill_worker(cluster)
                 elif victim == "driver":
+                    before = _last_batch(checkpoints)
                     _kill_driver(cluster, stack)
                 published = _publish(producer, published)
                 assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
             assert 1 == len(cluster.executors())
-            assert any((checkpoints / stack.prefix).glob("*/commits/*"))
+            assert _last_batch(checkpoints) > before > 0, "the next driver goes on from the checkpoint"
     finally:
         stack.down()
+
+
+def _last_batch(checkpoints: Path) -> int:
+    """Return the number of the last micro-batch that is committed there."""
+    return max(int(path.name) for path in checkpoints.glob("*/*/commits/*") if path.name.isdigit())
 
 
 def _publish(producer: Producer, begin: int) -> int:
