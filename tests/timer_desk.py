@@ -93,6 +93,7 @@ class Desk:
         self._stream = Stream("s_bench", "t", self.columns, self._source, "json", {"0": 0, "1": 0}, "")
         self.working.unit.sources.add_stream(self._stream)
         self._registry = self._statements.registry
+        self.quarantines = self._statements.quarantines
         self._query = compile_select(self.select, Catalog([self._stream]))
         plan, select = self._query.plan, self._query.select
         definitions = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
+from gateway.metrics import BARRED, EVALUATOR_DEAD_LETTERS, QUARANTINED
 from gateway.model.dependencies import DependencyKind
 from gateway.model.records import instant
+from gateway.registry.strikes import Strikes
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings.settings import Settings
@@ -18,29 +19,43 @@ Shown = dict[str, str]
 class Quarantines:
     """The quarantined shares (`grouping.store.quarantine`) of all streams, as of the last look."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, strikes: Strikes) -> None:
         self._store = QuarantineStore(settings)
         self._working = working
+        self._strikes = strikes
         self._known: dict[StreamId, dict[str, Quarantine]] = {}
+        self._withheld: dict[StreamId, dict[str, Quarantine]] = {}
 
     def look(self, now_ms: int) -> None:
-        """Read what the evaluator told, forget what is over, and count.
+        """Read what the evaluator told, forget what is over, count, and say what is to be withheld.
 
         Raises:
             OperationalError: Redis does not answer.
         """
+        found = self._store.quarantined_in(self._working.inventory.streams)
+        self._strikes.count(found, now_ms)
         self._known = {}
-        for stream_id, known in self._store.quarantined_in(self._working.inventory.streams).items():
+        for stream_id, known in found.items():
             live = {share: state for share, state in known.items() if self._lives(stream_id, share)}
-            over = [share for share, state in live.items() if state.is_over(now_ms)]
-            over += self._gone(stream_id, [share for share in known if share not in live])
-            if over:
+            over = [share for share, state in known.items() if state.is_over(now_ms)]
+            # What was convicted is a strike against its founder also when it is gone.
+            harmless = [share for share, state in known.items() if share not in live and not state.deaths]
+            if over := over + self._gone(stream_id, harmless):
                 self._store.forget(stream_id, over)
             self._known[stream_id] = {share: state for share, state in live.items() if state.holds(now_ms)}
-            groups = {group_of(share) for share in self._known[stream_id]}
+            self._withhold(stream_id)
+            groups = {group_of(share) for share in self.of_stream(stream_id)}
             QUARANTINED.labels(self._working.inventory.streams[stream_id].name).set(len(groups))
+        BARRED.set(len(self._strikes.barred))
         for code, count in self._store.dead_letters().items():
             EVALUATOR_DEAD_LETTERS.labels(code).set(count)
+
+    def _withhold(self, stream_id: StreamId) -> None:
+        """Have workers know what a stream is to be evaluated without, where that has changed."""
+        withheld, before = self._strikes.withheld(stream_id), self._withheld.get(stream_id)
+        if before is None or withheld.keys() != before.keys():
+            self._store.withhold(stream_id, withheld)
+        self._withheld[stream_id] = withheld
 
     def _lives(self, stream_id: StreamId, share: str) -> bool:
         """Tell whether CQs use what a share is."""
@@ -54,13 +69,19 @@ class Quarantines:
         return [share for share in dropped if group_of(share) not in kept]
 
     def of_stream(self, stream_id: StreamId) -> dict[str, Shown]:
-        """Return a stream's quarantined shares."""
-        return {share: _shown(state) for share, state in self._known.get(stream_id, {}).items()}
+        """Return a stream's quarantined shares, and by their ids the groups and SELECT lists that are withheld."""
+        return {
+            share: _shown(state) for share, state in (self._held(stream_id) | self._known.get(stream_id, {})).items()
+        }
+
+    def _held(self, stream_id: StreamId) -> dict[str, Quarantine]:
+        return self._withheld.get(stream_id, {})
 
     def of_cq(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> Shown | None:
         """Return why a CQ is not evaluated, None when it is."""
-        known = self._known.get(stream_id, {})
+        known, held = self._known.get(stream_id, {}), self._held(stream_id)
         state = known.get(group_id) or known.get(share_of(group_id, select_id))
+        state = state or held.get(group_id) or held.get(select_id)
         return None if state is None else _shown(state)
 
     def pause(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
@@ -79,7 +100,8 @@ class Quarantines:
     def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
         """Return why a group, or a SELECT list of it, is not evaluated, None when all of it is."""
         known = self._known.get(stream_id, {})
-        states = (state for share, state in sorted(known.items()) if group_of(share) == group_id)
+        states = [state for share, state in sorted(known.items()) if group_of(share) == group_id]
+        states += filter(None, [self._held(stream_id).get(group_id)])
         return next(map(_shown, states), None)
 
 

@@ -146,7 +146,7 @@ class Statements:
         self._positions = positions
         self._sources = SourceStatements(settings, working, positions.topic_desk, self.registry)
         self._operators = OperatorStatements(settings, working, self.registry, counts)
-        self.quarantines = Quarantines(settings, working)
+        self.quarantines = Quarantines(settings, working, self.registry.strikes)
         self._evaluations = Evaluations()
         self.reload()
 

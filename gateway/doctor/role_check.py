@@ -12,7 +12,7 @@ from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.keys import Role, role_title
 from grouping.store.lease import Lease
-from grouping.store.quarantine import QuarantineStore
+from grouping.store.quarantine import QuarantineStore, group_of
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
 from grouping.values.times import instant
@@ -50,7 +50,7 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     known = QuarantineStore(settings).quarantined_in(inventory.streams)
     for stream_id, shares in known.items():
         for share, state in shares.items():
-            if state.holds(now_ms):
+            if state.holds(now_ms) and group_of(share) in inventory.groups(stream_id):
                 detail = f"{share} is not evaluated since {instant(state.since_ms)}: {state.reason}."
                 hint = "SHOW GROUPS names its queries; drop the one that does harm."
                 yield Finding("quarantined", f"stream {inventory.streams[stream_id].name}", detail, hint)

@@ -19,7 +19,15 @@ from grouping.model.ids import StreamId
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.keys import RedisKeys
 
-__all__ = ["Definition", "Dependency", "DependencyCounts", "DependencyKind", "decode_definition", "definition_hash"]
+__all__ = [
+    "RECORDED",
+    "Definition",
+    "Dependency",
+    "DependencyCounts",
+    "DependencyKind",
+    "decode_definition",
+    "definition_hash",
+]
 
 Definition = GroupPlan | SelectList | TextTemplate
 """The content of a dependency; topics and views have theirs elsewhere."""
@@ -40,6 +48,10 @@ class DependencyKind(Enum):
     """A view: it is counted only, by its folded name."""
 
     __hash__ = object.__hash__  # the members' own is Python code, and there are four for each CQ
+
+
+RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
+"""The kinds whose definitions are on `cq.catalog`; they are evaluated, so each has a founder, who answers for it."""
 
 
 class Dependency(NamedTuple):

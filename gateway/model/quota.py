@@ -15,6 +15,7 @@ QUOTA_NAMES = {
     "tables": "tables_per_subscriber",
     "views": "views_per_subscriber",
     "commands_per_second": "commands_per_second",
+    "quarantined": "quarantined_per_subscriber",
 }
 """By name in SET QUOTA: the setting that holds where a subscriber has no quota of its own."""
 
@@ -28,6 +29,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     tables: int | None = None
     views: int | None = None
     commands_per_second: int | None = None
+    quarantined: int | None = None
 
     def limit(self, name: str, limits: LimitSettings) -> int:
         """Return the limit of that name in SET QUOTA: the subscriber's own, else that of the settings.

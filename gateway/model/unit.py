@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.model.cq_dependencies import dependencies, dependencies_of
 from gateway.model.departures import Departures
-from gateway.model.dependencies import Definition, Dependency, DependencyCounts, DependencyKind
+from gateway.model.dependencies import RECORDED, Definition, Dependency, DependencyCounts
 from gateway.model.group_pause import GroupPause
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
@@ -22,6 +22,7 @@ from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
+from grouping.store.founders import Founder
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -60,6 +61,7 @@ class Unit:
         self.sources = SourceChanges(inventory, self.set_field)
         self.new_definitions: dict[tuple[StreamId, Dependency], Definition] = {}
         self.changed_dependencies: set[tuple[StreamId, Dependency]] = set()
+        self.new_founders: dict[tuple[StreamId, str], Founder] = {}
         self.entries_before: dict[DestinationId, TableEntries] = {}
         """By destination: the rows that the constant table had before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
@@ -138,6 +140,8 @@ class Unit:
                 if used in found:
                     self.new_definitions[stream_id, used] = found[used]
             changed.add((stream_id, used))
+            if used.kind in RECORDED:
+                self._found(stream_id, item_id, key.subscriber, first=counts[item_id] == 1)
         old = self.cqs[key]
         ended = self._leave(key, old) if old is not None else None
         if destination.trigger.timed:
@@ -201,6 +205,13 @@ class Unit:
         else:
             self.inventory.leaving[name] = leaving
         self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
+
+    def _found(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
+        founders = self.inventory.founders.setdefault(stream_id, {})
+        known = founders.get(item_id)
+        founder = Founder(subscriber) if first else known and known.joined(subscriber)
+        if founder is not None and founder != known:
+            founders[item_id] = self.new_founders[stream_id, item_id] = founder
 
     def _free(self, stream_id: StreamId, number: int) -> None:
         self.cleared_numbers.append((stream_id, number))
@@ -315,9 +326,8 @@ class Unit:
 
     def unused_definitions(self) -> list[tuple[StreamId, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
-        recorded = (DependencyKind.GROUP, DependencyKind.SELECT)
         return [
             (stream_id, item_id)
             for stream_id, (kind, item_id) in self.changed_dependencies
-            if kind in recorded and item_id not in self.inventory.users(stream_id, kind)
+            if kind in RECORDED and item_id not in self.inventory.users(stream_id, kind)
         ]

@@ -21,6 +21,7 @@ from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
+from gateway.registry.strikes import Strikes
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
@@ -55,6 +56,8 @@ class Registry:
         """Those that CQs use."""
         self.admission = Admission(settings, working)
         """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
+        self.strikes = Strikes(settings, working)
+        """Refuses new groups to whom too many were quarantined of."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
 
@@ -119,6 +122,7 @@ class Registry:
         check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
         if self._working.unit.membership(destination_id) is None:
+            self.strikes.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination_id, accepted_ms, self._begin(destination), start_ms, expire_ms)

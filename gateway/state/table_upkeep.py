@@ -174,7 +174,11 @@ class TableUpkeep:
             with self._connection.writing(self._redis) as pipeline:
                 for definitions in self._connection.keys.definition_hashes(stream_id):
                     pipeline.hdel(definitions, *gone)
+                pipeline.hdel(self._connection.keys.founders(stream_id), *gone)
                 pipeline.zrem(key, *gone)
+            founders = inventory.founders.get(stream_id, {})
+            for name in gone:
+                founders.pop(name, None)
 
     def distinct_rows(self, stream_id: StreamId) -> dict[str, int]:
         """Return how many distinct rows of constants each group of a stream has."""

@@ -34,6 +34,7 @@ from grouping.model.view import View
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
 from grouping.store.connection import StoreLost, mapped
+from grouping.store.founders import Founder
 from grouping.store.lease import Lease
 from grouping.store.notes import EpochNote
 from grouping.store.table_store import VERSIONS_MARK
@@ -110,6 +111,8 @@ class WorkingCopy:
             for name in inventory.streams:
                 counts = redis.hgetall(keys.parts(name))
                 inventory.dependencies[name] = DependencyCounts.read(counts)
+                founders = redis.hgetall(keys.founders(name))
+                inventory.founders[name] = {item.decode(): Founder.unpack(body) for item, body in founders.items()}
                 inventory.live_cqs[name] = sum(inventory.groups(name).values())
                 inventory.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()

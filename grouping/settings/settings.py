@@ -156,6 +156,11 @@ class LimitSettings(BaseModel):
     commands_per_second: int = Field(
         0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
     )
+    quarantined_per_subscriber: int = Field(
+        5,
+        description="groups and SELECT lists that one subscriber made and that were quarantined within the hour, "
+        "at which it makes no new ones, and what only it uses is left out; 0 for any number",
+    )
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
     residual_micros: float = Field(
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"

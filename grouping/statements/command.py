@@ -48,7 +48,7 @@ __all__ = ["STATEMENTS", "parse"]
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _HIGHEST_LIMIT = 10**18
-_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second")
+_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second", "quarantined")
 
 
 def parse(text: str) -> Statement:

@@ -1,8 +1,9 @@
 """Quarantine: the parts of a stream's queries that are left out, and why. The evaluator writes, the gateway shows it.
 
 A *share* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``), for a group
-may have very many CQs, and what one of them publishes is no fault of the others. All of this is lost with Redis: what
-is at fault is then found anew.
+may have very many CQs, and what one of them publishes is no fault of the others. A share that is convicted is a
+*strike* against its founder; of a subscriber with too many the gateway has everything *withheld* that only it uses.
+All of this is lost with Redis: what is at fault is then found anew.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from typing import Any
 
 import msgspec
 
-from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.ids import GroupId, SelectId, StreamId, Subscriber
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.fence import transaction
+from grouping.store.founders import Founder
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
 
 __all__ = [
     "KILLED",
+    "NOBODY",
     "SLOW",
     "TRIES",
     "Quarantine",
     "QuarantineStore",
     "Trial",
+    "WITHHELD",
     "convicted",
     "group_of",
     "parts_of",
@@ -36,6 +40,11 @@ KILLED = "it ended the worker that evaluated it"
 """Why a share is left out that killed workers."""
 SLOW = "it took too much CPU time"
 """Why a share is left out whose evaluation was stopped midway."""
+WITHHELD = "too much that its subscriber made was quarantined within the hour"
+"""Why a share is left out that did no harm itself."""
+
+NOBODY = Subscriber("")
+"""The founder of a share of whom nothing is known."""
 
 TRIES = 3
 """Deaths of workers at one batch after which its shares are evaluated apart."""
@@ -75,6 +84,8 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
     deaths: int = 0
     """How often it was convicted, of having killed workers or of having been too slow; 0 where it only raises."""
+    founder: Subscriber = NOBODY
+    """Against whom the conviction counts; empty where it is not known, or several were convicted together."""
 
     @classmethod
     def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
@@ -82,15 +93,17 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         if before is None:
             return cls(now_ms, now_ms + _FIRST_MS, reason)
         since = before.since_ms if before.holds(now_ms) else now_ms
-        return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.deaths)
+        return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.deaths, before.founder)
 
     @classmethod
-    def of_conviction(cls, now_ms: int, before: Quarantine | None, reason: str = KILLED) -> Quarantine:
+    def of_conviction(
+        cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, founder: Subscriber = NOBODY
+    ) -> Quarantine:
         """Return the state of a share that killed workers, or was too slow: each time left out for twice as long."""
         deaths = 1 if before is None else before.deaths + 1
         since = before.since_ms if before is not None and before.deaths else now_ms
         pause = min(_FIRST_MS << min(deaths - 1, 16), _LONGEST_MS)
-        return cls(since, now_ms + pause, reason, deaths)
+        return cls(since, now_ms + pause, reason, deaths, founder)
 
     def holds(self, now_ms: int) -> bool:
         """Tell whether the share still counts as not evaluated."""
@@ -100,9 +113,14 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         """Tell whether the share is not even tried."""
         return self.deaths > 0 and self.holds(now_ms)
 
+    @property
+    def over_ms(self) -> int:
+        """When it can be forgotten: a share that was convicted may do it again for a while."""
+        return self.until_ms + (_LONGEST_MS if self.deaths else 0)
+
     def is_over(self, now_ms: int) -> bool:
-        """Tell whether it can be forgotten: a share that was convicted may do it again for a while."""
-        return now_ms >= self.until_ms + (_LONGEST_MS if self.deaths else 0)
+        """Tell whether it can be forgotten."""
+        return now_ms >= self.over_ms
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -186,6 +204,32 @@ class QuarantineStore:
 
     def _transaction(self, stream_id: StreamId) -> Any:
         return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
+
+    def founders(self, stream_id: StreamId, shares: Collection[str]) -> dict[str, Subscriber]:
+        """Return by share who founded it, of those of which it is known: the group, or the SELECT list if it is one."""
+        wanted = [select_id or group_id for group_id, select_id in map(parts_of, shares)]
+        with mapped():
+            bodies = self._redis.hmget(self._keys.founders(stream_id), wanted) if wanted else []
+        found = zip(shares, bodies, strict=True)
+        return {share: Founder.unpack(body).subscriber for share, body in found if body is not None}
+
+    def withheld(self, stream_id: StreamId) -> frozenset[str]:
+        """Return the ids of the groups and SELECT lists that are left out for the harm of others of their subscriber.
+
+        Such an id is of a group, and then of all its shares, or of a SELECT list, whatever group it is used in.
+        """
+        with mapped():
+            body = self._redis.get(self._keys.withheld(stream_id))
+        return frozenset(msgspec.json.decode(body, type=list[str]) if body else ())
+
+    def withhold(self, stream_id: StreamId, ids: Collection[str]) -> None:
+        """Have groups and SELECT lists withheld from now on, and no others; the gateway's alone."""
+        key = self._keys.withheld(stream_id)
+        with mapped():
+            if ids:
+                self._redis.set(key, msgspec.json.encode(sorted(ids)))
+            else:
+                self._redis.delete(key)
 
     def forget(self, stream_id: StreamId, shares: Iterable[str]) -> None:
         """Drop what is known of some shares."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from grouping.model.ids import StreamId
-from grouping.store.quarantine import TRIES, Quarantine, QuarantineStore, Trial, convicted
+from grouping.store.quarantine import NOBODY, TRIES, Quarantine, QuarantineStore, Trial, convicted
 from spark_jobs.kafka.table_log import TableAway
 
 __all__ = ["Trials", "dead_task", "failure_reason"]
@@ -85,7 +85,8 @@ class Trials:
         trial = store.trial(stream_id)
         if trial.deaths:
             self._open.add(stream_id)
-        return trial.careful or any(state.deaths for state in store.quarantined(stream_id).values())
+        harmful = any(state.deaths for state in store.quarantined(stream_id).values())
+        return trial.careful or harmful or bool(store.withheld(stream_id))
 
     def failed(self, stream_id: StreamId, failure: str, *, hung: bool = False) -> int:
         """Note that a query ended; return how often workers died at its batch, 0 when none did now.
@@ -118,7 +119,12 @@ class Trials:
         shares = convicted(trial, in_hand, known)
         if shares:
             now_ms = self._clock_ms()
-            states = {share: Quarantine.of_conviction(now_ms, known.get(share)) for share in shares}
+            # Of groups over a join that kills, the join is at fault: it is no strike against each of their founders.
+            founders = self._store.founders(stream_id, shares if len(shares) == 1 else ())
+            states = {
+                share: Quarantine.of_conviction(now_ms, known.get(share), founder=founders.get(share, NOBODY))
+                for share in shares
+            }
             self._store.put(stream_id, states)
             trial = Trial(TRIES)  # others of the batch may be at fault too
             for share, state in states.items():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from grouping.model.errors import OperationalError
-from grouping.model.ids import StreamId
-from grouping.store.quarantine import KILLED, SLOW, Quarantine, QuarantineStore
+from grouping.model.ids import StreamId, Subscriber
+from grouping.store.quarantine import KILLED, NOBODY, SLOW, Quarantine, QuarantineStore, parts_of
 from spark_jobs.isolation.hang_guard import HangGuard
 
 __all__ = ["Caution", "Division", "Harm"]
@@ -21,6 +21,10 @@ _APART = 32
 """Lots into which suspects are divided: the lot in hand when a worker dies holds the suspects of the next try."""
 
 
+Convict = Callable[[Sequence[str]], Collection[str]]
+"""Notes shares that were too slow, at once; returns the ids of what is withheld by now."""
+
+
 class Division(NamedTuple):
     """Shares, by how they are evaluated."""
 
@@ -28,6 +32,9 @@ class Division(NamedTuple):
     apart: list[list[str]]
     """Lots, each evaluated by itself, before the others."""
     left_out: list[str]
+    """For what they did themselves."""
+    withheld: list[str]
+    """For what others of their subscriber did."""
 
 
 class Caution:
@@ -41,6 +48,8 @@ class Caution:
         hold: Callable[[Sequence[str]], None] | None = None,
         guard: HangGuard | None = None,
         slow: Collection[str] = (),
+        withheld: Collection[str] = (),
+        convict: Convict = lambda shares: (),
     ) -> None:
         """Begin a task.
 
@@ -52,11 +61,13 @@ class Caution:
             hold: Notes which shares are in hand, for the case that the worker dies.
             guard: Ends a worker that hangs.
             slow: Those of the watched ones that have been too slow: they may take as long as all others.
+            withheld: Ids of groups and SELECT lists that are not evaluated for what others of their subscriber did.
+            convict: Notes shares that were too slow, and tells what is withheld by now.
         """
         self.left_out = dict(left_out or {})
         """Shares that are not evaluated, with the reason."""
-        self.convicted: set[str] = set()
-        """Those of them that turned out to be too slow in this task."""
+        self._withheld = frozenset(withheld)
+        self._note = convict
         self._watched = watched
         self._suspects = suspects
         self._hold = hold
@@ -71,22 +82,30 @@ class Caution:
         Args:
             failed: Shares that have raised in this worker.
         """
-        return bool(failed or self.left_out or self._watched) or self._suspects is not None
+        return bool(failed or self.left_out or self._watched or self._withheld) or self._suspects is not None
 
     def divide(self, shares: Sequence[str], failed: Collection[str]) -> Division:
         """Divide some shares."""
-        tried = [share for share in shares if share not in self.left_out]
+        left_out = [share for share in shares if share in self.left_out]
+        others = [share for share in shares if share not in self.left_out]
+        withheld = self.withheld(others)
+        tried = [share for share in others if share not in set(withheld)] if withheld else others
         alone = [share for share in tried if share in failed or share in self._watched or self._suspected(share)]
         together = [share for share in tried if share not in set(alone)]
         size = -(-len(alone) // _APART) or 1
         apart = [alone[start : start + size] for start in range(0, len(alone), size)]
-        return Division(together, apart, [share for share in shares if share in self.left_out])
+        return Division(together, apart, left_out, withheld)
 
-    def convict(self, shares: Iterable[str]) -> None:
-        """Leave shares out from now on that were too slow."""
-        for share in shares:
-            self.left_out[share] = SLOW
-            self.convicted.add(share)
+    def withheld(self, shares: Sequence[str]) -> list[str]:
+        """Return those of some shares that are not evaluated for what others of their subscriber did."""
+        if not self._withheld:
+            return []
+        return [share for share in shares if not self._withheld.isdisjoint(parts_of(share))]
+
+    def convict(self, shares: Sequence[str]) -> None:
+        """Leave shares out from now on that were too slow, and have everybody know at once."""
+        self.left_out |= dict.fromkeys(shares, SLOW)
+        self._withheld |= frozenset(self._note(shares))
 
     def hold(self, shares: Sequence[str]) -> None:
         """Begin a step of the evaluation: note that these shares are in hand now, and no others."""
@@ -128,7 +147,7 @@ class Harm:
         now_ms = self._clock_ms()
         self._slow = {share: state for share, state in self._slow.items() if not state.is_over(now_ms)}
         left_out, watched = _divided(self._slow, now_ms)
-        return Caution(left_out, watched, guard=guard, slow=watched)
+        return Caution(left_out, watched, guard=guard, slow=watched, convict=self.convict)
 
     def caution(self, task: int, guard: HangGuard, wait_seconds: float) -> Caution:
         """Return what a task must heed by what is known of all workers; asks again as long as the store doesn't answer.
@@ -147,11 +166,13 @@ class Harm:
     def _caution(self, task: int, guard: HangGuard) -> Caution:
         now_ms = self._clock_ms()
         trial, known = self._store.trial(self._stream_id), self._store.quarantined(self._stream_id)
+        withheld = self._store.withheld(self._stream_id)
         known = self._slow | known
         left_out, watched = _divided(known, now_ms)
         slow = {share for share in watched if known[share].reason == SLOW}
         hold = partial(self._hold, task) if trial.careful or watched else None
-        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold, guard, slow)
+        suspects = trial.suspects if trial.careful else None
+        return Caution(left_out, watched, suspects, hold, guard, slow, withheld, self.convict)
 
     def _hold(self, task: int, shares: Sequence[str]) -> None:
         try:
@@ -160,28 +181,52 @@ class Harm:
             # What is not noted is found at a later death.
             log.warning("shares in hand not noted", extra={"stream": self._stream_id, "reason": error.message})
 
-    def tell(self, letters: Mapping[str, int], reasons: Mapping[str, str], slow: Collection[str]) -> None:
+    @property
+    def met(self) -> bool:
+        """Whether shares were too slow in this worker: then there may be more that others know of."""
+        return bool(self._slow)
+
+    def convict(self, shares: Sequence[str]) -> Collection[str]:
+        """Note shares that were too slow, and return the ids of what is withheld by now.
+
+        Groups over a join that was too slow come together: that is no strike against each of their founders.
+        """
+        now_ms = self._clock_ms()
+        known: Mapping[str, Quarantine] = {}
+        founders: Mapping[str, Subscriber] = {}
+        withheld: Collection[str] = ()
+        try:
+            known, withheld = self._store.quarantined(self._stream_id), self._store.withheld(self._stream_id)
+            founders = self._store.founders(self._stream_id, shares if len(shares) == 1 else ())
+        except OperationalError as error:
+            log.warning("quarantines not read", extra={"stream": self._stream_id, "reason": error.message})
+        states: dict[str, Quarantine] = {}
+        for share in shares:
+            before = known.get(share) or self._slow.get(share)
+            if before is None or not before.leaves_out(now_ms):  # else another worker was quicker
+                before = Quarantine.of_conviction(now_ms, before, SLOW, founders.get(share, NOBODY))
+            states[share] = self._slow[share] = before
+        self._put(states)
+        return withheld
+
+    def tell(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:
         """Tell of a task.
 
         Args:
             letters: How many dead letters it wrote, by code.
             reasons: Why shares were left out.
-            slow: Those of them that turned out to be too slow.
         """
         now_ms = self._clock_ms()
         raised = {share: reason for share, reason in reasons.items() if reason not in (KILLED, SLOW)}
         try:
             self._store.count_dead_letters(letters)
-            known = self._store.quarantined(self._stream_id) if raised or slow else {}
+            known = self._store.quarantined(self._stream_id) if raised else {}
         except OperationalError as error:
             log.warning("dead letters not counted", extra={"stream": self._stream_id, "reason": error.message})
             known = {}
-        states = {share: Quarantine.of_fault(why, now_ms, known.get(share)) for share, why in raised.items()}
-        for share in slow:
-            before = known.get(share) or self._slow.get(share)
-            left_out = before is not None and before.leaves_out(now_ms)  # another worker was quicker
-            state = before if before and left_out else Quarantine.of_conviction(now_ms, before, SLOW)
-            states[share] = self._slow[share] = state
+        self._put({share: Quarantine.of_fault(why, now_ms, known.get(share)) for share, why in raised.items()})
+
+    def _put(self, states: Mapping[str, Quarantine]) -> None:
         try:
             if states:
                 self._store.put(self._stream_id, states)

@@ -110,10 +110,11 @@ class Isolation:
         caution = self._caution
         hands: Shares = ()
         if caution.concerns(self._failed):
-            together, apart, left_out = caution.divide(snapshot.groups, self._failed)
+            together, apart, left_out, withheld = caution.divide(snapshot.groups, self._failed)
             if not together and not apart:
                 for share in left_out:
                     yield from self._not_evaluated(events, np.arange(events.count), share, caution.left_out[share])
+                yield from self._not_evaluated.withheld(events, withheld)
                 return
             hands = [*together, *chain.from_iterable(apart)] if apart else ()
         slices, done = self._join(events, computation), 0
@@ -161,6 +162,11 @@ class Isolation:
             waiting = [shares]
             while waiting:
                 some = waiting.pop()
+                if some is not None and (withheld := caution.withheld(some)):  # since one of theirs was too slow
+                    yield from self._not_evaluated.withheld(stage.events, withheld)
+                    some = [share for share in some if share not in set(withheld)]
+                if some is not None and not some:
+                    continue
                 try:
                     yield from halved(some, stage.shares, stage.records, self._report, failed)
                     continue
@@ -184,13 +190,14 @@ class Isolation:
         if not caution.concerns(self._failed):
             yield from tried(None)
             return
-        together, apart, left_out = caution.divide(stage.shares(), self._failed)
+        together, apart, left_out, withheld = caution.divide(stage.shares(), self._failed)
         for lot in apart:
             caution.hold(lot)
             yield from tried(lot)
         caution.hold(())
         if together:
-            yield from tried(together if apart or left_out else None)
+            yield from tried(together if apart or left_out or withheld else None)
+        yield from self._not_evaluated.withheld(stage.events, withheld)
         for share in left_out:
             yield from self._not_evaluated(
                 stage.events, stage.touched(share, safely=True), share, caution.left_out[share]

@@ -5,14 +5,14 @@ These are a share (`grouping.store.quarantine`) that is left out, or all over a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.computation import Computation
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import parts_of
+from grouping.store.quarantine import WITHHELD, parts_of
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
@@ -52,6 +52,23 @@ class NotEvaluatedLetters:
             details[int(others[0])] = f"{text} {others.size} events from offset {first} to {last}: {reason}."
         if details:
             yield dead_letters(events.source, details, "not-evaluated", self._stream, self._settings)
+
+    def withheld(self, events: RowSource, shares: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letter of some events for all that is left out for what others of its subscriber did.
+
+        Args:
+            events: The batch.
+            shares: What is withheld; there may be hundreds, so that they have one letter together.
+        """
+        if not shares or not events.count:
+            return
+        whose = described(shares[0])
+        if others := len(shares) - 1:
+            whose += f" and {others} more"
+        first, last = events.source["offset"].take(pa.array([0, events.count - 1])).to_pylist()
+        were = "were" if others else "was"
+        detail = f"{whose} {were} not evaluated for the events from offset {first} to {last}: {WITHHELD}."
+        yield dead_letters(events.source, {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def too_many_rows(self, events: RowSource, row: int, computation: Computation) -> pa.RecordBatch:
         """Return the dead letter (code ``too-many-rows``) of an event that no group over a join was evaluated for."""

@@ -61,7 +61,7 @@ class Evaluation:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
-    """Whether a group or SELECT list of the stream did harm before: only then do tasks ask Redis which."""
+    """Whether a group or SELECT list of the stream did harm before: tasks ask Redis which, else only once one does."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None
@@ -127,7 +127,8 @@ class _Task:
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
         self._guard = guard = HangGuard(settings.evaluator.hang_seconds)
         harm = watch.harm
-        self._caution = harm.caution(_task_number(), guard, WAIT_SECONDS) if cautious else harm.own_caution(guard)
+        ask = cautious or harm.met
+        self._caution = harm.caution(_task_number(), guard, WAIT_SECONDS) if ask else harm.own_caution(guard)
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
         self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
@@ -210,7 +211,7 @@ class _Task:
         if any(output):
             PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
         if self._letters:
-            self._watch.harm.tell(self._letters, self._not_evaluated.reasons, self._caution.convicted)
+            self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
 
 
 @lru_cache(maxsize=64)

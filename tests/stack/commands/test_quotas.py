@@ -8,7 +8,9 @@ import pytest
 
 from gateway.kafka import LARGEST_RECORD, LogReader
 from grouping.settings.settings import LimitSettings
+from grouping.store.quarantine import TRIES, WITHHELD, QuarantineStore, Trial
 from grouping.store.table_store import TableStore
+from spark_jobs.driver.trials import Trials
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.stack.counter import Counter
@@ -35,6 +37,43 @@ def test_streams_and_their_partitions(ground: Ground) -> None:
     codes = ["ok", "quota-exceeded", "quota-exceeded", "ok", "quota-exceeded", "ok", "ok"]
     assert codes == [reply.code for reply in replies]
     assert ["ok"] == [reply.code for reply in counter.answers(_stream("e", topic + "b", 1), subscriber="bob")]
+
+
+def test_who_made_too_much_that_is_quarantined(ground: Ground) -> None:
+    """Makes no new groups, not after DROP either; its own are withheld until Redis, and what it knew, is lost."""
+    limits = LimitSettings(quarantined_per_subscriber=2)
+    counter, store = Counter(ground.settings.model_copy(update={"limits": limits})), QuarantineStore(ground.settings)
+    desk, create = counter.desk, "CREATE CQ {} AS SELECT a FROM s WHERE {} DO PUBLISH SHARED"
+    counter.answers(_stream("s", f"x{ground.settings.prefix}", 1), create.format("x", "a = 'x'"))
+    (described,) = counter.answers("DESCRIBE STREAM s")
+    stream = described.result["id"]
+    texts = [create.format("kills", "a > 'x'"), create.format("hangs", "a < 'x'"), create.format("fine", "a <> 'x'")]
+    groups = [reply.result["group"] for reply in counter.answers(*texts, subscriber="mallory")]
+    assert dict.fromkeys(groups, "mallory") == store.founders(stream, groups)
+    trials = Trials(store, lambda: desk.now_ms)
+    for group in groups[:2]:
+        store.set_trial(stream, Trial(TRIES, (group,)))
+        store.hold(stream, 0, [group])
+        trials.failed(stream, "Task 0 in stage 1.0 failed 1 times: Python worker exited unexpectedly (crashed)")
+
+    def codes() -> list[str]:
+        desk.quarantines.look(desk.now_ms)
+        texts = (create.format("new", "a LIKE 'x%'"), create.format("another", "a = 'y'"))
+        return [reply.code for reply in counter.answers(*texts, "DROP CQ new", "DROP CQ another", subscriber="mallory")]
+
+    assert ["quota-exceeded", "ok", "unknown-cq", "ok"] == codes()
+    assert {*groups} == store.withheld(stream)
+    fine, _, _ = counter.answers("DESCRIBE CQ fine", "DROP CQ kills", "DROP CQ hangs", subscriber="mallory")
+    assert WITHHELD == fine.result["quarantined"]["reason"]
+    assert "quota-exceeded" == codes()[0]
+    (joined,) = counter.answers(create.format("y", "a <> 'y'"))
+    assert "quota-exceeded" == codes()[0]
+    assert (groups[2], {*groups[:2]}) == (joined.result["group"], store.withheld(stream))
+    desk.working.wipe()
+    desk.recover()
+    assert ["ok", "ok", "ok", "ok"] == codes()
+    assert {groups[2]: "mallory"} == store.founders(stream, groups[2:]), "as the catalog tells"
+    assert not store.withheld(stream)
 
 
 def test_partitions_of_tables_and_of_dropped_sources(ground: Ground) -> None:

@@ -27,6 +27,7 @@ def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     redis = servers.settings.redis.url.get_secret_value()
     given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
     settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path, "CQ_EVALUATOR_HANG_SECONDS": "12"}
+    settings["CQ_LIMITS_QUARANTINED_PER_SUBSCRIBER"] = "1"
     harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
     try:
         harmed.up()
@@ -138,3 +139,26 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     assert "ready" == status["state"]
     _publish(source, 40, 5)
     _await_numbers(lab, healthy, 45)
+
+
+def test_others_of_who_kills_are_withheld(harmed: Stack, lab: Lab) -> None:
+    """Everything that only its subscriber uses, told in a dead letter; it makes no new groups; others go on."""
+    source, tail = lab.stream("symbol STRING, n INT, deadly STRING"), lab.dead_letter_tail()
+    mallory = lab.subscriber("mallory")
+    shared = lab.create("shared", f"SELECT n FROM {source.name} WHERE symbol = 'A'", clauses="DO PUBLISH SHARED")
+    joined = lab.create("joined", f"SELECT n FROM {source.name} WHERE symbol = 'A'", mallory)
+    own = lab.create("own", f"SELECT n FROM {source.name} WHERE n >= 0", mallory)
+    _publish(source, 0, 5)
+    _await_numbers(lab, [shared, joined, own], 5)
+    guilty = lab.create("guilty", f"SELECT n FROM {source.name} WHERE deadly LIKE '%x%'", mallory, follow=False)
+    _publish(source, 5, 1)
+    _await_status(harmed, source.name, lambda told: {own["group"], guilty["group"]} <= {*told.get("quarantined", ())})
+    [last] = _publish(source, 6, 1)
+    _await_numbers(lab, [shared, joined], 7)
+    told = [letter.detail for letter in _letters(lab, tail, source, [last]) if letter.source.endswith(f"/{last}")]
+    assert any(
+        f'"{own["group"]}" was not evaluated for the events from offset {last} to {last}' in each for each in told
+    )
+    assert 6 not in _numbers(lab, own)
+    refused = lab.client.execute(f'CREATE CQ "new" AS SELECT n FROM {source.name} WHERE n < 0', mallory)
+    assert "quota-exceeded" == refused.code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import SLOW, Quarantine, share_of
+from grouping.store.quarantine import SLOW, WITHHELD, Quarantine, share_of
 from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
@@ -123,13 +123,35 @@ def test_a_slow_group_is_left_out(clock: _Clock, alone: bool) -> None:
     """Whether it has an index of its own or not: it is stopped after its time, and nobody else is left out."""
     residuals = {f"g_{n}": _at_least(_A) for n in range(5)} | {"g_slow": _at_least(_LASTING)}
     snapshot = _snapshot(residuals)
-    caution = Caution()
+    convicted: list[str] = []
+    caution = Caution(convict=lambda shares: convicted.extend(shares) or ())
     results, told = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), caution)
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(5)} == results
     assert {'Group "g_slow"': {f"{SLOW}."}} == told
-    assert (3, {"g_slow"}) == (clock.computed, caution.convicted), "the others did not wait longer"
+    assert (3, ["g_slow"]) == (clock.computed, convicted), "the others did not wait longer"
     _evaluated(snapshot, CpuBudget(2.5, clock=clock), caution)
     assert 3 == clock.computed, "it is not tried again"
+
+
+def test_those_of_a_subscriber_with_many_slow_ones_are_not_tried(clock: _Clock) -> None:
+    """As soon as it is told that they are withheld, amid the batch: one dead letter is for all of them."""
+    residuals = {"g_0": _at_least(_A)}
+    for n in range(1, 9):
+        residuals[f"g_{n}"] = _at_least(Call("lasting", (Call("+", (_A, Value(n, "INT")), "INT"),), "INT"))
+    convicted: list[str] = []
+
+    def convict(shares: Sequence[str]) -> list[str]:
+        convicted.extend(shares)
+        return [f"g_{n}" for n in range(1, 9)] if len(convicted) == 2 else []
+
+    caution = Caution(convict=convict)
+    results, told = _evaluated(apart(_snapshot(residuals)), CpuBudget(1.5, clock=clock), caution)
+    assert {destination("g_0 s_1"): _WANTED} == results
+    assert (2, 4) == (len(convicted), clock.computed)
+    (rest,) = (who for who in told if "more" in who)
+    assert rest.endswith(
+        f"and 5 more were not evaluated for the events from offset {_WANTED[0]} to {_WANTED[-1]}: {WITHHELD}."
+    )
 
 
 def test_what_takes_its_time_is_not_stopped(clock: _Clock) -> None:
@@ -237,6 +259,14 @@ class _Redis:
             raise OperationalError("away")
         self.known |= shares
 
+    def founders(self, stream_id: str, shares: Collection[str]) -> dict[str, str]:
+        """Return that alice made everything."""
+        return dict.fromkeys(shares, "alice")
+
+    def withheld(self, stream_id: str) -> frozenset[str]:
+        """Return that one group is."""
+        return frozenset({"g_7"})
+
     def count_dead_letters(self, counts: dict[str, int]) -> None:
         """Count nothing."""
 
@@ -248,12 +278,20 @@ def test_slow_shares_are_left_out_for_a_while_each_time_longer() -> None:
     guard = HangGuard(Settings().evaluator.hang_seconds)
     share = share_of("g_1", "s_1")  # type: ignore[arg-type]
     for harm in harms:
-        harm.tell({}, {share: SLOW}, {share})
-    assert (1, SLOW) == (redis.known[share].deaths, redis.known[share].reason)
+        assert {"g_7"} == harm.convict([share])
+    known = redis.known[share]
+    assert (1, SLOW, "alice") == (known.deaths, known.reason, known.founder)
     assert {share: SLOW} == harms[0].own_caution(guard).left_out
     now[0], redis.away = 60_000, True
     caution = harms[0].own_caution(guard)
     assert ({}, [[share]]) == (caution.left_out, caution.divide([share, "g_2"], ()).apart)
-    harms[0].tell({}, {share: SLOW}, {share})
+    harms[0].convict([share])
     now[0] += 119_999
     assert {share: SLOW} == harms[0].own_caution(guard).left_out
+
+
+def test_groups_that_are_slow_together_are_no_strike() -> None:
+    """The join that they are over was too slow: not each of their founders is at fault."""
+    redis = _Redis()
+    Harm("s", redis, lambda: 0).convict(["g_1", "g_2"])  # type: ignore[arg-type]
+    assert {"g_1": "", "g_2": ""} == {share: state.founder for share, state in redis.known.items()}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
-from grouping.store.quarantine import KILLED, share_of
+from grouping.store.quarantine import KILLED, WITHHELD, share_of
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
@@ -177,6 +177,21 @@ def test_what_killed_workers_is_not_tried() -> None:
     of_select = [offset for offset, detail in letters if detail.startswith('SELECT list "s_2" of group "g_1" ')]
     assert (list(range(FIRST_OFFSET, FIRST_OFFSET + 4)), _wanted(4)) == (of_group, of_select)
     assert all("it ended the worker that evaluated it" in detail for _, detail in letters)
+
+
+def test_what_is_withheld_is_not_tried() -> None:
+    """A group with all its SELECT lists, and a SELECT list in whatever group; all of them have one letter a step."""
+    snapshot = _snapshot(3, selects=("s_1", "s_2"))
+    caution = Caution({"g_0": KILLED}, withheld=["g_0", "g_1", "s_2"])
+    results, letters = _evaluated(snapshot, _events(4), caution)
+    assert {destination("g_2 s_1"): _wanted(4)} == results
+    first, last = FIRST_OFFSET, FIRST_OFFSET + 3
+    told = [(offset, detail) for offset, detail in letters if detail.endswith(f"{WITHHELD}.")]
+    assert sorted(
+        (first, f"{whose} was not evaluated for the events from offset {first} to {last}: {WITHHELD}.")
+        for whose in ('Group "g_1"', 'SELECT list "s_2" of group "g_2"')
+    ) == sorted(told)
+    assert 4 == len(letters) - len(told), "the group that did harm itself has a letter for each event"
 
 
 _SHARES = st.sets(st.sampled_from(["g_0", "g_2", share_of("g_1", "s_1"), share_of("g_2", "s_2"), "g_gone"]))

@@ -7,6 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grouping.model.ids import Subscriber
 from grouping.store.quarantine import TRIES, Quarantine, Trial, convicted
 from spark_jobs.driver.trials import dead_task
 from spark_jobs.isolation.caution import Caution
@@ -18,8 +19,8 @@ def _in_hand_at_death(trial: Trial, shares: list[str], deadly: str) -> list[str]
     """Return what a worker has in hand when it comes to the deadly share."""
     if not trial.careful:
         return []
-    together, apart, _ = Caution(suspects=trial.suspects).divide(shares, ())
-    return [] if deadly in together else next(lot for lot in apart if deadly in lot)
+    division = Caution(suspects=trial.suspects).divide(shares, ())
+    return [] if deadly in division.together else next(lot for lot in division.apart if deadly in lot)
 
 
 @given(st.integers(1, 3000), st.data())
@@ -83,6 +84,12 @@ def test_quarantine_lasts_longer_each_time() -> None:
         again = Quarantine.of_conviction(0, again)
     assert _HOUR == again.until_ms
     assert not again.is_over(2 * _HOUR - 1) and again.is_over(2 * _HOUR)
+
+
+def test_a_strike_outlives_a_fault() -> None:
+    """A share that raises after it was convicted still counts against who made it."""
+    state = Quarantine.of_conviction(0, None, founder=Subscriber("mallory"))
+    assert "mallory" == Quarantine.of_fault("it failed", _MINUTE, state).founder
 
 
 def test_what_raises_is_tried_with_every_batch() -> None:
