@@ -116,6 +116,7 @@ _EXAMPLES = {
     "timestamp": "timestamp(day)",
     "date_trunc": "date_trunc('hour', at)",
     "element_at": "element_at(tags, 1)",
+    "from_json": "from_json(body, 'user STRUCT<id: BIGINT>').user.id",
     "get": "get(tags, 0)",
     "get_json_object": "get_json_object(body, '$.user')",
     "is_variant_null": "is_variant_null(variant_get(payload, '$.user'))",

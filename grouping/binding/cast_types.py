@@ -1,10 +1,8 @@
-"""The types that a CAST, or the last argument of variant_get, names."""
+"""The types that a CAST names."""
 
 from __future__ import annotations
 
-import re
-
-from sqlglot import ParseError, exp
+from sqlglot import exp
 
 from grouping.model.decimal_types import WIDEST
 from grouping.model.refusals import unsupported
@@ -27,12 +25,9 @@ from grouping.model.sql_type import (
     map_of,
     struct_of,
 )
-from grouping.statements.respelled_tokens import FOREIGN_TYPES
 
-__all__ = ["cast_type", "written_type"]
+__all__ = ["cast_type"]
 
-_WORD = re.compile(r"\b\w+\b(?!\s*:)")
-"""A word that is no name of a field."""
 _PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 _TYPES = {"TEXT": STRING, **{sql_type.name: sql_type for sql_type in _PLAIN}}
 """By sqlglot's name; DECIMAL has sizes."""
@@ -51,26 +46,10 @@ def cast_type(target: exp.Expr) -> SqlType:
     return sql_type
 
 
-def written_type(text: str) -> SqlType:
-    """Return the type that a text names; raises as `cast_type` does.
-
-    Example:
-        >>> str(written_type("array<struct<id: bigint, name: string>>"))
-        'ARRAY<STRUCT<id: BIGINT, name: STRING>>'
-    """
-    foreign = next((word for word in _WORD.findall(text) if word.upper() in FOREIGN_TYPES), None)
-    if foreign is not None:
-        raise unsupported(f'type "{foreign}"', "Spark has no such type.", f"Use {FOREIGN_TYPES[foreign.upper()]}.")
-    try:
-        return cast_type(exp.DataType.build(text))
-    except ParseError:
-        raise unsupported(f'type "{text[:60]}"', "It names none.", "'INT', 'STRING' and 'ARRAY<INT>' do.") from None
-
-
 def _type(target: exp.Expr) -> SqlType | None:
     """Return the type that a node of the parser means, None where there is none of these."""
     if isinstance(target, exp.ColumnDef):
-        return _type(target.args["kind"])  # of a STRUCT's field
+        return None if target.args.get("constraints") else _type(target.args["kind"])  # of a STRUCT's field
     if not isinstance(target, exp.DataType) or not isinstance(target.this, exp.DataType.Type):
         return None
     match target.this.name:

@@ -30,6 +30,7 @@ from grouping.values.iso8601 import padded
 from grouping.values.variant import parse_variant_path
 
 __all__ = [
+    "CAST_NULL",
     "as_day",
     "as_timestamp",
     "boolean",
@@ -44,6 +45,10 @@ __all__ = [
     "unsupported",
     "whole_number",
 ]
+
+
+CAST_NULL = "CAST"
+"""The text of a NULL whose type a CAST names."""
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
@@ -278,7 +283,9 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Return a whole literal as a number of its type: beside a DECIMAL it counts as all of these, not by its digits."""
+    """Return a constant as one of a CAST's type: a whole one is beside a DECIMAL all of that, not its digits."""
+    if is_null(operand):
+        return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
         return read_again(operand, "whole")
     return operand

@@ -30,6 +30,7 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "filter": ("ARRAY", "x -> condition"),
     "flatten": ("ARRAY of ARRAYs",),
     "forall": ("ARRAY", "x -> condition"),
+    "from_json": ("STRING", "schema"),
     "get": ("ARRAY", "INT"),
     "get_json_object": ("STRING", "path"),
     "is_variant_null": ("VARIANT",),

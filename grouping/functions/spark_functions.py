@@ -72,7 +72,6 @@ _OTHERS = frozenset(
 
 REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(_OTHERS, ("function", "It is Spark's, but not computed here.")),
-    "from_json": ("function", "variant_get(parse_json(text), path, type) reads the parts of a JSON text."),
     **dict.fromkeys(_INEXACT, ("function", "Java leaves the last digit of its result to the processor.")),
     **dict.fromkeys(_GENERATORS, ("generator", "A generator makes several rows of one event.")),
     **dict.fromkeys(_CHANGING, ("non-deterministic function", "A replay would give another result.")),

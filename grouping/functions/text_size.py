@@ -219,7 +219,7 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])
         case op if op in _FROM_ARRAYS:
             return sizes[0]
-        case "parse_json" | "variant_get":
+        case "from_json" | "parse_json" | "variant_get":
             return _MOST_ENCODED * sizes[0]
         case "to_json" if not isinstance(call.args[0], Slot):  # an array has no more elements than bytes
             return _MOST_ENCODED * sizes[0] + (sizes[0] + 1) * _written(call.args[0].type)

@@ -8,17 +8,14 @@ from decimal import Decimal
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.refusals import unsupported
 from grouping.values.intervals import UNITS
 
 __all__ = [
-    "FOREIGN_TYPES",
     "INTERVAL_LITERAL",
     "TYPED_LITERAL",
     "UNARY_PLUS",
     "UNSIGNED_SHIFT",
     "after_operand",
-    "check_types",
     "renamed",
     "respelled",
 ]
@@ -82,45 +79,6 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
         else:
             made.append(token)
     return made
-
-
-FOREIGN_TYPES = {
-    "BOOL": "BOOLEAN",
-    "CLOB": "STRING",
-    "DOUBLE PRECISION": "DOUBLE",
-    "FLOAT4": "FLOAT",
-    "FLOAT8": "DOUBLE",
-    "INT2": "SMALLINT",
-    "INT4": "INT",
-    "INT64": "BIGINT",
-    "INT8": "BIGINT",
-    "NUMBER": "DECIMAL(p,s)",
-    "TEXT": "STRING",
-}
-"""Types of other systems, which sqlglot knows and Spark does not: what they are called here."""
-
-
-def check_types(tokens: Sequence[Token]) -> None:
-    """Refuse types of other systems in CAST and behind ``::``.
-
-    Raises:
-        InputError: ``unsupported-query``.
-    """
-    within = [False]
-    """By parenthesis that is open: whether it is that of a CAST."""
-    for place, token in enumerate(tokens):
-        before = tokens[place - 1] if place else None
-        if token.token_type is TokenType.L_PAREN:
-            within.append(before is not None and before.text.upper() in ("CAST", "TRY_CAST"))
-        elif token.token_type is TokenType.R_PAREN and len(within) > 1:
-            within.pop()
-        elif before is not None and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING):
-            cast = before.token_type is TokenType.DCOLON or (within[-1] and before.token_type is TokenType.ALIAS)
-            if cast and (known := FOREIGN_TYPES.get(" ".join(token.text.upper().split()))):
-                place_shown = f"Line {token.line}, column {token.col - (token.end - token.start)}"
-                raise unsupported(
-                    f"CAST to {token.text.upper()}", f"{place_shown}: Spark has no such type.", f"Use {known}."
-                )
 
 
 def after_operand(tokens: Sequence[Token], place: int) -> bool:

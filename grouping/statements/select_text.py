@@ -18,9 +18,10 @@ from grouping.model.errors import InputError
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.wording import are, counted
 from grouping.statements.refused_forms import check_forms
-from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, check_types, renamed, respelled
+from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.statements.syntax_hints import check_quotes, unread
 from grouping.statements.tokens import PlainSql, unreadable
+from grouping.statements.type_tokens import check_types, within_types
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
@@ -197,6 +198,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
     """Return the tokens with the names of called functions marked."""
     marked = []
     depth = 0
+    types = within_types(tokens)
     for i, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if (
@@ -204,6 +206,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and tokens[i + 1].token_type is TokenType.L_PAREN
             and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
             and token.text.isidentifier()
+            and i not in types
             and not _is_keyword(tokens, i)
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
             and not (i and depth == 0 and _begins_from(tokens, i - 1))

@@ -28,7 +28,8 @@ _BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
 _JAVA_BLANK = "".join(map(chr, range(0x21)))
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
-_SPECIAL = re.compile(r"([+-]?)(?:inf|infinity)|nan", re.I | re.A)
+_HEXADECIMAL = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]*)\.?([0-9a-fA-F]*)[pP]([+-]?[0-9]+)[dDfF]?")
+_SPECIAL = re.compile(r"([+-]?)(?i:inf|infinity)|(?i:nan)|[+-]NaN", re.A)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.S)
 _TIMESTAMP = re.compile(
@@ -43,6 +44,8 @@ _FALSE = frozenset(("f", "false", "n", "no", "0"))
 _MICROS = 1_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
+_MOST_BITS = 1200
+"""More than the exponent of any DOUBLE, of 2."""
 
 
 def cast(args: list[Operand], sql_type: SqlType) -> Operand:
@@ -113,12 +116,31 @@ def _string_to_whole(text: str, sql_type: SqlType) -> int | None:
 
 def _string_to_double(text: str, _: SqlType) -> float | None:
     plain = text.strip(_JAVA_BLANK)
-    if _DOUBLE.fullmatch(plain):
-        return float(plain.rstrip("dDfF"))
+    if (digits := _digits_of(plain)) is not None:
+        return float(digits)
     special = _SPECIAL.fullmatch(plain)
     if special is None:
         return None
-    return float("nan") if special[1] is None else float(special[1] + "inf")
+    return float(special[1] + "inf") if special[1] is not None else float("nan")
+
+
+def _digits_of(text: str) -> str | None:
+    """Return the decimal digits of a text that Java reads as a finite number, None for any other."""
+    if _DOUBLE.fullmatch(text):
+        return text.rstrip("dDfF")
+    found = _HEXADECIMAL.fullmatch(text)
+    if found is None or not found[2] + found[3]:
+        return None
+    mantissa = int(found[2] + found[3], 16)
+    exponent = int(found[4][: _LONGEST_EXPONENT // 2]) - 4 * len(found[3])
+    if not mantissa or mantissa.bit_length() + exponent < -_MOST_BITS:
+        return f"{found[1]}0"
+    if mantissa.bit_length() + exponent > _MOST_BITS:
+        return f"{found[1]}1e999"
+    spare = max(mantissa.bit_length() - _MOST_BITS, 0)  # the last of many bits says that there are more
+    mantissa, exponent = mantissa >> spare | bool(mantissa & (1 << spare) - 1), exponent + spare
+    digits = f"{mantissa << exponent}" if exponent >= 0 else f"{mantissa * 5**-exponent}e{exponent}"
+    return found[1] + digits
 
 
 def _string_to_float(value: Operand, _: SqlType) -> pl.Expr:
@@ -128,7 +150,7 @@ def _string_to_float(value: Operand, _: SqlType) -> pl.Expr:
         number = _string_to_double(text, _)
         if number is None or not isfinite(number):
             return None if number is None else str(number)
-        return text.strip(_JAVA_BLANK).rstrip("dDfF")
+        return _digits_of(text.strip(_JAVA_BLANK))
 
     return each_distinct([value.expr], plain, pl.String).cast(pl.Float32)
 

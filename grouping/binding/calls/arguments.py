@@ -12,7 +12,7 @@ from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
-from grouping.binding.operands import as_timestamp, cast, comparable, is_null, unify
+from grouping.binding.operands import CAST_NULL, as_timestamp, cast, comparable, is_null, unify
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
@@ -215,7 +215,7 @@ _SHOWN_PARAMS = {
 
 def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
     """Return an argument that suits a parameter, which is named as in `functions.Function`."""
-    if is_null(argument):
+    if is_null(argument) and not (strict and argument == Constant(None, STRING, text=CAST_NULL)):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
         return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
     if param in ("LIKE", "ESCAPED"):

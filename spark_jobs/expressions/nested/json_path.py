@@ -13,7 +13,7 @@ from math import isinf
 from grouping.values.java_double import java_double
 from grouping.values.json_path import JsonPath
 
-__all__ = ["json_array_length", "json_object", "json_object_keys"]
+__all__ = ["json_array_length", "json_object", "json_object_keys", "quoted"]
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -22,8 +22,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-
 _WORD = re.compile(r"(?:true|false|null)(?!\w)")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPED = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff]')
-"""Characters that Jackson writes escaped: those of two UTF-16 units too."""
+_ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
+"""Characters that Jackson writes escaped: those of two UTF-16 units too, and halves of these."""
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000
 _LONGEST_NUMBER = 1000
@@ -186,7 +186,7 @@ class _Reader:
 
     def _name(self, parts: list[str], end: str) -> None:
         if end == "}":
-            parts.append(f"{_quoted(self._key())}:")
+            parts.append(f"{quoted(self._key())}:")
 
     def _key(self) -> str:
         if self._peek() not in "\"'":
@@ -197,7 +197,7 @@ class _Reader:
 
     def _scalar(self) -> str:
         if self._peek() in "\"'":
-            return _quoted(self._string())
+            return quoted(self._string())
         if word := _WORD.match(self._text, self._at):
             self._at = word.end()
             return word[0]
@@ -254,10 +254,11 @@ def _plain(escape: re.Match[str]) -> str:
     return chr(int(text[2:], 16))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a JSON string that Jackson writes."""
     return f'"{_ESCAPED.sub(_escaped, text)}"'
 
 
 def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be").hex().upper()
+    units = found[0].encode("utf-16-be", "surrogatepass").hex().upper()
     return _SHORT.get(found[0]) or "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -16,6 +16,7 @@ from grouping.values.number_format import read_number_format
 from spark_jobs.batch.event_column import rows_of_elements
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.nested.arrays import ARRAYS, OF_ARRAYS
+from spark_jobs.expressions.nested.from_json import from_json
 from spark_jobs.expressions.nested.json_path import json_object
 from spark_jobs.expressions.nested.maps import MAPS, OF_MAPS
 from spark_jobs.expressions.nested.variants import VARIANTS
@@ -53,7 +54,7 @@ def _whole(place: Argument) -> pl.Expr:
 
 
 def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return the value of a key of each map; one key may be that of all."""
+    """Return the value of a key of each map, the first one of a key that is there twice; one key may be that of all."""
     maps, wanted = columns
     if len(maps) == 1:
         maps = maps.new_from_index(0, len(wanted))
@@ -62,7 +63,7 @@ def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
     of = rows_of_elements(lists)
     keys, values = pl.Series(entries.field("key")), entries.field("value")
     equal = keys == (wanted if len(wanted) == 1 else wanted.gather(of))
-    hits = np.flatnonzero(equal.fill_null(False).to_numpy())
+    hits = np.flatnonzero(equal.fill_null(False).to_numpy())[::-1]
     place = np.full(len(lists), -1, np.int64)
     place[of[hits]] = hits
     return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=maps.dtype.inner.fields[1].dtype)  # type: ignore[attr-defined]
@@ -153,6 +154,7 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "map_values": _values,
     "split": _split,
     "split by pattern": _split_by_pattern,
+    "from_json": lambda text, kind, _: from_json(text, kind),
     "get_json_object": _get_json_object,
     "to_number": _to_number,
     **ARRAYS,

@@ -10,6 +10,10 @@ __all__ = ["corner_calls"]
 _TEXTS = ("concat('', '7')", "concat(' 12', '')", "concat('1', '.5')", "concat('', 'abc')", "concat('tr', 'ue')",
           "concat('2024-02', '-29')")  # fmt: skip
 """Texts that are no constants to the compiler."""
+_DOUBLES = ("0x1p3", "-0X1.8P-1d", "0x.8p1f", "0x1p99999", "-0x0p1", "0x1p-1075", "0x1", "0x1.p", "0xp1", "1d", "1.5F",
+            "1dd", " 1\t", "\x7f1", "1\x7f", "\x0b1", "+NaN", "-NaN", "-nan", "nAn", "+inf", "- inf", "1e400",
+            "0x1.000000fp0", "0x1.0000010000000000000001p0", "1_0", "1,5", "0b1")  # fmt: skip
+"""Texts that are DOUBLEs to Java, or nearly."""
 _BESIDE = ("7", "ascii('7')", "unix_micros(TIMESTAMP'1970-01-01 00:00:00')", "3Y", "1.5", "1.5D", "FLOAT(1.5)",
            "99999999999999999999", "CAST(7 AS DECIMAL(10,2))", "pi()", "isnull(1)",
            "last_day(DATE'2024-02-01')", "date_trunc('DAY', TIMESTAMP'2024-02-29 01:00:00')", "NULL")  # fmt: skip
@@ -44,3 +48,5 @@ def corner_calls() -> Iterator[str]:
     for text, other in product(_TEXTS, _BESIDE):
         yield f"{text} IN ({other}, {other})"
     yield from _FOUND
+    for text, kind in product(_DOUBLES, ("DOUBLE", "FLOAT")):
+        yield f"CAST('{text}' AS {kind})"

@@ -15,6 +15,7 @@ from tests.spark.calls.arguments import NULL, POOLS, SPECIAL
 from tests.spark.calls.arrays import array_calls
 from tests.spark.calls.corners import corner_calls
 from tests.spark.calls.decimals import decimal_calls
+from tests.spark.calls.json_texts import json_calls
 from tests.spark.calls.maps import map_calls
 from tests.spark.calls.variants import variant_calls
 
@@ -149,6 +150,7 @@ def calls() -> list[str]:
     made.update(dict.fromkeys(decimal_calls()))
     made.update(dict.fromkeys(map_calls()))
     made.update(dict.fromkeys(corner_calls()))
+    made.update(dict.fromkeys(json_calls()))
     numbers = _chosen("to_number", (_NUMBER_TEXTS, _NUMBER_FORMATS), 320)
     made.update(dict.fromkeys(f"try_to_number({text}, '{form}')" for text, form in numbers))
     made.update(dict.fromkeys(f"'{text}' RLIKE '{pattern}'" for text, pattern in product(_LINES, _ENDED)))

@@ -1,0 +1,86 @@
+"""The tokens of the types that a CAST names: which of them are no types of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from grouping.model.refusals import unsupported
+
+__all__ = ["FOREIGN_TYPES", "check_types", "within_types"]
+
+FOREIGN_TYPES = {
+    "BOOL": "BOOLEAN",
+    "CLOB": "STRING",
+    "DOUBLE PRECISION": "DOUBLE",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "INT2": "SMALLINT",
+    "INT4": "INT",
+    "INT64": "BIGINT",
+    "INT8": "BIGINT",
+    "NUMBER": "DECIMAL(p,s)",
+    "TEXT": "STRING",
+}
+"""Types of other systems, which sqlglot knows and Spark does not: what they are called here."""
+_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
+_NESTED = (TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT)
+_ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
+"""What stands behind a type within another one, and never behind a field's name."""
+
+
+def check_types(tokens: Sequence[Token]) -> None:
+    """Refuse types of other systems in CAST and behind ``::``, and within a nested type there.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    for place in _type_places(tokens):
+        _check_type(tokens[place])
+    for place in within_types(tokens):
+        if tokens[place + 1].token_type in _ENDS:
+            _check_type(tokens[place])
+
+
+def within_types(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the places of the tokens that stand in the angle brackets of a nested type."""
+    found: list[int] = []
+    for place in _type_places(tokens):
+        if tokens[place].token_type in _NESTED:
+            found += _bracketed(tokens, place + 1)
+    return frozenset(found)
+
+
+def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the place of each type's first token."""
+    within = [False]
+    """By parenthesis that is open: whether it is that of a CAST."""
+    for place in range(1, len(tokens)):
+        kind, before = tokens[place].token_type, tokens[place - 1]
+        if kind is TokenType.L_PAREN:
+            within.append(before.text.upper() in ("CAST", "TRY_CAST"))
+        elif kind is TokenType.R_PAREN and len(within) > 1:
+            within.pop()
+        elif before.token_type is TokenType.DCOLON or (within[-1] and before.token_type is TokenType.ALIAS):
+            yield place
+
+
+def _bracketed(tokens: Sequence[Token], opening: int) -> range:
+    """Return the places between a bracket and the one that closes it; none where no bracket is, or it stays open."""
+    depth = 0
+    for place in range(opening, len(tokens)):
+        depth += (tokens[place].token_type is TokenType.LT) - (tokens[place].token_type is TokenType.GT)
+        if depth == 0:
+            return range(opening + 1, place)
+    return range(0)
+
+
+def _check_type(token: Token) -> None:
+    known = FOREIGN_TYPES.get(" ".join(token.text.upper().split()))
+    if known is not None and token.token_type not in _QUOTED:
+        raise unsupported(
+            f"CAST to {token.text.upper()}",
+            f"Line {token.line}, column {token.col - (token.end - token.start)}: Spark has no such type.",
+            f"Use {known}.",
+        )

@@ -1,0 +1,30 @@
+"""A query whose text is refused by a later version goes on as it was stored."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.expression import Call
+from spark_jobs.match.evaluate import match
+from tests.unit.matching.matching import Events, entry, snapshot
+
+_STREAM = Stream("s_1", "q", (StreamColumn("s", "STRING"),), "q", "json", {"0": 0}, "2026-11-21T00:00:00Z")
+_STORED = """{"node":"call","op":"=","args":[{"node":"call","op":"element","args":[{"node":"call","op":"split","args":[
+{"node":"column","name":"s","type":"STRING"},{"node":"value","value":"|","type":"STRING"}],
+"type":"ARRAY<STRING>"},{"node":"value","value":1,"type":"INT"}],"type":"STRING"},
+{"node":"slot","index":0}],"type":"BOOLEAN"}"""
+"""As a version stored it that took '|' for itself; to Spark it is a pattern, which matches the empty text."""
+
+
+def test_it_is_evaluated_as_before() -> None:
+    """Its plan is read and evaluated; only a CREATE CQ with that text is refused."""
+    with pytest.raises(InputError, match="such a delimiter"):
+        compile_select("SELECT s FROM q WHERE split(s, '|')[1] = 'b'", Catalog([_STREAM]))
+    stored = msgspec.json.decode(_STORED, type=Call)
+    tables = snapshot([stored], [entry(0, ("STRING",), ("b",))])
+
+    assert match(tables, Events({"s": ("STRING", ["a|b", "b|a", "|b|", None, "ab"])})).event.tolist() == [0, 2]
