@@ -11,7 +11,7 @@ from gateway.doctor.doctor import Doctor
 from gateway.kafka import Topics
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.settings.evaluator_settings import EvaluatorSettings
-from grouping.settings.settings import Settings
+from grouping.settings.settings import AuthSettings, Settings
 from grouping.store.connection import connect
 from grouping.store.constant_table import Segment
 from grouping.store.keys import RedisKeys
@@ -51,6 +51,7 @@ class _Patient:
         self._counter = Counter(settings)
         stream = "CREATE STREAM s (a STRING, n INT) WITH (topic = 'events-of-doctor', format = 'json', partitions = 2)"
         replies = self._counter.answers(stream, *_CQS)
+        replies += self._counter.answers("SET QUOTA cqs = 5 FOR bob", subscriber="root")
         assert {"ok"} == {reply.code for reply in replies}, replies
         self._counter.desk.evaluate(1)
         self.redis, self.keys = connect(settings), RedisKeys.of(settings)
@@ -89,6 +90,20 @@ def _lose_row(patient: _Patient) -> None:
     patient.redis.hset(patient.keys.version, stream, version + 1)
 
 
+def _double_rows(patient: _Patient) -> None:
+    segments = patient.keys.segments(patient.stream_of("s"))
+    version = int(patient.redis.hget(patient.keys.version, patient.stream_of("s")))
+    body = next(body for body in patient.redis.hvals(segments) if body)
+    patient.redis.hset(segments, f"{version}-{version + 1}", body)
+    patient.redis.hset(patient.keys.version, patient.stream_of("s"), version + 1)
+
+
+def _change(patient: _Patient, key: str, **fields: str) -> None:
+    """Change fields of each JSON value of a hash."""
+    for name, body in patient.redis.hgetall(key).items():
+        patient.redis.hset(key, name, json.dumps(json.loads(body) | fields))
+
+
 _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
     "a CQ": (lambda it: it.redis.hdel(it.keys.cqs("alice"), "other"), ["cq-missing"]),
     "all CQs of a subscriber": (lambda it: it.redis.delete(it.keys.cqs("alice")), ["cq-missing"]),
@@ -101,12 +116,16 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
         ["cq-differs"],
     ),
     "a table": (lambda it: it.redis.delete(it.keys.tables), ["table-missing"]),
+    "another table": (lambda it: _change(it, it.keys.tables, topic="others"), ["table-differs"]),
+    "another stream": (lambda it: _change(it, it.keys.streams, framing="raw"), ["stream-differs"]),
+    "a quota": (lambda it: it.redis.delete(it.keys.quotas), ["quota-missing"]),
     "a view": (lambda it: it.redis.delete(it.keys.views), ["view-missing"]),
     "a value that is none": (
         lambda it: it.redis.hset(it.keys.cqs("alice"), "other", b"\xc1"),
         ["redis-unreadable"],
     ),
     "a row": (_lose_row, ["row-missing"]),
+    "rows twice": (_double_rows, ["row-unknown"]),
     "all rows": (lambda it: it.redis.delete(it.keys.segments(it.stream_of("s"))), ["tables-incomplete"]),
     "a dedicated topic": (lambda it: it.topics.delete([it.topic_of("mine")]), ["result-topic-missing"]),
     "a virtual topic": (lambda it: it.topics.delete([it.topic_of("virtual")]), ["result-topic-missing"]),
@@ -125,7 +144,8 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
 @pytest.fixture(scope="module")
 def patient(servers: Ground) -> Iterator[_Patient]:
     """One for all tests, each of which leaves it sound."""
-    settings = servers.settings.model_copy(update={"prefix": "doctor."})
+    auth = AuthSettings(roles={"operator": "root"})
+    settings = servers.settings.model_copy(update={"prefix": "doctor.", "auth": auth})
     ground = Ground(settings.model_copy(update={"results": settings.results.model_copy(update={"partitions": 4})}))
     yield _Patient(ground.settings)
     ground.delete_own_topics()
@@ -144,6 +164,20 @@ def test_a_break_is_found_and_repaired(patient: _Patient, name: str) -> None:
     assert codes == patient.codes()
     findings = patient.doctor.examine()
     assert [findings[0].repair] == patient.doctor.repair(findings)
+    assert [] == patient.codes()
+
+
+def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
+    """One that may drop keys, and one that nobody has confirmed: the gateway sees to the latter itself."""
+    assert [] == patient.codes()
+    limit, policy = (patient.redis.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy"))
+    patient.redis.config_set("maxmemory-policy", "allkeys-lru")
+    patient.redis.config_set("maxmemory", 1 << 30)
+    patient.redis.delete(patient.keys.epoch)
+    findings = {one.code: one.repair for one in Doctor(patient.settings, lambda _: None).examine()}
+    patient.redis.config_set("maxmemory", limit)
+    patient.redis.config_set("maxmemory-policy", policy)
+    assert {"redis-evicts": "", "tables-unconfirmed": ""}.items() <= findings.items()
     assert [] == patient.codes()
 
 
