@@ -17,6 +17,7 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
+from grouping.store.connection import connect
 from grouping.store.constant_table import Block, Entry, Segment, cut
 from grouping.store.keys import RedisKeys
 from grouping.store.segment_log import PIECE_BYTES, Span, segment_fields
@@ -134,7 +135,7 @@ class Tables:
     def __init__(self, settings: Settings) -> None:
         """Connect, and confirm an epoch of the tables."""
         self._settings = settings
-        self._redis = Redis.from_url(settings.redis.url.get_secret_value())
+        self._redis = connect(settings)
         run_id = self._redis.info("server")["run_id"]
         self._redis.set(RedisKeys.of(settings).epoch, json.dumps({"epoch": 1, "run_id": run_id}))
         self._redis.hset(RedisKeys.of(settings).version, VERSIONS_MARK, 1)

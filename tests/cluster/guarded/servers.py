@@ -48,7 +48,10 @@ class GuardedServers:
     certificates: Path
 
     def allow(self, acls: Iterable[Sequence[str]]) -> None:
-        """Allow what is listed: user, kind of resource, its name (with ``*`` at its end: a prefix), operations."""
+        """Allow what is listed: user, kind of resource, its name, operations.
+
+        A name with ``*`` at its end is a prefix; ``*`` alone is every name.
+        """
         bindings = [_binding(user, kind, name, one) for user, kind, name, some in acls for one in some.split(", ")]
         admin = AdminClient({"bootstrap.servers": self.inner})
         for done in admin.create_acls(bindings).values():
@@ -61,9 +64,10 @@ class GuardedServers:
 
 
 def _binding(user: str, kind: str, name: str, operation: str) -> AclBinding:
-    pattern = ResourcePatternType.PREFIXED if name.endswith("*") else ResourcePatternType.LITERAL
+    begins = name.removesuffix("*")
+    pattern = ResourcePatternType.PREFIXED if begins not in ("", name) else ResourcePatternType.LITERAL
     return AclBinding(
-        ResourceType[kind.upper()], name.rstrip("*"), pattern, f"User:{user}", "*",
+        ResourceType[kind.upper()], begins or name, pattern, f"User:{user}", "*",
         AclOperation[operation.upper()], AclPermissionType.ALLOW,
     )  # fmt: skip
 
