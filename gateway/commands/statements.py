@@ -69,7 +69,7 @@ from grouping.model.query import (
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
-from grouping.statements.least_size import check_bytes, check_least_size
+from grouping.statements.text_size import check_bytes, check_words
 
 __all__ = ["PreparedCommand", "Statements"]
 
@@ -167,11 +167,11 @@ class Statements:
             InputError: What is wrong with it.
         """
         check_bytes(text, self._settings.commands.text_bytes)
+        check_words(text, self._settings.limits.statement_words)
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
-        check_least_size(text, self._settings.limits.normal_form)
         create, query = self._preparer.create(cut)
         check_groups(create.trigger, create.publish.digest, grouped=query.select.grouping is not None)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)

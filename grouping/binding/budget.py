@@ -7,14 +7,14 @@ from collections.abc import Callable
 from grouping.binding.bound import Bound, Term
 from grouping.model.refusals import too_large
 
-__all__ = ["MOST_NODES", "Budget"]
+__all__ = ["MOST_NODES", "MOST_VIEW_WORDS", "Budget"]
 
 MOST_NODES = 20_000
 """Nodes of bound trees, and columns of views, that a SELECT may have besides those that its text shows."""
 _PER_EXPRESSION = 8
 """Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
-_MOST_VIEW_TEXT = 1 << 20
-"""Characters of the views and subqueries that stand within one another."""
+MOST_VIEW_WORDS = 8_000
+"""Words and signs of the views that a SELECT reads, and these read: all of them are read anew with it."""
 
 
 class Budget:
@@ -33,7 +33,7 @@ class Budget:
         """
         self._left = nodes
         self._made = nodes
-        self._text = _MOST_VIEW_TEXT
+        self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
         """By the address of each operator that was met: the nodes of its tree, and itself, so that the address stays
@@ -69,15 +69,24 @@ class Budget:
         if self._left < 0:
             raise self._refuse("its operands are repeated too often")
 
-    def inline(self, text: int, columns: int) -> None:
-        """Count a view or subquery.
+    def read(self, words: int) -> None:
+        """Count the text of a view.
 
         Raises:
-            InputError: ``unsupported-query``: all of them are too large.
+            InputError: ``unsupported-query``: all of them are too long.
+        """
+        self._words -= words
+        if self._words < 0:
+            raise self._refuse(f"the views that it reads have more than {MOST_VIEW_WORDS:,} words and signs")
+
+    def inline(self, columns: int) -> None:
+        """Count the columns of a view or subquery.
+
+        Raises:
+            InputError: ``unsupported-query``: all of them have too many.
         """
         self._left -= columns
-        self._text -= text
-        if self._left < 0 or self._text < 0:
+        if self._left < 0:
             raise self._refuse("the views and subqueries within it have too many columns")
 
     def _size(self, bound: Bound) -> int:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
-from grouping.binding.budget import Budget
+from grouping.binding.budget import MOST_VIEW_WORDS, Budget
 from grouping.binding.operands import boolean
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
@@ -25,6 +25,7 @@ from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.statements.select_text import read_select
+from grouping.statements.text_size import words
 
 __all__ = ["BoundItem", "BoundQuery", "plan", "plan_view"]
 
@@ -159,12 +160,12 @@ class _Planner:
         try:
             if isinstance(nested, exp.Select):
                 inlined = self.select(nested)
-                self._budget.inline(0, len(inlined.columns))
+                self._budget.inline(len(inlined.columns))
                 return inlined
             self.reads.add(nested.name)
-            self._budget.inline(len(nested.select), 0)
+            self._budget.read(words(nested.select, MOST_VIEW_WORDS))
             inlined = self.select(read_select(nested.select))
-            self._budget.inline(0, len(inlined.columns))
+            self._budget.inline(len(inlined.columns))
             return _placeless(inlined)
         finally:
             self._depth -= 1

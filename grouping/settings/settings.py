@@ -165,6 +165,11 @@ class LimitSettings(BaseModel):
     residual_micros: float = Field(
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
     )
+    statement_words: int = Field(
+        8_000,
+        description="words and signs of a statement, of which three constants or commas count as one; "
+        "others' commands wait while it is read",
+    )
     normal_form: int = Field(
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
     )

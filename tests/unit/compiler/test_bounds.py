@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 
@@ -12,7 +13,9 @@ from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.view import View
-from grouping.statements.least_size import check_least_size
+from grouping.settings.settings import Settings
+from grouping.statements.command import parse
+from grouping.statements.text_size import check_words
 
 _COLUMNS = (StreamColumn("symbol", "STRING"), StreamColumn("n", "INT"))
 _QUOTES = Stream("s_1", "quotes", _COLUMNS, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
@@ -77,60 +80,70 @@ def test_views_count_by_their_columns_at_each_level() -> None:
         plan_view("SELECT c1 FROM v24", catalog)
 
 
+def test_views_count_by_their_words_at_each_level() -> None:
+    """All texts within one another are read anew for each query: together they are no longer than one may be."""
+    catalog, reads = Catalog([_QUOTES]), "quotes"
+    condition = " OR ".join(f"n = {number}" for number in range(500))
+    for level in range(5):
+        catalog.add(View(f"v{level}", f"SELECT * FROM {reads} WHERE {condition}", (reads,), ""))
+        reads = f"v{level}"
+    assert compile_select("SELECT n FROM v3", catalog)
+    with pytest.raises(InputError) as refused:
+        compile_select("SELECT n FROM v4", catalog)
+    assert ("unsupported-query", True) == (refused.value.code, "8,000 words" in (refused.value.detail or ""))
+    with pytest.raises(InputError, match="too large"):
+        plan_view("SELECT n FROM v4", catalog)
+
+
 def test_a_star_that_comes_twice_is_refused_at_the_second() -> None:
     """A list of a thousand stars is no list of as many times all columns."""
     with pytest.raises(InputError, match='a second column "symbol"'):
         compile_select(f"SELECT {'*, ' * 1_000} * FROM quotes", _CATALOG)
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        " AND ".join(f"n > {number}" for number in range(40)),
-        "exists(array(1), x -> " + " OR ".join(["x <= n"] * 40) + ")",
-        "symbol = 'a' AND n IN (SELECT n FROM t WHERE " + " AND ".join(["n >= 1"] * 40) + ")",
-        " AND ".join(["n <> 1"] * 120),
-    ],
-)
-def test_a_predicate_too_large_in_any_case_is_refused_unread(where: str) -> None:
-    """Comparisons with < and its like are three nodes each, whatever becomes of them; AND keeps both sides."""
-    text = f"CREATE CQ a AS SELECT n FROM quotes WHERE {where}"
-    check_least_size(text, 120)
-    with pytest.raises(InputError) as refused:
-        check_least_size(text, 119)
-    assert "quota-exceeded" == refused.value.code
-    assert "Its normal form has at least 120 operators, columns and constants, and the limit is 119." == (
-        refused.value.detail
-    )
+_CREATE = "CREATE CQ a AS SELECT n FROM quotes WHERE "
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "CREATE CQ a AS SELECT n FROM quotes WHERE " + " OR ".join(f"n = {number}" for number in range(100)),
-        "CREATE CQ a AS SELECT n FROM quotes WHERE n IN (" + ", ".join(map(str, range(100))) + ")",
-        "CREATE CQ a AS SELECT " + ", ".join(f"n < {number} AS c{number}" for number in range(100)) + " FROM quotes",
-        "CREATE CQ a AS SELECT count(*) FILTER (WHERE n < 1 AND n > 2) AS c FROM quotes GROUP BY n < 1 HAVING n < 5",
-        "CREATE CQ a AS SELECT n FROM quotes WHERE size(CAST(v AS ARRAY<ARRAY<INT>>)) = 1",
-        "CREATE CQ a AS SELECT n FROM quotes WHERE symbol = '" + "<" * 100 + "'",
-        "CREATE CQ a AS SELECT n FROM quotes WHERE NOT ("
-        + " AND ".join(f"n <> {number}" for number in range(99))
-        + ")",
-        "CREATE CQ a AS SELECT n FROM quotes WHERE symbol = 'never closed",
+        (_CREATE + "n = 1", 12),
+        (_CREATE + "n IN (1, 2.5e3, 'it''s', 4, 5)", 16),
+        (_CREATE + "n = 1 /* n = 1 */ -- n = 1\n OR symbol <> 'n = 1 OR n = 1'", 16),
+        ('SELECT "n n n", `n n` FROM quotes', 6),
+        (_CREATE + "symbol = 'never closed OR n = 1", 18),
+        ("SELECT 1 /* never closed OR n = 1", 2),
     ],
 )
-def test_a_predicate_that_may_be_small_is_read(text: str) -> None:
-    """A set is one constant however it is written, and only WHERE has a normal form."""
-    check_least_size(text, 3)
-
-
-def test_a_select_list_has_a_bound_of_its_own() -> None:
-    """Ten thousand columns may be written out."""
-    columns = [f"array(n, {number}) AS c{number}" for number in range(10_001)]
-    check_least_size(f"CREATE CQ a AS SELECT {', '.join(columns[1:])} FROM quotes JOIN t ON a = b, c", 100)
+def test_words_are_counted_before_a_statement_is_read(text: str, words: int) -> None:
+    """Names, keywords and signs are words, three constants or commas one; comments are none, nor are spaces."""
+    padded = text.replace(" ", " " * 40, 1)
+    check_words(padded, words)
     with pytest.raises(InputError) as refused:
-        check_least_size(f"CREATE CQ a AS SELECT {', '.join(columns)} FROM quotes", 100)
-    assert ("quota-exceeded", "It has 10,001 columns, and the limit is 10,000.") == (
-        refused.value.code,
-        refused.value.detail,
-    )
+        check_words(padded, words - 1)
+    assert ("quota-exceeded", f"{words - 1:,} words" in (refused.value.detail or "")) == (refused.value.code, True)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "n IN (" + ", ".join(map(str, range(10_000))) + ")",
+        " OR ".join(f"n = {number}" for number in range(2_000)),
+        " AND ".join(f"symbol <> 'a{number}'" for number in range(500)),
+    ],
+)
+def test_long_lists_are_read(condition: str) -> None:
+    """Ten thousand constants are in bounds, and some thousand terms."""
+    check_words(_CREATE + condition, Settings().limits.statement_words)
+    assert compile_select((_CREATE + condition).partition(" AS ")[2], _CATALOG)
+
+
+@pytest.mark.parametrize("part", ["n = 1 OR ", "1+", "(", "'", '"', "/*", "--\n", "''''", "n,", "CASE ", "`"])
+def test_half_a_megabyte_is_refused_in_no_time(part: str) -> None:
+    """Or has few words: what one statement takes of the time of all others is bounded."""
+    text = _CREATE + part * (500_000 // len(part))
+    began = time.process_time()
+    with suppress(InputError):
+        check_words(text, Settings().limits.statement_words)
+        parse(text)
+    assert time.process_time() - began < 2.0
