@@ -15,12 +15,22 @@ from tests.pages import page
 _OF_PROMETHEUS = {"up", "process_start_time_seconds", "process_resident_memory_bytes"}
 
 
-def test_queries_are_about_metrics_that_there_are() -> None:
-    """A renamed metric would silence its alert; the page's list is that of the code."""
+def _listed() -> dict[str, set[str]]:
+    """Return the labels of each metric, by the page's list, which is that of the code."""
     section = page("operating.md").partition("<!-- metrics -->")[2].partition("<!-- /metrics -->")[0]
-    listed = {
-        name.replace("_bucket, …_sum, …_count", "_bucket") for name in re.findall(r"^\| `([^`]+)`", section, re.M)
-    }
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]*) \|", section, re.MULTILINE)
+    return {name.replace("_bucket, …_sum, …_count", "_bucket"): {*re.findall(r"`(\w+)`", row)} for name, row in rows}
+
+
+def test_no_series_is_of_a_cq() -> None:
+    """Nor of a subscriber: a million of them would be a million series."""
+    assert {"code", "group", "phase", "stream"} == set.union(*_listed().values())
+    assert ["cq_group_cores"] == [name for name, labels in _listed().items() if "group" in labels]
+
+
+def test_queries_are_about_metrics_that_there_are() -> None:
+    """A renamed metric would silence its alert."""
+    listed = _listed().keys()
     found = list(queries())
     assert len(found) > len(alerts()) > 5
     for query in found:
