@@ -124,8 +124,9 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A tick before the destination's incarnation, or before START, is not a tick of the destination.
-    return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) else before
+    # A tick before the destination's incarnation, or before START, is not a tick of the destination; but a clock that
+    # was turned back has ticks before the instant that it noted for either.
+    return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) <= tick_ms else before
 
 
 def may_fire(membership: Membership, armed_ms: int) -> bool:

@@ -209,6 +209,11 @@ def test_the_first_digest_begins_at_start_or_acceptance() -> None:
     assert digest_from(_membership(phase_ms=5, born_ms=15, from_ms=15), 25, None, 0) == 15
 
 
+def test_a_digest_begins_before_its_tick_when_the_clock_is_turned_back_behind_the_acceptance() -> None:
+    """The acceptance was noted by a clock that was ahead: the digest begins at the tick before, as any other."""
+    assert digest_from(_membership(born_ms=95, from_ms=95), 30, None, 0) == 20
+
+
 def test_no_tick_at_or_after_the_last_expire() -> None:
     """The last digest comes in the place of a tick at EXPIRE, unless a CQ without one shares the destination."""
     membership = _membership()
