@@ -50,7 +50,8 @@ def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) 
         pattern, *rest = constants
         groups = read(pattern)
         texts = searchable(texts, groups.size)
-        return in_steps(lambda some: search(some, groups, *rest).cast(dtype), texts, groups.size)
+        throughout = read is occurrences
+        return in_steps(lambda some: search(some, groups, *rest).cast(dtype), texts, groups.size, throughout=throughout)
 
     dtype = polars_type(sql_type)
     return lambda args, _: Operand(
@@ -85,7 +86,8 @@ def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
     NULL of a text that is too long for the pattern.
     """
     groups = occurrences(pattern)
-    return in_steps(lambda some: _split(some, groups, limit), searchable(texts, groups.size), groups.size)
+    texts = searchable(texts, groups.size)
+    return in_steps(lambda some: _split(some, groups, limit), texts, groups.size, throughout=True)
 
 
 def _split(texts: pl.Series, groups: Groups, limit: int) -> pl.Series:

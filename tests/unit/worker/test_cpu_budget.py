@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -223,6 +224,22 @@ def test_a_long_text_is_no_match_for_a_large_pattern() -> None:
     count = evaluate_expression(Call("regexp_count", (Column("s", "STRING"), pattern), "INT"), source, np.arange(3))
     assert [None, False, None] == found.to_pylist()
     assert [None, 0, None] == count.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("function", "of_type"),
+    [("regexp_count", "INT"), ("regexp_replace", "STRING"), ("split by pattern", "ARRAY<STRING>")],
+)
+def test_a_pattern_that_looks_far_ahead_is_stopped_between_texts(function: str, of_type: str) -> None:
+    """All its occurrences in a text take the square of the text's length: each long one is a step of its own."""
+    texts = Column("s", "STRING")
+    more = {"regexp_replace": (Value("", "STRING"),), "split by pattern": (Value(-1, "INT"),)}.get(function, ())
+    call = Call(function, (texts, Value("[^x]*x|[^x]", "STRING"), *more), of_type)
+    rows = np.arange(200)
+    began = time.process_time()
+    with CpuBudget(0.1).batch(1, 0), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
+        evaluate_expression(call, _Texts([f"{row}{'a' * 20_000}" for row in range(200)]), rows)
+    assert time.process_time() - began < 20.0, "some of the two hundred, half a second each"
 
 
 class _Texts:
