@@ -15,10 +15,8 @@ _OWN = (
 """Tests that start servers of their own."""
 _SECOND = (
     "tests/stack/commands/",
-    "tests/stack/destinations/",
     "tests/stack/digests/test_cuts.py",
     "tests/stack/digests/test_last_digests.py",
-    "tests/stack/sdk/",
     "tests/stack/state/",
     CRASHES,
 )
