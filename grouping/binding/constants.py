@@ -36,7 +36,7 @@ _TYPED = (
     array_compact array_distinct array_except array_insert array_intersect array_join array_max array_min
     array_position array_remove array_repeat array_sort array_union flatten map_entries slice sort_array str_to_map
     map_from_arrays map_from_entries
-    date_part get_json_object aggregate exists forall filter map_filter reduce transform to_number
+    date_part get_json_object aggregate exists forall filter map_filter reduce transform to_char to_number
     variant_get from_json parse_json is_variant_null to_json""".split()
     )
     | {"array numbered", "array or none", "arrays paired", "concat arrays", "maps merged", "reverse array"}

@@ -129,17 +129,15 @@ def _of_its_digits(operand: Bound) -> Bound:
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
     """Return operands with each text that is no constant as Spark reads it beside what is none either.
 
-    A text beside a constant of another kind stays as it is, and is refused: that is nearly always a mistake.
+    A column of texts beside a constant of another kind stays as it is, and is refused: that is nearly always a mistake.
     """
-    first, *others = operands
     read = read_as([operand.type for operand in operands if not is_null(operand)])
-    beside = [one for one in others if isinstance(one, Constant) and not is_null(one)] if first.type == STRING else []
-    if read is None or isinstance(first, Constant) or any(constant.type != STRING for constant in beside):
+    texts = [operand for operand in operands if operand.type == STRING and not isinstance(operand, Constant)]
+    constants = [operand for operand in operands if isinstance(operand, Constant) and not is_null(operand)]
+    mistaken = any(isinstance(text, Column) for text in texts) and any(one.type != STRING for one in constants)
+    if read is None or mistaken:
         return operands
-    return [
-        cast(operand, read) if operand.type == STRING and not isinstance(operand, Constant) else operand
-        for operand in operands
-    ]
+    return [cast(operand, read) if operand in texts else of_shape(operand) for operand in operands]
 
 
 def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
@@ -313,7 +311,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
         if sql_type == STRING and operand.type in (FLOAT, DOUBLE):
             raise unsupported(
                 f"CAST of {operand.type} to STRING",
-                "Versions of Java write some numbers differently.",
+                "Java 17 and Java 21 write some numbers differently, such as 2e23.",
                 "format_number(price, 2) is text, and so is a CAST to a DECIMAL first.",
             )
         raise unsupported(f"CAST of {operand.type} to {sql_type}", "The result would not be exactly Spark's.")

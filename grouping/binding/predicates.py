@@ -59,20 +59,21 @@ class PredicateBinder(ABC):
         return [self.bind(value) for value in node.unnest().expressions]
 
     def _comparison(self, node: exp.Expr) -> Bound:
-        for side in (node.this, node.expression):
-            # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
-            if isinstance(side.unnest(), _PREDICATES):
+        sides: tuple[exp.Expr, ...] = (node.this, node.expression)
+        for side in sides:
+            # Spark chains comparisons from left to right and sqlglot does not: parentheses tell what is meant.
+            if isinstance(side, _PREDICATES):
                 raise unsupported(
                     "a comparison of comparisons",
                     "Dialects read it differently.",
                     "|| joins texts: write OR."
                     if side.find(exp.DPipe)
-                    else "Join comparisons with AND or OR: 1 < a AND a < 5.",
+                    else "Join comparisons with AND or OR, as in 1 < a AND a < 5, or put one in parentheses.",
                 )
-        if isinstance(node, exp.EQ | exp.NEQ) and is_row(node.this) and is_row(node.expression):
-            rows = equal_rows(*(self._row(side) for side in (node.this, node.expression)))
+        if isinstance(node, exp.EQ | exp.NEQ) and all(map(is_row, sides)):
+            rows = equal_rows(*(self._row(side) for side in sides))
             return rows if isinstance(node, exp.EQ) else Term("not", (rows,), BOOLEAN)
-        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), BOOLEAN)
+        term = Term(_COMPARISONS[type(node)], comparable([self.bind(side) for side in sides]), BOOLEAN)
         return Term("not", (term,), BOOLEAN) if isinstance(node, exp.NullSafeNEQ) else term
 
     def _between(self, node: exp.Expr) -> Term:

@@ -17,8 +17,8 @@ class Function(NamedTuple):
     (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``, ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES``
     (patterns of which more than the presence counts), ``REPLACEMENT``, ``MASK`` (a character, or NULL), ``KEY`` (of a
     URL's query) and ``ZONE``, which are constants; ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF``, which are part of a
-    query's shape; ``PRINTED`` (shown by a format); or ``COMMON``: these arguments have one type that they all widen
-    to."""
+    query's shape; ``PRINTED`` and ``WRITTEN`` (shown by a format); or ``COMMON``: these arguments have one type that
+    they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     variadic: bool = False

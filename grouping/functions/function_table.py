@@ -61,6 +61,7 @@ _PARAMS = {
     "SECONDS": "seconds",
     "FIELD": "field",
     "WHOLE": "INT or BIGINT",
+    "WRITTEN": "number, DATE, TIMESTAMP or BINARY",
 }
 _EXAMPLES = {
     "BYTES": "STRING",
@@ -88,6 +89,7 @@ _EXAMPLES = {
     "SECONDS": "INT",
     "FIELD": "STRING",
     "WHOLE": "BIGINT",
+    "WRITTEN": "DATE",
 }
 _OPERATORS = (
     "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
@@ -104,6 +106,9 @@ _NOTES = (
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
     "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
     "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
+    "A *format* of a number, of to_char and to_number, has a sign `S` or `MI` first, `$`, up to 38 digits `0` and `9` "
+    "with `,` and one point between, and `S`, `MI` or `PR` last where no sign is first: `'$999,999.99'`. A number "
+    "with more digits than its format has `#` in their places.",
     "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
     "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
     "the years 1 to 9999; what would leave these is NULL.",

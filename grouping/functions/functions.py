@@ -210,7 +210,7 @@ REWRITTEN: dict[str, Function] = {
     **dict.fromkeys(("to_binary", "try_to_binary"), Function(("STRING", "FORMAT"), 1)),
     "nvl2": Function(("ANY", "COMMON", "COMMON")),
     **dict.fromkeys(("to_number", "try_to_number"), Function(("STRING", "FORMAT"))),
-    **dict.fromkeys(("to_char", "to_varchar"), Function(("DAY", "FORMAT"))),
+    **dict.fromkeys(("to_char", "to_varchar"), Function(("WRITTEN", "FORMAT"))),
     "make_dt_interval": Function(("INT", "INT", "INT", "SECONDS"), 4),
     "make_ym_interval": Function(("INT", "INT"), 2),
 }

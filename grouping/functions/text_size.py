@@ -193,7 +193,7 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0]
         case "url_decode":
             return sizes[0] * _MOST_CASED
-        case "md5" | "sha1" | "sha2" | "chr" | "conv" | "bin":
+        case "md5" | "sha1" | "sha2" | "chr" | "conv" | "bin" | "to_char":
             return _LONGEST_DIGEST
         case "format_number":
             return _LONGEST_NUMBER + _count(call.args[1])

@@ -6,23 +6,25 @@ import re
 
 from grouping.model.errors import InputError
 
-__all__ = ["JsonPath", "parse_json_path"]
+__all__ = ["EVERY", "JsonPath", "parse_json_path"]
 
 JsonPath = tuple[str | int, ...]
-"""Names of an object's fields, and places in an array from 0."""
+"""Names of an object's fields, and places in an array from 0 or `EVERY`."""
+EVERY = -1
+"""Each element of an array."""
 
-_STEP = re.compile(r"\.([^.\[]+)|\['([^'?]+)'\]|\[([0-9]{1,9})\]")
+_STEP = re.compile(r"\.([^.\[]+)|\['([^'?]+)'\]|\[([0-9]{1,9})\]|\[(\*)\]")
 
 
 def parse_json_path(text: str) -> JsonPath:
     """Return a path's steps.
 
     Raises:
-        InputError: ``unsupported-query`` for wildcards, and what is no path (for which Spark has NULL).
+        InputError: ``unsupported-query`` for wildcards of fields, and what is no path (for which Spark has NULL).
 
     Example:
-        >>> parse_json_path("$.items[0]['unit price']")
-        ('items', 0, 'unit price')
+        >>> parse_json_path("$.items[0]['unit price']"), parse_json_path("$.items[*].sku")
+        (('items', 0, 'unit price'), ('items', -1, 'sku'))
     """
     steps: list[str | int] = []
     at = 1
@@ -30,13 +32,13 @@ def parse_json_path(text: str) -> JsonPath:
         step = _STEP.match(text, at)
         if step is None or "*" in (step[1], step[2]):
             break
-        steps.append(int(step[3]) if step[3] else step[1] or step[2])
+        steps.append(EVERY if step[4] else int(step[3]) if step[3] else step[1] or step[2])
         at = step.end()
     if not text.startswith("$") or at < len(text):
         raise InputError(
             f'path "{text[:60]}" is not supported',
             code="unsupported-query",
             detail=f"After {min(at, len(text))} characters there is no further field or place.",
-            hint="A path is $ and then .name, ['name'] or [0], without wildcards.",
+            hint="A path is $ and then .name, ['name'], [0] or [*].",
         )
     return tuple(steps)

@@ -1,4 +1,4 @@
-"""Functions that read a number of a text by a format, which is part of a query's shape."""
+"""Functions that read a number of a text by a format, or write it so; the format is part of a query's shape."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ from grouping.model.sql_type import STRING, decimal
 from grouping.model.wording import are
 from grouping.values.number_format import read_number_format
 
-__all__ = ["NUMBER_CALLS", "number_call"]
+__all__ = ["NUMBER_CALLS", "number_call", "number_text"]
 
+_DECIMALS = {
+    "TINYINT": decimal(3, 0),
+    "SMALLINT": decimal(5, 0),
+    "INT": decimal(10, 0),
+    "BIGINT": decimal(20, 0),
+    "FLOAT": decimal(14, 7),
+    "DOUBLE": decimal(30, 15),
+    "STRING": decimal(38, 18),
+}
+"""As which DECIMAL Spark takes a value of each type."""
 NUMBER_CALLS = frozenset(("to_number", "try_to_number"))
 
 
@@ -35,3 +45,14 @@ def number_call(name: str, args: Sequence[Bound]) -> Bound:
     if text.type != STRING and not (text.type.name in ("TINYINT", "SMALLINT", "INT", "BIGINT") or text.type.is_decimal):
         raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.", "CAST it.")
     return Term("to_number", (cast(text, STRING), Value(pattern, "STRING")), sql_type)
+
+
+def number_text(name: str, value: Bound, pattern: str) -> Bound:
+    """Return a number by a format as text; raises as `number_call` does."""
+    read_number_format(pattern)
+    if is_null(value):
+        return Constant(None, STRING)
+    if not value.type.is_decimal and value.type.name not in _DECIMALS:
+        raise mismatch(f'an argument of "{name}" is {value.type}', "It must be a number, a time or BINARY.")
+    number = value if value.type.is_decimal else cast(value, _DECIMALS[value.type.name])
+    return Term("to_char", (number, Value(pattern, "STRING")), STRING)

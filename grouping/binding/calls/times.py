@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from grouping.binding.bound import Bound, Term
+from grouping.binding.calls.numbers import number_text
 from grouping.binding.operands import as_timestamp, cast, whole_number
 from grouping.binding.time_units import text_of
 from grouping.functions.functions import FUNCTIONS, result_type
@@ -37,10 +38,10 @@ def time_call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def to_char(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a time by a format, or bytes by a code, as text.
+    """Return a time or a number by a format, or bytes by a code, as text.
 
     Raises:
-        InputError: ``unsupported-query`` for numbers, and for a format that is not exact.
+        InputError: ``unsupported-query`` for a format that is not exact, ``type-mismatch`` for another value.
     """
     value, pattern = args[0], text_of(args[1], f'the format of "{name}"')
     if value.type in _TIMES:
@@ -50,9 +51,9 @@ def to_char(name: str, args: Sequence[Bound]) -> Bound:
             return _term(code, value)
         case "BINARY", "utf-8":
             return _term("decode", value, Value("UTF-8", "STRING"))
-    raise unsupported(
-        f'"{name}" of {value.type} by "{pattern[:60]}"', "It is of times, and of BINARY by hex, base64 or utf-8."
-    )
+        case "BINARY", _:
+            raise unsupported(f'"{name}" of BINARY by "{pattern[:60]}"', "It is by hex, base64 or utf-8.")
+    return number_text(name, value, pattern)
 
 
 def _date_format(time: Bound, pattern: str | None) -> Bound:

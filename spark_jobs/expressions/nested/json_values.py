@@ -12,7 +12,7 @@ from typing import Any
 from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
 from grouping.values.java_double import java_double
 from spark_jobs.expressions.casts import WHOLE_BITS, read_text
-from spark_jobs.expressions.nested.json_path import quoted
+from spark_jobs.expressions.nested.json_reader import quoted
 from spark_jobs.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
 
 __all__ = ["VALUE_READERS", "encodable", "expect"]

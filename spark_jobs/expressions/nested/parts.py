@@ -17,9 +17,10 @@ from spark_jobs.batch.event_column import rows_of_elements
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.nested.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.expressions.nested.from_json import from_json
-from spark_jobs.expressions.nested.json_path import json_object
+from spark_jobs.expressions.nested.json_object import json_object
 from spark_jobs.expressions.nested.maps import MAPS, OF_MAPS
 from spark_jobs.expressions.nested.variants import VARIANTS
+from spark_jobs.expressions.numbers.written import to_char
 from spark_jobs.expressions.texts.regex import split_texts
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -156,6 +157,7 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "split by pattern": _split_by_pattern,
     "from_json": lambda text, kind, _: from_json(text, kind),
     "get_json_object": _get_json_object,
+    "to_char": to_char,
     "to_number": _to_number,
     **ARRAYS,
     **MAPS,

@@ -11,7 +11,7 @@ from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 from grouping.values.printf import Conversion, parse_format
 from spark_jobs.batch.cpu_budget import checked
 from spark_jobs.expressions.by_value import distinct_rows, each_distinct
-from spark_jobs.expressions.nested.json_path import json_array_length, json_object_keys
+from spark_jobs.expressions.nested.json_reader import json_array_length, json_object_keys
 from spark_jobs.expressions.texts.urls import part_of_url
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 

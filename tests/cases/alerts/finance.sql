@@ -118,3 +118,45 @@ to_char(price, '999.99') = '100.50'
 unix_timestamp(at) - unix_timestamp(trade_date) > 3600
 timestampdiff(MINUTE, TIMESTAMP '2026-11-20 14:30:00', at) BETWEEN 0 AND 5
 (price - 100) / 100 >= 0.02
+symbol RLIKE '^BRK\.[AB]$' OR symbol LIKE 'BF.%'
+price * qty > 1000000 AND side = 'SELL'
+abs(notional - price * qty) > 0.01
+round(price, 2) <> price
+date_diff(settle_date, trade_date) > 2
+settle_date - trade_date > INTERVAL 2 DAYS
+dayofweek(trade_date) IN (1, 7)
+EXTRACT(HOUR FROM at) NOT BETWEEN 9 AND 16
+hour(from_utc_timestamp(at, 'America/New_York')) < 9
+date_format(at, 'HH:mm') > '20:30'
+account.balance < 0 AND account.type = 'cash'
+account.country NOT IN ('US', 'CA', 'GB') AND notional > 50000
+coalesce(account.balance, 0) + notional < 0
+fees['broker'] / notional > 0.001
+element_at(fees, 'exchange') > 1.5
+size(legs) > 1 AND forall(legs, l -> l.qty > 0)
+exists(legs, l -> l.symbol = 'TSLA' AND l.price IS NULL)
+aggregate(legs, 0, (acc, l) -> acc + l.qty) <> qty
+aggregate(transform(legs, l -> l.qty * l.price), CAST(0 AS DOUBLE), (a, x) -> a + x) > 100000
+array_max(fill_prices) > price * 1.02
+try_divide(array_max(fill_prices), array_min(fill_prices)) > 1.01
+array_contains(tags, 'block') AND NOT array_contains(tags, 'test')
+arrays_overlap(tags, array('dark', 'sweep'))
+regexp_extract(note, 'order=(\d+)', 1) = '12345'
+note ILIKE '%reject%' OR cancelled
+CASE WHEN side = 'BUY' THEN price > 500 WHEN side = 'SELL' THEN price < 10 ELSE false END
+CASE venue WHEN 'NASDAQ' THEN qty > 500 ELSE qty > 5000 END
+(side = 'BUY') = (qty > 0)
+sign(qty) = -1 AND upper(trim(venue)) = 'NYSE'
+price BETWEEN 99.95 AND 100.05
+try_cast(split(note, ';')[0] AS INT) IS NULL
+at >= trade_date + INTERVAL 20 HOURS
+unix_timestamp(at) - unix_timestamp(_time) < -60
+trade_date = last_day(trade_date)
+month(trade_date) = 12 AND day(trade_date) >= 24
+greatest(price, 100) > 400
+log10(notional) >= 6
+ln(price / 100) > 0.01
+concat(symbol, ':', venue) = 'INTC:NASDAQ'
+concat_ws('/', symbol, side, venue) = 'INTC/BUY/NASDAQ'
+to_char(price, '999,999.99') = '     99.95'
+format_number(notional, 0) LIKE '%,%,%'

@@ -137,3 +137,56 @@ reduce(CASE WHEN NOT online THEN counts END, 5, (a, c) -> a + c) >= 5
 array_max(CASE WHEN online THEN samples END) > 50
 (CASE WHEN online THEN labels END)['env'] = 'prod'
 array_contains(slice(CASE WHEN kind = 'motor' THEN samples END, 2, 2), 60.0D)
+temperature > thresholds.high OR temperature < thresholds.low
+temperature - thresholds.high >= 10 AND online
+(temperature * 9 / 5) + 32 > 200
+humidity > 90 AND temperature BETWEEN -20 AND 0
+battery < 15 AND NOT online
+battery / 100.0 < 0.2
+device_id LIKE 'pump-%' AND rpm > 2500
+regexp_replace(device_id, '[0-9]', '') = 'pump-'
+CAST(regexp_extract(device_id, '(\d+)$', 1) AS INT) % 2 = 1
+CAST(substring_index(device_id, '-', -1) AS INT) BETWEEN 1 AND 99
+get_json_object(payload, '$.voltage') < 3.0
+CAST(get_json_object(payload, '$.voltage') AS DOUBLE) < 3.0
+get_json_object(payload, '$.error.code') IS NOT NULL
+from_json(payload, 'voltage DOUBLE, mode STRING').voltage > 3.3
+from_json(payload, 'STRUCT<error: STRUCT<code: STRING>>').error.code = 'E42'
+from_json(payload, 'MAP<STRING, STRING>')['mode'] = 'auto'
+parse_json(payload):voltage::DOUBLE > 3
+variant_get(try_parse_json(payload), '$.readings[0].v', 'INT') = 1
+samples[0] > 50 AND samples[1] < samples[0]
+array_max(samples) > 99 OR array_min(samples) < -1
+exists(samples, s -> s > 99.5)
+size(filter(samples, s -> s > 50)) >= 2
+aggregate(samples, 0D, (a, s) -> a + s) / size(samples) > 50
+reduce(samples, CAST(0 AS DOUBLE), (a, s) -> a + coalesce(s, 0D), a -> a / 3) > 55
+sort_array(samples)[1] > 20
+try_element_at(samples, -1) > 75
+array_position(counts, 7) > 0
+exists(counts, c -> c % 2 = 1)
+shiftright(flags, 2) & 1 = 1
+labels['env'] = 'prod' AND labels['room'] IS NOT NULL
+map_contains_key(labels, 'owner')
+labels.env IN ('prod', 'staging')
+size(map_keys(labels)) < 2
+location.floor >= 4 AND location.site ILIKE 'mad%'
+acos(sin(radians(location.lat)) * sin(radians(40.4)) + cos(radians(location.lat)) * cos(radians(40.4)) * cos(radians(location.lon + 3.7))) * 6371 < 100
+datediff(_time, installed) > 365 * 3
+months_between(_time, installed) > 36
+installed < add_months(CAST(_time AS DATE), -24)
+installed < date_sub(CAST(_time AS DATE), 90)
+at < _time - INTERVAL '15' MINUTE
+timestampdiff(MINUTE, at, _time) > 15
+_time - at > INTERVAL '1' HOUR
+split_part(firmware, '.', 1)::INT < 2
+firmware < '2.0' AND firmware NOT LIKE '%-rc%'
+firmware RLIKE '^[0-9]+\.[0-9]+(\.[0-9]+)?$'
+hex(raw) LIKE '00FF%'
+length(raw) = 3 AND substring(hex(raw), 1, 2) = '00'
+conv(substring(hex(raw), 3, 2), 16, 10) = '255'
+isnan(temperature) OR temperature IS NULL
+nvl(temperature, 0) = 0
+CAST(temperature AS STRING) = '81.25'
+CAST(temperature AS INT) > 80
+ceil(temperature) - floor(temperature) = 1

@@ -143,3 +143,51 @@ find_in_set(level, 'ERROR,FATAL') > 0
 str_to_map(message, ';', '=')['code'] = '42'
 (level = 'ERROR' OR status >= 500) AND service IN ('checkout', 'cart') AND NOT (message LIKE '%retry%')
 level = 'ERROR' AND (service IS NULL OR service != 'batch')
+level IN ('ERROR', 'FATAL') AND service NOT IN ('batch', 'cron')
+lower(level) = 'error' AND status >= 500
+status BETWEEN 500 AND 599 AND method = 'POST'
+status DIV 100 = 4
+left(CAST(status AS STRING), 1) = '5'
+CAST(status AS STRING) LIKE '5__'
+message ILIKE ANY ('%timeout%', '%timed out%', '%deadlock%')
+message RLIKE '(?i)out ?of ?memory'
+message LIKE '%OutOfMemory%' AND level <> 'DEBUG'
+regexp_like(message, '\b(panic|fatal)\b')
+contains(lower(message), 'access denied')
+CAST(regexp_extract(message, 'took (\d+) ms', 1) AS INT) > 1000
+regexp_count(message, 'retry') >= 3
+duration_ms > 1000 * 2
+duration_ms / 1000.0 > 2.5
+bytes / 1024 / 1024 >= 10
+url LIKE '/api/v_/%' AND method IN ('PUT', 'POST', 'DELETE')
+url RLIKE '^/api/v[0-9]+/(pay|refund)'
+parse_url(concat('http://x', url), 'QUERY', 'next') IS NOT NULL
+user_agent IS NULL OR user_agent = '' OR user_agent RLIKE '(curl|wget|python-requests)/'
+client_ip LIKE '10.%' OR client_ip RLIKE '^192\.168\.'
+split(client_ip, '\.')[0] = '10'
+CAST(split(client_ip, '[.]')[3] AS INT) > 200
+element_at(split(client_ip, '\.'), 1) IN ('10', '172', '192')
+headers['content-type'] ILIKE 'application/json%'
+lower(headers['authorization']) LIKE 'bearer %'
+k8s.namespace = 'prod' AND k8s.labels['app'] = 'checkout'
+k8s.pod RLIKE '^checkout-[a-z0-9]+$'
+trace.sampled AND duration_ms > 500
+NOT coalesce(trace.sampled, false)
+array_contains(tags, 'slow') AND duration_ms >= 2500
+any_match(tags, t -> t LIKE 'team-%')
+stack[0] LIKE '%NullPointerException%'
+array_join(stack, '\n') LIKE '%main%'
+get_json_object(body, '$.user.id') = 42
+get_json_object(body, '$.items[*].sku') LIKE '%B-2%'
+from_json(body, 'user STRUCT<id: INT, name: STRING>').user.id = 42
+from_json(body, 'items ARRAY<STRUCT<sku: STRING>>').items[0].sku = 'A-1'
+size(from_json(body, 'items ARRAY<STRUCT<sku: STRING>>').items) > 1
+body LIKE '%"error"%'
+hour(at) BETWEEN 22 AND 23 OR hour(at) < 6
+date_format(at, 'EEEE') IN ('Saturday', 'Sunday')
+at BETWEEN '2026-11-20 00:00:00' AND '2026-11-20 23:59:59'
+at::DATE = '2026-11-20'
+date(at) >= date_sub(date(_time), 1)
+length(message) > 60 OR length(trim(message)) = 0
+md5(coalesce(message, '')) = 'd41d8cd98f00b204e9800998ecf8427e'
+levenshtein(service, 'checkout') BETWEEN 1 AND 2

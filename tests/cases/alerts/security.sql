@@ -168,3 +168,45 @@ hashes = NULL
 nosuch = 1
 unknown_function(uid) > 1
 last_login > 20261120
+event = 'login' AND NOT success AND failed >= 5
+event LIKE 'auth.%' OR event IN ('login', 'sudo', 'su')
+user_name IN ('root', 'admin', 'Administrator') AND src_ip NOT LIKE '10.%'
+lower(user_name) = 'administrator'
+src_ip RLIKE '^(10\.|192\.168\.|172\.(1[6-9]|2[0-9]|3[01])\.)'
+split(src_ip, '\.')[3] = split(dst_ip, '\.')[3]
+port IN (22, 23, 3389) AND action = 'allow'
+port NOT BETWEEN 1 AND 1024
+bytes_out / nullif(bytes_in, 0) > 100
+coalesce(bytes_out, 0) + coalesce(bytes_in, 0) > 104857600
+bytes_out > 100 * power(1024, 2)
+country NOT IN ('ES', 'FR', 'DE') AND success
+country IS DISTINCT FROM 'ES'
+cmd RLIKE 'curl .*\| *(ba)?sh'
+cmd LIKE '%rm -rf%' OR cmd LIKE '%/etc/passwd%'
+lower(cmd) LIKE '%mimikatz%'
+process.parent.name ILIKE 'winword.exe' AND process.name ILIKE 'powershell%'
+lower(process.path) LIKE '%\temp\%'
+process.path LIKE '/tmp/%' OR process.path LIKE '/dev/shm/%'
+hashes['md5'] IN ('d41d8cd98f00b204e9800998ecf8427e', 'ffffffffffffffffffffffffffffffff')
+lower(hashes['sha256']) = 'ab12'
+array_contains(roles, 'admin') AND hour(at) NOT BETWEEN 7 AND 19
+size(roles) > 3
+size(array_intersect(roles, array('admin', 'owner'))) > 0
+size(array_distinct(ports)) >= 3
+get_json_object(payload, '$.risk.score') > 0.7
+from_json(payload, 'mfa BOOLEAN, risk STRUCT<score: DOUBLE>').risk.score > 0.7
+from_json(payload, 'tags ARRAY<STRING>').tags[0] = 'tor'
+array_contains(from_json(payload, 'tags ARRAY<STRING>').tags, 'tor')
+score >= 0.9 AND failed > 3
+round(score * 100) >= 90
+last_login < _time - INTERVAL 90 DAYS
+datediff(CAST(_time AS DATE), last_login) > 90
+date_add(last_login, 90) < date(_time)
+_time > last_login + INTERVAL 3 MONTHS
+EXTRACT(DOW FROM at) IN (1, 7)
+extract(hour from at) < 6
+dayofweek(at) = 1 OR dayofweek(at) = 7
+at > timestamp '2026-11-20 00:00:00' + interval '2 hours'
+base64(fingerprint) LIKE '3q2%'
+uid < 1000 AND uid > 0
+if(success, failed > 10, failed > 3)

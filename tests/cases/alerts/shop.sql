@@ -144,3 +144,57 @@ array(status, currency)[1] = 'EUR'
 map('EUR', 1, 'USD', 2)[currency] = 1
 try_divide(total, size(items)) > 100
 try_to_number(attributes['price'], '999.99') > 10
+total > 500 AND currency = 'EUR'
+customer.email LIKE '%@mailinator.com'
+lower(customer.email) RLIKE '@(mailinator|guerrillamail)\.'
+split(customer.email, '@')[1] IN ('mailinator.com', 'example.com')
+substring_index(customer.email, '@', -1) = 'Example.com'
+customer.email NOT RLIKE '^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}$'
+customer.vip AND status IN ('cancelled', 'refunded')
+customer.address.country <> 'ES' AND total >= 100
+length(customer.address.zip) <> 5
+CAST(customer.address.zip AS INT) BETWEEN 28000 AND 28999
+size(items) = 0 OR items IS NULL
+exists(items, i -> i.price * i.qty > 400)
+filter(items, i -> i.sku LIKE 'GIFT%')[0].qty > 10
+aggregate(items, 0, (a, i) -> a + i.qty) > 2
+aggregate(items, CAST(0 AS DECIMAL(20,2)), (a, i) -> CAST(a + i.price * i.qty AS DECIMAL(20,2))) <> total
+transform(items, i -> i.sku)[0] = 'SKU-1'
+array_contains(transform(items, i -> i.sku), 'SKU-1')
+array_contains(items.sku, 'SKU-2')
+size(flatten(transform(items, i -> i.categories))) > 3
+array_distinct(items.sku) <> items.sku
+coupon IS NOT NULL AND discount > 0.25
+coupon RLIKE '^BF[0-9]{2}$'
+upper(coupon) LIKE 'BF%' AND discount = 0.3
+discount * total > 100
+round(total * (1 - discount), 2) < 20
+created_at > _time - INTERVAL 1 DAY
+created_at >= date_trunc('DAY', _time)
+date_trunc('MONTH', created_at) = '2026-11-01'
+deliver_on < date_add(created_at, 2)
+deliver_on - date(created_at) <= INTERVAL '3' DAY
+datediff(deliver_on, created_at) > 20
+next_day(created_at, 'MON') = deliver_on
+year(created_at) = 2026 AND quarter(created_at) = 4
+attributes['source'] = 'facebook' AND channel = 'web'
+attributes['fraud_score'] > 0.8
+CAST(attributes['fraud_score'] AS DOUBLE) >= 0.8
+try_cast(attributes['age'] AS INT) < 18
+map_contains_key(attributes, 'utm_campaign') AND attributes['utm_campaign'] ILIKE 'summer%'
+element_at(attributes, 'price')::DECIMAL(10,2) > 10
+channel LIKE 'mobile-%' AND payment LIKE '%paypal%'
+get_json_object(payment, '$.risk') > 70
+from_json(payment, 'method STRING, risk INT, amount DOUBLE').risk > 70
+from_json(payment, 'STRUCT<method: STRING, card: STRUCT<country: STRING>>').card.country = 'FR'
+json_tuple(payment, 'method') = 'card'
+array_min(ratings) <= 2
+exists(ratings, r -> r = 1)
+array_sort(ratings, (a, b) -> b - a)[0] = 5
+gift = true AND total < 20
+gift IS NOT TRUE AND status = 'paid'
+status = 'paid' XOR gift
+order_no LIKE 'ES-%' AND right(order_no, 4) = '0001'
+order_no RLIKE '^[A-Z]{2}-\d{4}-\d{4}$'
+try_to_number(right(order_no, 4), '9999') > 1
+to_number(attributes['price'], '99.99') > 10

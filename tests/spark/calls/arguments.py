@@ -57,6 +57,7 @@ POOLS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """By parameter as `grouping.functions.function` names them: what stands for it."""
 POOLS["DAY"] = POOLS["DATE"] + POOLS["TIMESTAMP"]
+POOLS["WRITTEN"] = POOLS["DAY"]
 POOLS["BYTES"] = (*POOLS["STRING"], "X''", "X'00FF7E'", "X'C3A9'", "CAST('é' AS BINARY)", "X'feff0041'")
 POOLS["TEXT"] = POOLS["BYTES"]
 POOLS["HEXED"] = (*POOLS["BYTES"], *POOLS["WHOLE"])

@@ -130,6 +130,25 @@ _NUMBER_FORMATS = (
     "99PR",
 )
 """Texts that are numbers, and formats."""
+_WRITTEN_NUMBERS = (
+    "0", "-0.5", "12", "-12", "1234.5", "-1234.56", "0.05", "1.005", "123456.789", "7L", "-3Y", "1.25D", "-0.0D",
+    "0.1D", "1e20D", "DOUBLE('NaN')", "FLOAT(0.5D)", "FLOAT(0.1D)", "' 12 '", "'x'", "CAST(1.500 AS DECIMAL(5,3))",
+    "NULL", "CAST(NULL AS DECIMAL(10,2))", "TRUE", "-99999999999999999999",
+)  # fmt: skip
+_WRITTEN_FORMATS = (
+    "9,999PR",
+    "S9,999",
+    "9,999.99MI",
+    "0,999",
+    "$0,999.99",
+    "9.MI",
+    "99.S",
+    "MI9.9",
+    "9PR",
+    "999D",
+    "$99PR",
+)
+"""Numbers that are written, and formats besides."""
 _LINES = ("a@b.c", "a@b.c\r\n", "a\r", "a\r\n", "a\n", "a\n\n", "\r\n", "a\u2028", "", "ab\u0085", "a\n\r")
 _ENDED = ("^[^@]+@[^@]+$", "^a[^@]$", "[^,]*$", "\\s$", "^a\\s$", "a\\W?$", "^a\\s+$", "^\\D\\D?$", "x|a[^b]$",
           "^a\\b$", "^[^x]*\\b$", "^\\S$")  # fmt: skip
@@ -153,6 +172,8 @@ def calls() -> list[str]:
     made.update(dict.fromkeys(json_calls()))
     numbers = _chosen("to_number", (_NUMBER_TEXTS, _NUMBER_FORMATS), 320)
     made.update(dict.fromkeys(f"try_to_number({text}, '{form}')" for text, form in numbers))
+    written = _chosen("to_char", (_WRITTEN_NUMBERS, (*_NUMBER_FORMATS, *_WRITTEN_FORMATS)), 160)
+    made.update(dict.fromkeys(f"to_char({number}, '{form}')" for number, form in written))
     made.update(dict.fromkeys(f"'{text}' RLIKE '{pattern}'" for text, pattern in product(_LINES, _ENDED)))
     return list(made)
 

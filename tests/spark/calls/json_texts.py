@@ -1,4 +1,4 @@
-"""Calls of from_json: schemas of each kind, and texts that suit them, do not, or are cut, twisted and broken."""
+"""Calls of from_json and get_json_object: schemas, paths, and texts that suit them, do not, or are cut and broken."""
 
 from __future__ import annotations
 
@@ -51,9 +51,15 @@ _FORMS = (
 )  # fmt: skip
 
 
+_LEAVES = ("1", "1.50", '"x"', '""', "null", "true", '"é😀"', "[]", "{}", "1e3", '"a\\nb"')
+_STEPS = ("[*]", "[*]", "[*]", "[0]", "[1]", ".a", ".b")
+_PATHS = 60
+
+
 def json_calls() -> Iterator[str]:
     """Yield the expressions; a result with parts is shown as JSON."""
     yield from _FORMS
+    yield from _found_by_paths()
     drawn = random.Random("from_json")
     for schema in _SCHEMAS:
         sql_type = written_schema(schema)
@@ -103,3 +109,24 @@ class _Text:
         if kind < 0.24:
             return drawn.choice(("", " ", "\ufeff")) + text + drawn.choice(("x", "}", ",{}", " "))
         return text
+
+
+def _found_by_paths() -> Iterator[str]:
+    """Yield calls with ``[*]`` in their paths, and arrays in arrays."""
+    drawn = random.Random("get_json_object")
+    for _ in range(_PATHS):
+        path = "".join(drawn.choice(_STEPS) for _ in range(drawn.randint(1, 4)))
+        for _ in range(3):
+            text = _nested(drawn, 4)
+            yield f"get_json_object('{text if drawn.random() < 0.9 else text[:-1]}', '$[*]{path}')"
+            yield f"get_json_object('{{\"a\": {text}}}', '$.a{path}')"
+
+
+def _nested(drawn: random.Random, levels: int) -> str:
+    kind = drawn.random()
+    if not levels or kind < 0.3:
+        return drawn.choice(_LEAVES)
+    parts = [_nested(drawn, levels - 1) for _ in range(drawn.randrange(4))]
+    if kind < 0.7:
+        return f"[{', '.join(parts)}]"
+    return "{" + ", ".join(f'"{drawn.choice("ab")}": {part}' for part in parts) + "}"
