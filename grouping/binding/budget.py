@@ -13,7 +13,7 @@ MOST_NODES = 20_000
 """Nodes of bound trees, and columns of views, that a SELECT may have besides those that its text shows."""
 _PER_EXPRESSION = 8
 """Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
-MOST_VIEW_WORDS = 8_000
+MOST_VIEW_WORDS = 16_000
 """Words and signs of the views that a SELECT reads, and these read: all of them are read anew with it."""
 
 

@@ -157,7 +157,7 @@ class LimitSettings(BaseModel):
         0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
     )
     quarantined_per_subscriber: int = Field(
-        5,
+        20,
         description="groups and SELECT lists that one subscriber made and that were quarantined within the hour, "
         "at which it makes no new ones, and what only it uses is left out; 0 for any number",
     )
@@ -166,8 +166,8 @@ class LimitSettings(BaseModel):
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
     )
     statement_words: int = Field(
-        8_000,
-        description="words and signs of a statement, of which three constants or commas count as one; "
+        16_000,
+        description="words and signs of a statement, of which 24 constants or commas count as one; "
         "others' commands wait while it is read",
     )
     normal_form: int = Field(
