@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
-from tests.benchmarks.whole import churn, expiry, latency, recovery, registration, start
+from tests.benchmarks.whole import churn, expiry, fairness, latency, recovery, registration, start
 
 BENCHMARKS = {
     "throughput": throughput,
@@ -25,6 +25,7 @@ BENCHMARKS = {
     "residual": residual,
     "nested": nested,
     "greedy": greedy,
+    "fairness": fairness,
     "latency": latency,
     "registration": registration,
     "start": start,
