@@ -100,8 +100,8 @@ _NOTES = (
     "`|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
     "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
     "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
-    "*format* of format_string has `%s` (STRING, INT, BIGINT, BOOLEAN), `%d`, `%x`, `%X`, `%o` (INT, BIGINT), widths, "
-    "flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
+    "*format* of format_string has `%s` (STRING, whole numbers, BOOLEAN), `%d` (whole numbers), `%x`, `%X`, `%o` (INT, "
+    "BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
     "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
     "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "

@@ -8,7 +8,7 @@ from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.operands import is_null
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, BOOLEAN, INT, STRING
+from grouping.model.sql_type import BIGINT, BOOLEAN, INT, SMALLINT, STRING, TINYINT
 from grouping.values.printf import Conversion, parse_format
 
 __all__ = ["printed"]
@@ -33,11 +33,15 @@ def printed(args: Sequence[Bound]) -> Bound:
     return Term("format_string", (Value(str(form.value), "STRING"), *shown), STRING)
 
 
+_SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}
+"""By conversion, the types that it shows; others show INT and BIGINT alone."""
+
+
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:
     if part.argument >= len(shown):
         raise mismatch("a format shows more than there is", f"It has no argument {part.argument + 1}.")
     sql_type = shown[part.argument].type
-    wanted = (STRING, INT, BIGINT, BOOLEAN) if part.kind == "s" else (INT, BIGINT)
+    wanted = _SHOWN.get(part.kind, (INT, BIGINT))
     if sql_type not in wanted and not is_null(shown[part.argument]):
         names = ", ".join(map(str, wanted))
         raise unsupported(f"%{part.kind} of {sql_type}", f"It shows {names} exactly.", "CAST it to STRING.")

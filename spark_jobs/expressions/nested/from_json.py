@@ -14,6 +14,7 @@ import polars as pl
 from grouping.model.sql_type import SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
+from spark_jobs.expressions.nested.json_trees import NoTreeError, tree_reader
 from spark_jobs.expressions.nested.json_values import VALUE_READERS, encodable, expect
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -60,12 +61,19 @@ class _PartlyReadError(Exception):
 
 def from_json(text: Operand, sql_type: SqlType) -> pl.Expr:
     """Compile from_json, whose schema is the result's type."""
-    reader = _reader(sql_type)
-    return each_distinct([text.expr], lambda each: _root(each, sql_type, reader), polars_type(sql_type))
+    quick, reader = tree_reader(sql_type), _reader(sql_type)
+
+    def read(each: str) -> Any:
+        try:
+            return quick(each)
+        except NoTreeError:
+            return _root(each, sql_type, reader)
+
+    return each_distinct([text.expr], read, polars_type(sql_type))
 
 
 def read_json(text: str, sql_type: SqlType) -> Any:
-    """Return what from_json makes of one text.
+    """Return what from_json makes of one text, token by token.
 
     Example:
         >>> read_json('{"n": 1, "s": 2.50, "t": "x"', SqlType.of("STRUCT<n: INT, s: STRING>"))

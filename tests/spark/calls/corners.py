@@ -38,6 +38,8 @@ _FOUND = (
     "map('k', '7')['k'] BETWEEN 5 AND 9.5", "split('7;8', ';')[1] <=> 8", "7 = map('k', 'x')['k']",
     "CASE map('k', '7')['k'] WHEN 7 THEN 'seven' END", "map('k', '7')['k'] IN ('7', 8)",
     "7 IN (map('k', '7')['k'], '8')",
+    "format_string('%d|%5d|%05d|%,d|%+d|%s|%(d', -5S, -7Y, -5S, 1234S, 7Y, -3Y, -3S)", "format_string('%x', 5S)",
+    "format_string('%d|%05d|%s', CAST(NULL AS SMALLINT), CAST(NULL AS TINYINT), CAST(NULL AS SMALLINT))",
     "(1 = 1) = (2 > 3)", "(NULL = 1) <=> (1 IS NULL)", "(1 = 1) > (2 = 3)", "(1 < 2) IN (FALSE, TRUE)",
     "(1 IN (1, 2)) <> (NULL IS NULL)", "(1 = 1) = TRUE", "NOT ((1 = 1) = (2 = 2))", "(1 = NULL) = (2 = 2)",
     "concat('1', '') IN (1, 1.5)", "concat('1', '') IN (1.5, 1)", "concat('1', '') IN (1, 1.5D)",

@@ -6,6 +6,7 @@ That broken texts are read as Spark reads them is for the corpus of calls (`test
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gateway.testing import Stream, evaluate
 from grouping.model.sql_type import SqlType
 from spark_jobs.expressions.nested.from_json import read_json
+from spark_jobs.expressions.nested.json_trees import NoTreeError, tree_reader
 
 _SCHEMA = SqlType.of("STRUCT<n: BIGINT, s: STRING, d: DOUBLE, b: BOOLEAN, rows: ARRAY<STRUCT<n: INT, s: STRING>>>")
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -36,16 +38,20 @@ def test_what_json_writes_is_read(value: dict[str, object], ascii_only: bool, in
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert value == read_json(text, _SCHEMA)
     assert value == read_json(text + " and more", _SCHEMA)
+    assert value == tree_reader(_SCHEMA)(f" {text} and more")
 
 
 @given(_VALUE, st.data())
 def test_any_text_is_read_somehow(value: dict[str, object], data: st.DataObject) -> None:
-    """A text that is cut or twisted somewhere gives the fields of the schema, or NULL."""
+    """A text that is cut or twisted somewhere gives the fields of the schema, or NULL, in both ways to read it."""
     text = json.dumps(value)
     place = data.draw(st.integers(0, len(text)))
     twisted = text[:place] + data.draw(st.sampled_from(["", "{", "]", '"', "\\", ",", ":", "\x00", "e", "-"]))
-    read = read_json(twisted + data.draw(st.sampled_from(["", text[place + 1 :]])), _SCHEMA)
+    twisted += data.draw(st.sampled_from(["", text[place + 1 :]]))
+    read = read_json(twisted, _SCHEMA)
     assert read is None or read.keys() == value.keys()
+    with suppress(NoTreeError):
+        assert read == tree_reader(_SCHEMA)(twisted)
 
 
 def test_a_text_makes_no_more_values_than_it_accounts_for() -> None:
