@@ -27,6 +27,8 @@ _APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child") if os.ge
 
 Only root may make one; without it a successor knows at once that a process is dead.
 """
+_STATE_SECONDS = 240.0
+"""How long a role may take to reach a state: on a machine with other work Spark takes minutes to start."""
 _OWN = {
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
     "CQ_METRICS_PORT": "0",
@@ -66,7 +68,7 @@ class Role:
             time.sleep(0.02)
             return bool(self.told().get("state") == state)
 
-        wait_until(reached, f"a role that is {state}", 120)
+        wait_until(reached, f"a role that is {state}", _STATE_SECONDS)
 
     def probe(self, path: str) -> int:
         """Return how it answers a probe over HTTP."""

@@ -74,6 +74,7 @@ def upgrade(tmp_path: Path) -> Iterator[_Upgrade]:
         yield upgrade
 
 
+@pytest.mark.timeout(900)  # a busy machine takes minutes for Spark's two starts
 def test_roles_are_replaced_without_a_loss(upgrade: _Upgrade) -> None:
     """The evaluator, then the gateway, amid events, commands, ticks and readers: 0 lost, 0 doubled, a reply each.
 
