@@ -26,6 +26,10 @@ class Quarantines:
         self._known: dict[StreamId, dict[str, Quarantine]] = {}
         self._withheld: dict[StreamId, dict[str, Quarantine]] = {}
 
+    def reload(self) -> None:
+        """Forget what was written to a Redis that may have fallen back since."""
+        self._withheld.clear()
+
     def look(self, now_ms: int) -> None:
         """Read what the evaluator told, forget what is over, count, and say what is to be withheld.
 
@@ -44,7 +48,8 @@ class Quarantines:
                 self._store.forget(stream_id, over)
             self._known[stream_id] = {share: state for share, state in live.items() if state.holds(now_ms)}
             self._withhold(stream_id)
-            groups = {group_of(share) for share in self.of_stream(stream_id)}
+            live_groups, shown = self._working.inventory.groups(stream_id), self.of_stream(stream_id)
+            groups = live_groups.keys() & set(map(group_of, shown))
             QUARANTINED.labels(self._working.inventory.streams[stream_id].name).set(len(groups))
         BARRED.set(len(self._strikes.barred))
         for code, count in self._store.dead_letters().items():
@@ -69,10 +74,11 @@ class Quarantines:
         return [share for share in dropped if group_of(share) not in kept]
 
     def of_stream(self, stream_id: StreamId) -> dict[str, Shown]:
-        """Return a stream's quarantined shares, and by their ids the groups and SELECT lists that are withheld."""
-        return {
-            share: _shown(state) for share, state in (self._held(stream_id) | self._known.get(stream_id, {})).items()
-        }
+        """Return a stream's quarantined shares, and by its id whatever else is withheld."""
+        known = self._known.get(stream_id, {})
+        guilty = {select_id or group_id for group_id, select_id in map(parts_of, known)}
+        held = {item_id: state for item_id, state in self._held(stream_id).items() if item_id not in guilty}
+        return {share: _shown(state) for share, state in (held | known).items()}
 
     def _held(self, stream_id: StreamId) -> dict[str, Quarantine]:
         return self._withheld.get(stream_id, {})

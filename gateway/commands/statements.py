@@ -74,7 +74,6 @@ from grouping.statements.text_size import check_bytes, check_words
 __all__ = ["PreparedCommand", "Statements"]
 
 Result = dict[str, object]
-
 _KNOWN_QUERIES = 10_000
 
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
@@ -154,6 +153,7 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self.registry.reload()
+        self.quarantines.reload()
         self._positions.topic_desk.forget()
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
