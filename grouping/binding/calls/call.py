@@ -51,7 +51,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.PropertyEQ: ('":="', "Equal is =."),
     exp.Array: ("a list in brackets", "array(1, 2) is one, and names stand without brackets."),
     exp.Struct: ("a list in braces", "named_struct('a', 1) is a STRUCT, map('a', 1) a MAP."),
-    exp.Lambda: ("a lambda here", "It is an argument of exists, filter, transform and their like."),
+    exp.Lambda: ("a lambda here", "exists, filter, transform and their like take one, array_sort none."),
     exp.Slice: ("a part of an ARRAY in brackets", "slice(tags, 1, 2) is one."),
     exp.AtTimeZone: ("AT TIME ZONE", "from_utc_timestamp(at, 'Europe/Madrid') shows a clock's time."),
     exp.RegexpILike: ('"~*"', "RLIKE '(?i)pattern' looks for a pattern."),
