@@ -77,10 +77,11 @@ def traces() -> Iterator[Collector]:
 def stack(tmp_path_factory: pytest.TempPathFactory, traces: Collector) -> Iterator[Stack]:
     """Kafka, Valkey, gateway and evaluator, started once per run as a user starts them; without them tests fail."""
     stack = Stack(tmp_path_factory.mktemp("stack") / "data", CQ_TRACES_ENDPOINT=traces.endpoint)
-    try:
-        stack.up()
-        yield stack
-    finally:
-        gc.collect()  # connections that are left end with their owners, not with a broker that is gone
-        if (stack.data / "endpoints.json").exists():
-            stack.down()
+    with stack.guarded():
+        try:
+            stack.up()
+            yield stack
+        finally:
+            gc.collect()  # connections that are left end with their owners, not with a broker that is gone
+            if (stack.data / "endpoints.json").exists():
+                stack.down()

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from gateway.local.launch import Launch
 from gateway.local.program import Program
 from gateway.local.run_folder import RunFolder
+from gateway.local.watchdog import Watchdog
 from grouping.settings.settings import Settings
 
 __all__ = ["Ground", "goal_seconds", "open_ground"]
@@ -66,6 +67,8 @@ class Ground:
 def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterator[Ground]:
     """Start the servers, and the evaluator if it is wanted; end them and remove their data when the block is left.
 
+    They end with this process too, should it be killed.
+
     Args:
         evaluator: Whether it is wanted.
         kafka: The address of a broker that runs already; without it there is one more.
@@ -85,12 +88,15 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
             }
         )
         started: list[subprocess.Popen[bytes]] = []
+        watchdog = Watchdog()
         role: subprocess.Popen[bytes] | None = None
         try:
             for program in stages[0]:
                 started.append(_start(program))
+                watchdog.tell([process.pid for process in started])
             if evaluator:
                 role = _start(stages[1][1])
+                watchdog.tell([process.pid for process in (*started, role)])
             yield Ground(settings)
         finally:
             if role is not None:
@@ -100,6 +106,8 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
             for process in started:
                 process.kill()
                 process.wait()
+            watchdog.tell([])
+            watchdog.close()
 
 
 def _start(program: Program) -> subprocess.Popen[bytes]:
@@ -107,7 +115,7 @@ def _start(program: Program) -> subprocess.Popen[bytes]:
     with program.log.open("ab") as out:
         process = subprocess.Popen(
             program.command, cwd=program.folder, env=os.environ | program.environment,
-            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + _READY_SECONDS
     while not program.ready(0):

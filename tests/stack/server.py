@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,19 @@ class Stack:
         while left := [pid for pid in {*pids, *families} if _alive(pid)]:
             assert time.monotonic() < deadline, f"cq down left the processes {left}"
             psutil.wait_procs([psutil.Process(pid) for pid in left if psutil.pid_exists(pid)], timeout=0.5)
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Have everything stopped when this process is killed within the block, as what `--detach` starts goes on."""
+        down = [*self._within, sys.executable, "-m", "gateway.cli", "down", "--data", str(self.data)]
+        guard = subprocess.Popen(
+            ["sh", "-c", 'read -r line || exec "$@"', "sh", *down],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            guard.communicate(b"\n")  # the end of the input without a line is the death of this process
 
     def status(self) -> tuple[int, dict[str, Any]]:
         """Return the exit code and the answer of `cq status --json`."""
