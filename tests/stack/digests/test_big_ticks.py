@@ -41,6 +41,7 @@ class _Evaluator:
         )
         self._stream_id = stream_id
         self._lease = Lease(settings, "evaluator", "fast")
+        self._lease.lifetime_ms = HOUR  # nobody renews it; it ends when the test says so, however slow the machine is
         self._ownership = Ownership(settings, EvaluatorFences.of(self._settings, self._lease.token))
         self._jobs = DigestJobs(settings)
         self.lead()
