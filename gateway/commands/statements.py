@@ -69,7 +69,7 @@ from grouping.model.query import (
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
-from grouping.statements.text_size import check_bytes, check_words
+from grouping.statements.statement_size import check_bytes, check_words
 
 __all__ = ["PreparedCommand", "Statements"]
 

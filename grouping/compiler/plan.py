@@ -25,7 +25,7 @@ from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.statements.select_text import read_select
-from grouping.statements.text_size import words
+from grouping.statements.statement_size import words
 
 __all__ = ["BoundItem", "BoundQuery", "plan", "plan_view"]
 

@@ -15,7 +15,7 @@ from grouping.model.errors import InputError
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
-from grouping.statements.text_size import check_words
+from grouping.statements.statement_size import check_words
 
 _COLUMNS = (StreamColumn("symbol", "STRING"), StreamColumn("n", "INT"))
 _QUOTES = Stream("s_1", "quotes", _COLUMNS, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
