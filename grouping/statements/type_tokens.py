@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -36,17 +36,22 @@ def check_types(tokens: Sequence[Token]) -> None:
     Raises:
         InputError: ``unsupported-query``.
     """
-    for place in _type_places(tokens):
+    places = list(_type_places(tokens))
+    for place in places:
         _check_type(tokens[place])
-    for place in within_types(tokens):
+    for place in _within(tokens, places):
         if tokens[place + 1].token_type in _ENDS:
             _check_type(tokens[place])
 
 
 def within_types(tokens: Sequence[Token]) -> frozenset[int]:
     """Return the places of the tokens that stand in the angle brackets of a nested type."""
+    return _within(tokens, _type_places(tokens))
+
+
+def _within(tokens: Sequence[Token], places: Iterable[int]) -> frozenset[int]:
     found: list[int] = []
-    for place in _type_places(tokens):
+    for place in places:
         if tokens[place].token_type in _NESTED:
             found += _bracketed(tokens, place + 1)
     return frozenset(found)
