@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -58,6 +58,15 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Let go of what the test had from its fixtures, so that the clients among it end before their servers do."""
     if isinstance(item, pytest.Function):
         item.funcargs.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what the roles of this process's stacks wrote last."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"what {stack.data} wrote", stack.own_words()) for stack in Stack.known]
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,9 @@ _encode = msgspec.json.Encoder().encode
 class CommandUnderWay:
     """One command and, once it came, its outcome."""
 
-    __slots__ = ("command_id", "deadline", "error", "headers", "record", "reply", "send_at", "text", "timeout")
+    __slots__ = (
+        "command_id", "deadline", "error", "headers", "postponed", "record", "reply", "send_at", "text", "timeout",
+    )  # fmt: skip
 
     def __init__(self, command_id: str, text: str, record: bytes, *, now: float, timeout: float) -> None:
         self.command_id = command_id
@@ -46,6 +48,8 @@ class CommandUnderWay:
         self.deadline = now + timeout
         self.send_at: float | None = None
         """When to send it again although nothing is overdue; set by an `unavailable`."""
+        self.postponed: Reply | None = None
+        """The last `unavailable`."""
         self.reply: Reply | None = None
         self.error: TransportError | None = None
 
@@ -132,7 +136,7 @@ class Outbox:
         now = self._clock()
         self._heard_at, self._patience = now, self._silence
         if reply.code == "unavailable" and now + _RETRY_SECONDS < pending.deadline:
-            pending.send_at = now + _RETRY_SECONDS
+            pending.send_at, pending.postponed = now + _RETRY_SECONDS, reply
             return
         pending.reply = reply
         del self._pending[pending.command_id]
@@ -159,7 +163,7 @@ class Outbox:
             self._unsent = deque(self._pending.values())
         for pending in list(self._pending.values()):
             if now >= pending.deadline:
-                self.refuse(pending, NoReply(pending.command_id, pending.timeout))
+                self.refuse(pending, NoReply(pending.command_id, pending.timeout, pending.postponed))
             elif pending.send_at is not None and now >= pending.send_at:
                 pending.send_at = None
                 self._unsent.append(pending)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 import psutil
 
@@ -38,12 +40,15 @@ _ENVIRONMENT = {
     # Java lives some minutes here, on the cores that run the tests: its second compiler would cost more than it saves.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
 }
+_OWN_LINE = re.compile(r"\d{4}-\d\d-\d\d \S+ (INFO|WARNING|ERROR|CRITICAL) ")
 
 
 class Stack:
     """`cq up` on a data folder; everything that it tells comes from the files and exit codes of docs/operating.md."""
 
     prefix = "cq."
+    known: ClassVar[WeakSet[Stack]] = WeakSet()
+    """Those of this process, for the report of a failure."""
 
     def __init__(self, data: Path, *options: str, within: Sequence[str] = (), **environment: str) -> None:
         """Prepare `cq up` on a folder.
@@ -58,6 +63,7 @@ class Stack:
         self._within = within
         self._options = options
         self._environment = environment
+        self.known.add(self)
 
     @property
     def bootstrap(self) -> str:
@@ -159,6 +165,14 @@ class Stack:
             for path in sorted((self.data / "logs").glob("*.log"))
         ]
         return "\n".join(ends)
+
+    def own_words(self, lines: int = 12) -> str:
+        """Return the last lines that each role wrote itself, without those of the Kafka driver and of Java."""
+        told = []
+        for path in sorted((self.data / "logs").glob("*.log")):
+            own = [line for line in path.read_text(errors="replace").splitlines() if _OWN_LINE.match(line)]
+            told += [f"--- {path.name}", *own[-lines:]]
+        return "\n".join(told)
 
     def _cq(self, *arguments: str, timeout: float) -> str:
         ran = self._run(*arguments, timeout=timeout)

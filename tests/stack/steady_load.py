@@ -31,9 +31,9 @@ class SteadyLoad:
         self.stream = stream
         self._published = self._commands = 0
         self._client = client
-        client.execute(_STREAM.format(stream))
-        client.execute(_CQ.format(stream, "even", "DO PUBLISH SHARED"))
-        client.execute(_CQ.format(stream, "by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
+        self._execute(_STREAM.format(stream))
+        self._execute(_CQ.format(stream, "even", "DO PUBLISH SHARED"))
+        self._execute(_CQ.format(stream, "by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._publish, self._command)]
@@ -50,9 +50,12 @@ class SteadyLoad:
 
     def _command(self) -> None:
         while not self._stop.is_set():
-            self._client.execute(_CQ.format(self.stream, f"further_{self._commands}", "DO PUBLISH SHARED"), timeout=120)
+            self._execute(_CQ.format(self.stream, f"further_{self._commands}", "DO PUBLISH SHARED"))
             self._commands += 1
             self._stop.wait(0.1)
+
+    def _execute(self, statement: str) -> None:
+        self._client.execute(statement, timeout=120)
 
     def go_on(self) -> None:
         """Return when events and commands have gone on for a while."""

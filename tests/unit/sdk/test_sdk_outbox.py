@@ -108,6 +108,20 @@ def test_unavailable_is_tried_again_until_the_deadline(outbox: Outbox, clock: Ha
     assert isinstance(command.outcome(), Unavailable)
 
 
+def test_a_command_that_was_unavailable_tells_so_when_no_further_reply_comes(outbox: Outbox, clock: Hand) -> None:
+    """The outcome is not known, since the command was sent again; why it was put off is told."""
+    command = outbox.submit("one", timeout=5)
+    sent(outbox)
+    answer(outbox, command, "unavailable")
+    clock.now = 2
+    assert [command.command_id] == sent(outbox)
+    clock.now = 5
+    outbox.tick()
+    with pytest.raises(NoReply) as caught:
+        command.outcome()
+    assert str(caught.value.detail).endswith("the gateway could not carry it out: m.")
+
+
 def test_foreign_and_repeated_replies_change_nothing(outbox: Outbox) -> None:
     """The partition of replies is shared: what is not ours, not JSON, or comes twice, is passed over."""
     command = outbox.submit("one", timeout=5)
