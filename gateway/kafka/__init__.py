@@ -5,7 +5,8 @@ from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFence
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
-from gateway.kafka.topics import TopicForm, TopicRefusal, Topics, durability
+from gateway.kafka.topic_refusals import TopicRefusal
+from gateway.kafka.topics import TopicForm, Topics, durability
 from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
 
 __all__ = [

@@ -31,11 +31,11 @@ from gateway.kafka.driver import (
     mapped,
     retriable,
 )
-from grouping.model.errors import OperationalError
+from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_of
 from grouping.process.renewed import RenewedClient
 from grouping.settings.settings import Settings
 
-__all__ = ["TopicForm", "TopicRefusal", "Topics", "durability"]
+__all__ = ["TopicForm", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
 
@@ -46,34 +46,6 @@ _STALE = (
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the driver's own
 )
 """Since the driver looked leaders up a broker was restarted, or a topic has grown; the driver does not look again."""
-_FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-_REFUSALS: dict[int | None, str] = {
-    **dict.fromkeys((KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, *_FORBIDDEN), "not-allowed"),
-    KafkaError.INVALID_PARTITIONS: "quota-exceeded",
-    KafkaError.POLICY_VIOLATION: "quota-exceeded",
-    KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
-    KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
-}
-"""Kafka's errors for a topic that it refuses to make, with our codes of docs/commands.md."""
-_KEPT = (
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.TOPIC_DELETION_DISABLED,
-    KafkaError.INVALID_REQUEST,
-    *_FORBIDDEN,
-)
-"""Kafka's errors for a topic that it refuses to delete."""
-
-
-class TopicRefusal(OperationalError):
-    """Kafka refuses to make or delete a topic; `detail` says why.
-
-    Attributes:
-        code: The code of docs/commands.md for the refusal.
-    """
-
-    def __init__(self, message: str, *, code: str, detail: str) -> None:
-        super().__init__(message, detail=detail)
-        self.code = code
 
 
 class TopicForm(NamedTuple):
@@ -116,7 +88,7 @@ class Topics:
             try:
                 told = future.result(ANSWER_SECONDS)
             except KafkaException as error:
-                if error_code(error) in _FORBIDDEN:
+                if error_code(error) in FORBIDDEN:
                     self._unanswerable |= {place for place in list(self._last_ends) if place[0] == name}
                 elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
@@ -200,9 +172,8 @@ class Topics:
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
-                    if (code := _REFUSALS.get(error_code(error))) is not None:
-                        detail = f"Kafka says: {_reason(error)}"
-                        refused[name] = TopicRefusal(f'topic "{name}" cannot be made', code=code, detail=detail)
+                    if (refusal := refusal_of(name, error)) is not None:
+                        refused[name] = refusal
                     elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
                     made.discard(name)
@@ -226,7 +197,7 @@ class Topics:
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
-                    if error_code(error) in _KEPT:
+                    if error_code(error) in KEPT:
                         log.warning("a topic cannot be deleted", extra={"topic": name, "reason": str(error)})
                         kept.add(name)
                     elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -250,7 +221,7 @@ class Topics:
             try:
                 found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED) if wanted else {}
             except KafkaException as error:
-                if error_code(error) not in (*NOT_YET, _NO_LEADERS, *_FORBIDDEN):
+                if error_code(error) not in (*NOT_YET, _NO_LEADERS, *FORBIDDEN):
                     raise
                 forms = self.forms(place.topic for place in wanted)
                 there = {
@@ -261,10 +232,9 @@ class Topics:
                     and (place.topic, place.partition) not in self._unanswerable
                 }
                 found = self._list_offsets(there, IsolationLevel.READ_COMMITTED) if there else {}
-        ends = {(place.topic, place.partition): int(info.offset) for place, info in found.items()}
-        self._last_ends |= ends
+        self._last_ends |= found
         silent = self._unanswerable & set(places)
-        return ends | {place: self._last_ends[place] for place in silent if place in self._last_ends}
+        return found | {place: self._last_ends[place] for place in silent if place in self._last_ends}
 
     def silent(self, places: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
         """Return those of which Kafka told no end when it was asked last: what came to them of late is not known."""
@@ -274,10 +244,12 @@ class Topics:
         """Return the first offset still there of each (topic, partition)."""
         return self._offsets(places, OffsetSpec.earliest(), False)
 
-    def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
-        def asked(admin: AdminClient) -> dict[Any, Any]:
+    def _list_offsets(
+        self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
+    ) -> dict[tuple[str, int], int]:
+        def asked(admin: AdminClient) -> dict[tuple[str, int], int]:
             futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
-            return {place: future.result() for place, future in futures.items()}
+            return {(place.topic, place.partition): _offset(future.result()) for place, future in futures.items()}
 
         try:
             return self._admin.ask(asked, ANSWER_SECONDS)
@@ -288,11 +260,10 @@ class Topics:
             return self._admin.ask(asked, ANSWER_SECONDS)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete a topic's records below those offsets, by partition."""
+        """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         with mapped("deleting records"):
-            for future in self._admin.client.delete_records(places, operation_timeout=ANSWER_SECONDS).values():
-                future.result(ANSWER_SECONDS)
+            self._admin.ask(lambda admin: _delete_before(admin, places), ANSWER_SECONDS)
 
     def _reached(self) -> AdminClient:
         """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""
@@ -307,13 +278,24 @@ class Topics:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         with mapped("asking for offsets"):
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-            found = retriable(lambda: self._list_offsets(wanted, level))
-        return {(place.topic, place.partition): info.offset for place, info in found.items()}
+            return retriable(lambda: self._list_offsets(wanted, level))
 
 
 def _count_brokers(admin: AdminClient) -> int:
     told: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
     return len(told.result(ANSWER_SECONDS).nodes)
+
+
+def _offset(told: Any) -> int:  # the annotation of its class is empty
+    """Return an offset; without an answer of its leader's a partition has one below zero, and the driver no error."""
+    if told.offset < 0:
+        raise TimeoutError
+    return int(told.offset)
+
+
+def _delete_before(admin: AdminClient, places: list[TopicPartition]) -> None:
+    for future in admin.delete_records(places, request_timeout=QUESTION_SECONDS).values():
+        future.result(ANSWER_SECONDS)
 
 
 def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[str, dict[str, str]]:
@@ -334,8 +316,3 @@ def durability(settings: Settings) -> dict[str, str]:
     """Return the option of every topic that the gateway makes: by how many copies a record counts as written."""
     least = settings.kafka.min_isr
     return {"min.insync.replicas": str(least)} if least > 0 else {}
-
-
-def _reason(error: KafkaException) -> str:
-    cause = error.args[0]
-    return cause.str() if isinstance(cause, KafkaError) else str(cause)

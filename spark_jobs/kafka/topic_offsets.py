@@ -95,6 +95,8 @@ def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> di
     found: dict[str, Offsets] = {}
     level = IsolationLevel.READ_COMMITTED
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
-        result: Any = future.result()
-        found.setdefault(place.topic, {})[place.partition] = int(result.offset)
+        told: Any = future.result()  # the annotation of its class is empty
+        if told.offset < 0:  # all that the driver tells of a leader that did not answer in time
+            raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
+        found.setdefault(place.topic, {})[place.partition] = int(told.offset)
     return found

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from gateway.sdk import connect
-from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
+from tests.cluster.brokers.brokers import COUNT, Brokers
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
-
-
-@pytest.fixture
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    """The cluster."""
-    with three_brokers(tmp_path_factory.mktemp("brokers")) as brokers:
-        yield brokers
 
 
 def test_brokers_die_and_are_restarted(brokers: Brokers, tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Why Kafka refuses to make or delete a topic, in our codes."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from gateway.kafka.driver import error_code
+from grouping.model.errors import OperationalError
+
+__all__ = ["FORBIDDEN", "KEPT", "TopicRefusal", "refusal_of"]
+
+FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+_REFUSALS: dict[int | None, str] = {
+    **dict.fromkeys((KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, *FORBIDDEN), "not-allowed"),
+    KafkaError.INVALID_PARTITIONS: "quota-exceeded",
+    KafkaError.POLICY_VIOLATION: "quota-exceeded",
+    KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
+    KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
+}
+"""Kafka's errors for a topic that it refuses to make, with our codes of docs/commands.md."""
+KEPT = (
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_DELETION_DISABLED,
+    KafkaError.INVALID_REQUEST,
+    *FORBIDDEN,
+)
+"""Kafka's errors for a topic that it refuses to delete."""
+
+
+class TopicRefusal(OperationalError):
+    """Kafka refuses to make or delete a topic; `detail` says why.
+
+    Attributes:
+        code: The code of docs/commands.md for the refusal.
+    """
+
+    def __init__(self, message: str, *, code: str, detail: str) -> None:
+        super().__init__(message, detail=detail)
+        self.code = code
+
+
+def refusal_of(topic: str, error: KafkaException) -> TopicRefusal | None:
+    """Return why Kafka refuses to make a topic; None where the error is no refusal."""
+    code = _REFUSALS.get(error_code(error))
+    if code is None:
+        return None
+    cause = error.args[0]
+    reason = cause.str() if isinstance(cause, KafkaError) else str(cause)
+    return TopicRefusal(f'topic "{topic}" cannot be made', code=code, detail=f"Kafka says: {reason}")
