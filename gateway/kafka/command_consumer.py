@@ -35,7 +35,7 @@ class CommandConsumer:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
-                fetch_wait_max_ms=100,
+                fetch_wait_max_ms=500,
                 # While some wait here no more are asked for: a request for every few of them is dear for the broker.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=10,

@@ -84,7 +84,8 @@ class TailReader:
             reader_config(
                 settings,
                 settings.clients.gateway_tail,
-                fetch_wait_max_ms=50,
+                # What comes is told of at once; a shorter wait only has an idle broker asked more often.
+                fetch_wait_max_ms=500,
                 queued_max_messages_kbytes=32_768,
                 max_partition_fetch_bytes=4_000_000,
             )
