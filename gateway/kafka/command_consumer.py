@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
 from gateway.kafka.record import Record, record_of
@@ -55,6 +55,9 @@ class CommandConsumer:
         with mapped("reading committed offsets"):
             places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
             committed = self._consumer.committed(places, timeout=ANSWER_SECONDS)
+            for place in committed:
+                if place.error is not None:  # its offset looks like one that was never committed
+                    raise KafkaException(place.error)
             known = {
                 place.partition: max(place.offset, noted.get(place.partition, place.offset)) for place in committed
             }
