@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -16,6 +17,10 @@ from tests.stack.server import Stack
 # How long an example takes, or is made, tells of the machine's load.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+# As the evaluator's workers have it (spark_jobs/application/spark_options.py): threads that wait for one another cost
+# a fifth more. Polars reads it when it is imported, later than this file.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
 """It runs in a Python of its own, which has Pathway."""
