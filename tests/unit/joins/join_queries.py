@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from grouping.model.column import StreamColumn
 from grouping.model.computation import Computation
 from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
-from grouping.settings.settings import Settings
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
@@ -39,6 +39,7 @@ __all__ = [
     "PROFILE_ROWS",
     "QUOTES",
     "batch_of",
+    "compiled",
     "found_in",
     "rows_of",
     "view_of",
@@ -76,11 +77,17 @@ def view_of(table: Table, rows: list[Row]) -> TableView:
     return Replica(table, log, SETTINGS).at({0: len(rows)})
 
 
+@cache
+def compiled(select: str, catalog: Catalog = CATALOG) -> CompiledQuery:
+    """Return a query, compiled once for the many examples of a test."""
+    return compile_select(select, catalog)
+
+
 def batch_of(select: str, events: list[Row], catalog: Catalog = CATALOG) -> tuple[Events, Computation]:
     """Return decoded events, and the computation of a query."""
-    computation = compile_select(select, catalog).plan.computation
+    computation = compiled(select, catalog).plan.computation
     assert computation is not None
-    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
+    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, SETTINGS)
     assert letters is None
     return decoded, computation
 
@@ -89,7 +96,7 @@ def rows_of(
     select: str, events: list[Row], views: dict[str, TableView], catalog: Catalog = CATALOG
 ) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
     """Return the rows of a query's computation, and its results: event and values, in their order."""
-    query = compile_select(select, catalog)
+    query = compiled(select, catalog)
     rows = join(*batch_of(select, events, catalog), views)
     found = found_in(rows, query)
     values = [evaluate_expression(item.expression, rows, found).to_pylist() for item in query.select.items]

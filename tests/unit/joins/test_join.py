@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
@@ -15,7 +14,6 @@ from spark_jobs.batch.headers import event_ids
 from spark_jobs.joins.join import join, join_slices
 from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import (
-    CATALOG,
     EVENTS,
     OWNER_ROWS,
     OWNERS,
@@ -23,6 +21,7 @@ from tests.unit.joins.join_queries import (
     PROFILES,
     QUOTES,
     batch_of,
+    compiled,
     found_in,
     rows_of,
     view_of,
@@ -40,7 +39,7 @@ def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owne
     rows, found = rows_of(select, events, views)
     assert sorted(found, key=repr) == sorted(alone(select, events, named, owned), key=repr)
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)
-    places = found_in(rows, compile_select(select, CATALOG))
+    places = found_in(rows, compiled(select))
     ids = event_ids("quotes", rows, places.astype(np.int32)).to_pylist()
     assert len(set(ids)) == len(ids), "a result has an id of its own"
 
@@ -95,7 +94,7 @@ def test_numbers_beside_constants_of_on(select: str, ids: list[str]) -> None:
     owners = [{"owner": owner, "symbol": "a", "n": n} for owner, n in (("q", 2), ("p", 1))]
     views = {"t_1": view_of(PROFILES, []), "t_2": view_of(OWNERS, owners)}
     rows, _ = rows_of(select, events, views)
-    found = found_in(rows, compile_select(select, CATALOG)).astype(np.int32)
+    found = found_in(rows, compiled(select)).astype(np.int32)
     assert event_ids("quotes", rows, found).to_pylist() == ids
 
 

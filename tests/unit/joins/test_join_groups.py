@@ -14,13 +14,11 @@ from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
 from gateway.timers.group_digests import GroupRequest, group_digests
-from grouping.compiler.compiler import compile_select
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.model.group import CompiledQuery, canonical_constants
-from grouping.settings.settings import Settings
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.joins.join import join
@@ -29,16 +27,17 @@ from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.replica.table_view import TableView
 from tests.join_oracle import Row, duckdb_rows
 from tests.unit.joins.join_queries import (
-    CATALOG,
     EVENTS,
     OWNER_ROWS,
     OWNERS,
     PROFILE_ROWS,
     PROFILES,
     QUOTES,
+    compiled,
     view_of,
 )
 from tests.unit.matching.event_batches import batch
+from tests.unit.replica.table_records import SETTINGS
 
 _QUERIES = [
     "SELECT p.industry AS i, count(*) AS c, sum(q.n) AS s FROM quotes q JOIN profiles p ON q.symbol = p.symbol"
@@ -62,7 +61,7 @@ def _pending(query: CompiledQuery, events: list[Row], views: dict[str, TableView
     bodies: list[bytes] = []
     for first in range(0, len(events), at_once):
         some = [json.dumps(event).encode() for event in events[first : first + at_once]]
-        decoded, _ = decode(batch(some, first=100 + first), QUOTES, Settings())
+        decoded, _ = decode(batch(some, first=100 + first), QUOTES, SETTINGS)
         rows = join(decoded, query.plan.computation, views)
         counting = GroupCounting(evaluate_expression, _no_letters, snapshot.bounds)
         counting.extend(3, 100 + first, 99 + first + len(some))
@@ -87,7 +86,7 @@ def test_groups_are_those_of_the_joined_rows(
     """A digest has the groups of all joined rows, however events are cut into tasks; one event may count many times."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
-    query = compile_select(select, CATALOG)
+    query = compiled(select)
     bodies = _pending(query, events, {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}, at_once)
     plan, kept = query.plan, query.plan.kept
     assert kept is not None
