@@ -167,6 +167,10 @@ class Binder(PredicateBinder):
         position = node.meta.get("start")
         return string(node.this, position) if node.is_string else number(node.this, position)
 
+    def note_literals(self, nodes: int) -> None:
+        """Take note of expressions of the text that are bound together."""
+        self.scope.budget.note_small(nodes)
+
     def _boolean(self, node: exp.Expr) -> Constant:
         return Constant(bool(node.this), BOOLEAN)
 

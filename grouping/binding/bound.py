@@ -21,7 +21,7 @@ MAX_COPIED_NODES = 20_000
 """Nodes that IN may add, which repeats an operand, so that nesting cannot make them explode."""
 
 
-class Constant(msgspec.Struct, frozen=True):
+class Constant(msgspec.Struct, frozen=True, gc=False):
     """A constant, read for the place where it stands."""
 
     value: ConstantValue
@@ -37,7 +37,7 @@ class Constant(msgspec.Struct, frozen=True):
     """The constants that a set was made of."""
 
 
-class Term(msgspec.Struct, frozen=True):
+class Term(msgspec.Struct, frozen=True, gc=False):
     """An operator or function over bound arguments; operators as in `expression.Call`."""
 
     op: str
@@ -60,7 +60,7 @@ def nodes(bound: Bound) -> Iterator[Bound]:
             stack.extend(reversed(node.args))
 
 
-class TypedLiteral(Term, frozen=True):
+class TypedLiteral(Term, frozen=True, gc=False):
     """A whole literal with the letter of its type, cast to that: beside a DECIMAL it counts by its digits."""
 
 

@@ -13,7 +13,7 @@ MOST_NODES = 20_000
 """Nodes of bound trees, and columns of views, that a SELECT may have besides those that its text shows."""
 _PER_EXPRESSION = 8
 """Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
-MOST_VIEW_WORDS = 16_000
+MOST_VIEW_WORDS = 6_000
 """Words and signs of the views that a SELECT reads, and these read: all of them are read anew with it."""
 
 
@@ -59,6 +59,10 @@ class Budget:
         if isinstance(bound, Term) and self._size(bound) > self._left:
             raise self._refuse("its operands are repeated too often")
 
+    def note_small(self, expressions: int) -> None:
+        """Take note of that many expressions of the text, of which none repeats anything."""
+        self._left += expressions * _PER_EXPRESSION
+
     def spend(self, bound: Bound) -> None:
         """Count the nodes of a whole expression, but for a plain column.
 
@@ -94,5 +98,6 @@ class Budget:
             return 1
         known = self._sizes.get(id(bound))
         if known is None:
-            known = self._sizes[id(bound)] = 1 + sum(map(self._size, bound.args)), bound
+            sizes = [self._size(argument) if isinstance(argument, Term) else 1 for argument in bound.args]
+            known = self._sizes[id(bound)] = 1 + sum(sizes), bound
         return known[0]

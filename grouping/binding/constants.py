@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
 from grouping.model.group import ConstantRow, ConstantValue
-from grouping.model.sql_type import BIGINT, DATE, DOUBLE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
 from grouping.values.literals import EXACT, READERS, exact_or_decimal
 
@@ -24,6 +24,7 @@ __all__ = [
     "column_text",
     "lift",
     "number",
+    "plainly_among",
     "read_again",
     "set_of",
     "settle",
@@ -104,6 +105,24 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
     )
 
 
+def plainly_among(needle: Bound, constants: Sequence[Bound]) -> tuple[Bound, ...] | None:
+    """Return an IN of what is no constant with constants of its kind as `comparable` does; None for anything else.
+
+    Raises:
+        InputError: ``type-mismatch`` for a number that is out of range.
+    """
+    kind = needle.type
+    reader = "literal" if kind.is_number else "string" if kind == STRING else None
+    if reader is None or isinstance(needle, Constant):
+        return None
+    if any(not isinstance(constant, Constant) or constant.reader != reader for constant in constants):
+        return None
+    if reader == "string":
+        return needle, *constants
+    read_as = DOUBLE if kind in (FLOAT, DOUBLE) else kind
+    return needle, *[coerce(constant, read_as, beside=needle) for constant in constants]  # type: ignore[arg-type]
+
+
 _QUOTED_NUMBERS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
@@ -141,8 +160,8 @@ def set_of(members: Iterable[Constant]) -> Constant:
 
     The members are coerced already. Order and repetitions are gone; NULL comes last.
     """
-    flat = tuple(leaf for member in members for leaf in (member.members or (member,)))
-    sql_type, values = as_set([(member.type, member.value) for member in flat])
+    flat = tuple([leaf for member in members for leaf in (member.members or (member,))])
+    sql_type, values = as_set([member.type for member in flat], [member.value for member in flat])
     if len(values) == 1:
         first = next(member for member in flat if member.value == values[0])
         # Another literal in the place of one of several could make it a set: nothing may take its place.
@@ -158,16 +177,18 @@ def as_decimal(constant: Constant) -> Constant:
     return Constant(value, sql_type)
 
 
-def as_set(typed: Iterable[tuple[SqlType, ConstantValue]]) -> tuple[SqlType, tuple[Any, ...]]:
-    """Return the element type and the sorted values of a set."""
-    typed = list(typed)
-    kinds = {sql_type for sql_type, value in typed if value is not None} or {sql_type for sql_type, _ in typed}
+def as_set(types: Sequence[SqlType], values: Sequence[ConstantValue]) -> tuple[SqlType, tuple[Any, ...]]:
+    """Return the element type and the sorted values of a set, from the types and values of its members."""
+    distinct: dict[Any, None] = dict.fromkeys(values)
+    kinds = set(types)
+    null: tuple[Any, ...] = ()
+    if None in distinct:
+        del distinct[None]
+        null = (None,)
+        kinds = {sql_type for sql_type, value in zip(types, values, strict=True) if value is not None} or kinds
     wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)  # of a needle that is a constant
     sql_type = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
-    values: set[Any] = {value for _, value in typed}
-    null: tuple[Any, ...] = (None,) if None in values else ()
-    values.discard(None)
-    ordered = sorted(values)
+    ordered = sorted(distinct)
     if sql_type == NUMERIC:
         ordered = [EXACT.normalize(Decimal(value)) for value in ordered]
     return sql_type, (*ordered, *null)

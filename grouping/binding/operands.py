@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.binding.constants import coerce, column_text, read_again
+from grouping.binding.constants import coerce, column_text, plainly_among, read_again
 from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
@@ -59,17 +59,20 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     """
     if looked_up and (pair := _plain(operands)) is not None:
         return pair
+    if among and (listed := plainly_among(operands[0], operands[1:])) is not None:
+        return listed
     if any(map(is_interval, operands)):
         if among:
             raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
         return alike(operands)[1]
-    if looked_up:
+    if looked_up and STRING in {operand.type for operand in operands}:
         operands = _with_texts_read(operands)
-    if looked_up and not among and len(operands) == 2:
-        operands = _beside_text(*operands)
-    if any(operand.type == TIMESTAMP for operand in operands):
+        if not among and len(operands) == 2:
+            operands = _beside_text(*operands)
+    met = {operand.type for operand in operands}
+    if {TIMESTAMP, DATE} <= met:
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
-    if any(operand.type == BINARY for operand in operands):
+    if BINARY in met:
         operands = [_digits(operand) for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
@@ -102,21 +105,15 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
 def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
     """Return a column and a constant of its kind as `comparable` does; None for anything else.
 
-    A predicate may have forty thousand of these.
+    A predicate may have thousands of these.
     """
     if len(operands) != 2:
         return None
     one, other = operands
-    turned = isinstance(one, Constant)
-    column, constant = (other, one) if turned else (one, other)
-    if not isinstance(column, Column) or not isinstance(constant, Constant):
-        return None
-    kind = column.type
-    if kind.is_number and constant.reader == "literal":
-        constant = coerce(constant, DOUBLE if kind in (FLOAT, DOUBLE) else kind, beside=column)
-    elif kind != STRING or constant.reader != "string":
-        return None
-    return (constant, column) if turned else (column, constant)
+    if isinstance(one, Column):
+        return plainly_among(one, [other])
+    plain = plainly_among(other, [one]) if isinstance(other, Column) else None
+    return plain and plain[::-1]
 
 
 def _of_its_digits(operand: Bound) -> Bound:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
+from grouping.binding.listed import comparable_among, equal_rows, equalities, is_row
 from grouping.binding.operands import boolean, comparable
-from grouping.binding.rows import equal_rows, is_row
 from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN
+from grouping.statements.literal_runs import run_before
 
 __all__ = ["PredicateBinder"]
 
@@ -29,6 +30,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "<=>",
 }
 _PATTERNED: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
+_NODES_OF_EQUALITY = 3
 _PREDICATES = (*_COMPARISONS, *_PATTERNED, exp.Is, exp.In, exp.Between, exp.Not, exp.Connector)
 
 
@@ -38,6 +40,10 @@ class PredicateBinder(ABC):
     @abstractmethod
     def bind(self, node: exp.Expr) -> Bound:
         """Return the bound tree of an expression; raises InputError."""
+
+    @abstractmethod
+    def note_literals(self, nodes: int) -> None:
+        """Take note of expressions of the text that are bound together."""
 
     def _connector(self, node: exp.Expr) -> Term:
         """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
@@ -49,8 +55,25 @@ class PredicateBinder(ABC):
             if type(part) is kind:
                 stack += (part.expression, part.this)
             else:
+                operands += self._equalities(part)
                 operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
         return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
+
+    def _equalities(self, last: exp.Expr) -> Iterator[Term]:
+        """Yield those that were cut out of an OR before one."""
+        if (run := run_before(last)) is not None:
+            compared, literals = self.bind(last.this), run.literals
+            self.note_literals(len(literals) * _NODES_OF_EQUALITY)
+            yield from equalities(compared, literals)
+
+    def _listed(self, values: Iterable[exp.Expr]) -> Iterator[Bound | list[str]]:
+        """Yield what IN lists, with the literals that were cut out as they are written."""
+        for value in values:
+            if (run := run_before(value)) is not None:
+                literals = run.literals
+                self.note_literals(len(literals))
+                yield literals
+            yield self.bind(value)
 
     def _not(self, node: exp.Expr) -> Term:
         return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), BOOLEAN)
@@ -100,8 +123,7 @@ class PredicateBinder(ABC):
             row = self._row(node.this)
             terms = tuple(equal_rows(row, self._row(other)) for other in node.expressions)
             return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
-        parts = (node.this, *node.expressions)
-        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), BOOLEAN)
+        return Term("in", comparable_among(self.bind(node.this), self._listed(node.expressions)), BOOLEAN)
 
     def _is(self, node: exp.Expr) -> Term:
         operand = self.bind(node.this)

@@ -49,22 +49,24 @@ class _Normalizer:
         if isinstance(bound, Column):
             return Term("=", (bound, Constant(not negated, BOOLEAN)), BOOLEAN)
         match bound:
+            case Term(op, (left, right)) if op in _OPPOSITE:  # the first, for a predicate has thousands of these
+                op = _OPPOSITE[op] if negated else op
+                return _turned(op, self.value(left), self.value(right))
             case Term("not", (inner,)):
                 return self.predicate(inner, negated=not negated)
             case Term("and" | "or", parts):
                 op = bound.op if not negated else "or" if bound.op == "and" else "and"
                 return _joined(op, [self.predicate(part, negated=negated) for part in parts])
             case Term("in", (needle, *members)):
-                return self._in(self.value(needle), [self.value(member) for member in members], negated=negated)
-            case Term(op, (left, right)) if op in _OPPOSITE:
-                op = _OPPOSITE[op] if negated else op
-                return _turned(op, self.value(left), self.value(right))
+                return self._in(self.value(needle), members, negated=negated)
             case Term("<=>", (left, right)):
                 return _negated(_turned("<=>", self.value(left), self.value(right)), negated)
         return _negated(self.value(bound), negated)
 
     def value(self, bound: Bound) -> Bound:
         """Return an expression whose parts are in the one form."""
+        if not isinstance(bound, Term):
+            return bound
         match bound:
             case Term("case", parts):
                 last = len(parts) - 1
@@ -80,12 +82,11 @@ class _Normalizer:
                 pass
             case Term(op) if op in _LOGIC:
                 return self.predicate(bound, negated=False)
-        if not isinstance(bound, Term):
-            return bound
-        return Term(bound.op, tuple(self.value(part) for part in bound.args), bound.type)
+        return Term(bound.op, tuple(map(self.value, bound.args)), bound.type)
 
     def _in(self, needle: Bound, members: list[Bound], *, negated: bool) -> Bound:
         """Return IN as a set of its constants, and comparisons with its other members."""
+        members = [member if isinstance(member, Constant) else self.value(member) for member in members]
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)

@@ -265,7 +265,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         if type(place) is _Place:
             sql_type, value = place.read(literals)
         else:
-            element, value = as_set([member.read(literals) for member in place])  # type: ignore[union-attr]
+            element, value = as_set(*zip(*[member.read(literals) for member in place], strict=True))  # type: ignore[union-attr]
             if len(value) == 1:
                 raise _Fallback
             sql_type = set_of(element)

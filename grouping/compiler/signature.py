@@ -24,6 +24,7 @@ from grouping.model.expression import (
     source_of,
     variable_text,
 )
+from grouping.model.group import ConstantValue
 from grouping.model.sql_type import VARIANT, SqlType
 
 __all__ = [
@@ -112,15 +113,18 @@ class _Orderer:
 
 def _constant_key(constant: Constant) -> tuple[Any, ...]:
     """Return something that orders any two constants: NULLs last, numbers among numbers, sets by their members."""
+    kind = str(constant.type.member)
     if constant.type.is_set:
-        sql_type = constant.type.member
-        return (2, *(_constant_key(Constant(value, sql_type)) for value in constant.value))  # type: ignore[union-attr]
-    value = constant.value
+        return (2, *[_value_key(value, kind) for value in constant.value])  # type: ignore[union-attr]
+    return _value_key(constant.value, kind)
+
+
+def _value_key(value: ConstantValue, kind: str) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        return (0, "text", value, kind)
     if value is None:
-        return (1, str(constant.type))
-    if isinstance(value, date):
-        return (0, "time", value.isoformat(), str(constant.type))
-    return (0, "text" if isinstance(value, str) else "number", value, str(constant.type))
+        return (1, kind)
+    return (0, "time", value.isoformat(), kind) if isinstance(value, date) else (0, "number", value, kind)
 
 
 def render_name(name: str) -> str:

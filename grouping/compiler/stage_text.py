@@ -29,6 +29,8 @@ __all__ = [
 _INDENT = "  "
 _MOST_CHARACTERS = 50_000
 """Of a tree: a reply holds those of all stages, whatever the query is."""
+_MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
+"""Values after IN that are written: more have no place in these characters."""
 
 
 def planned_text(draft: Draft) -> str:
@@ -148,7 +150,11 @@ def _having(draft: Draft, conjuncts: Iterable[Bound | Expression]) -> Iterator[s
 
 def _row(row: ConstantRow) -> Iterator[str]:
     for slot, (sql_type, value) in enumerate(zip(row.types, row.values, strict=True)):
-        yield f":c{slot} is {constant_text(sql_type, value)}"
+        yield f":c{slot} is {constant_text(sql_type, _shown(value))}"
+
+
+def _shown(value: ConstantValue) -> ConstantValue:
+    return value[:_MOST_MEMBERS] if isinstance(value, tuple) else value
 
 
 def _tree(node: Bound | Expression) -> Iterator[str]:
@@ -174,10 +180,10 @@ def _line(node: Bound | Expression) -> str:
     """Return a part as SQL on one line."""
     match node:
         case Constant(value) | Value(value):
-            return constant_text(node.type, value)
+            return constant_text(node.type, _shown(value))
         case Term(op, args) | Call(op, args):
             if op == "in" and not _is_set(args[1]):
-                return f"{_line(args[0])} IN ({', '.join(map(_line, args[1:]))})"
+                return f"{_line(args[0])} IN ({', '.join(map(_line, args[1:_MOST_MEMBERS]))})"
             inner = [argument.op if isinstance(argument, Term | Call) else "" for argument in args]
             return shape(op, [_line(argument) for argument in args], inner, str(node.type))
         case Column() | Slot():

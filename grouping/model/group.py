@@ -180,7 +180,9 @@ def _parse_value(sql_type: SqlType, value: object) -> ConstantValue:
     if type(value) is _AS_JSON.get(sql_type):
         return cast(ConstantValue, value)
     if sql_type.is_set and isinstance(value, list):
-        return tuple(_parse_value(sql_type.member, item) for item in value)
+        if sql_type.member == DOUBLE:
+            return tuple(_parse_value(DOUBLE, item) for item in value)
+        return tuple(msgspec.convert(value, list[_PYTHON_TYPES.get(sql_type.member, Decimal | None)]))  # type: ignore[misc]
     if sql_type == DOUBLE and isinstance(value, str):
         return float(value)
     return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(sql_type, Decimal | None)))

@@ -166,9 +166,9 @@ class LimitSettings(BaseModel):
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
     )
     statement_words: int = Field(
-        16_000,
-        description="words and signs of a statement, of which 24 constants or commas count as one; "
-        "others' commands wait while it is read",
+        6_000,
+        description="words and signs of a statement, of which two constants or commas count as one, twelve constants "
+        "of a long list after IN, and two equalities of a long OR of them; others' commands wait while it is read",
     )
     normal_form: int = Field(
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"

@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from grouping.model.errors import InputError
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.wording import are, counted
+from grouping.statements.literal_runs import cut_runs, mark_runs
 from grouping.statements.refused_forms import check_forms
 from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.statements.syntax_hints import check_quotes, unread
@@ -45,6 +46,11 @@ _CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))
 """Operators that are functions where no operand stands before them."""
 
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, UNARY_PLUS, TokenType.TILDE))
+_DEEPER = {
+    **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
+    **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END), -1),
+}
+"""By token: by how many levels what follows it is deeper."""
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -68,12 +74,15 @@ _DIALECT = Dialect.get_or_raise(None)
 def read_select(text: str) -> exp.Select:
     """Return the tree of one SELECT; literals have their place under ``meta["start"]``.
 
+    Long runs of literals are cut out of it (`literal_runs`).
+
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
     """
     tokens: list[Token] = []
+    cut = cut_runs(text)
     try:
-        tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
+        tokens = respelled(_parted(_TOKENIZER.tokenize(cut.text), text))
         check_quotes(tokens, text)
         check_types(tokens)
         _check_lists(tokens)
@@ -103,6 +112,7 @@ def read_select(text: str) -> exp.Select:
         )
     if not isinstance(tree, exp.Select):
         raise InputError("there should be a SELECT", code="syntax-error", detail=f"There is {tree.key.upper()}.")
+    mark_runs(tree, cut.runs)
     return tree
 
 
@@ -111,10 +121,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
     for token in tokens:
         kind = token.token_type
         run = run + 1 if kind in _PREFIXES else 0
-        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):
-            depth += 1
-        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END):
-            depth -= 1
+        depth += _DEEPER.get(kind, 0)
         if depth + run > MAX_DEPTH:
             raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
 
@@ -123,8 +130,8 @@ def _check_angles(tokens: Sequence[Token]) -> None:
     """Refuse ``> >`` and ``< <``, which sqlglot takes for a shift of bits whatever stands between."""
     for token, follower in pairwise(tokens):
         if (
-            token.token_type in (TokenType.LT, TokenType.GT)
-            and follower.token_type is token.token_type
+            follower.token_type is token.token_type
+            and token.token_type in (TokenType.LT, TokenType.GT)
             and follower.start > token.end + 1
         ):
             raise _misplaced(follower, f'it stands behind another "{token.text}"')
@@ -133,7 +140,7 @@ def _check_angles(tokens: Sequence[Token]) -> None:
 def _check_places(tokens: Sequence[Token]) -> None:
     """Refuse ``v::array<int>[0]``, of which sqlglot makes no tree."""
     for token, follower in pairwise(tokens):
-        if token.token_type is TokenType.GT and follower.token_type is TokenType.L_BRACKET:
+        if follower.token_type is TokenType.L_BRACKET and token.token_type is TokenType.GT:
             raise unsupported(
                 "a place in brackets behind a type",
                 f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
@@ -196,15 +203,16 @@ def _parted(tokens: list[Token], text: str) -> list[Token]:
 
 def _marked(tokens: list[Token]) -> list[Token]:
     """Return the tokens with the names of called functions marked."""
-    marked = []
+    marked = tokens[:]
     depth = 0
     types = within_types(tokens)
-    for i, token in enumerate(tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+    for i, (token, follower) in enumerate(pairwise(tokens)):
+        kind = token.token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if follower.token_type is not TokenType.L_PAREN:
+            continue
         if (
-            i + 1 < len(tokens)
-            and tokens[i + 1].token_type is TokenType.L_PAREN
-            and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
+            kind not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
             and token.text.isidentifier()
             and i not in types
             and not _is_keyword(tokens, i)
@@ -212,11 +220,9 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and not (i and depth == 0 and _begins_from(tokens, i - 1))
             and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
         ):
-            marked.append(renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
-        elif token.text.lower() == "substr" and i + 1 < len(tokens) and _has_within(tokens, i + 1, TokenType.FROM):
-            marked.append(renamed(token, TokenType.VAR, "SUBSTRING"))  # the name that sqlglot knows
-        else:
-            marked.append(token)
+            marked[i] = renamed(token, TokenType.VAR, FUNCTION_MARK + token.text)
+        elif token.text.lower() == "substr" and _has_within(tokens, i + 1, TokenType.FROM):
+            marked[i] = renamed(token, TokenType.VAR, "SUBSTRING")  # the name that sqlglot knows
     return marked
 
 

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from grouping.model.errors import InputError
+from grouping.statements.literal_runs import LiteralRun, cut_runs
 
 __all__ = ["check_bytes", "check_words", "words"]
 
@@ -15,10 +16,13 @@ _PARTS = re.compile(
     r'|("[^"]*"|`[^`]*`|\w+|[^\s\w])',  # names, keywords and signs
     re.DOTALL,
 )
-_LIGHT = 24
-"""Constants and commas that count as one word: with an IN list, of whatever length, a text is within its bytes."""
-_WEIGHTS = (0, 0, 1, _LIGHT)
+_WORD = 24
+"""How much a word counts."""
+_WEIGHTS = (0, 0, 12, _WORD)
 """By the kind of a part: how much it counts."""
+_LISTED, _EQUALITY = 2, 12
+"""How much a literal counts in a long list after IN, and an equality in a long OR of them."""
+_PER_WORD = _WORD // _LISTED
 
 
 def check_bytes(text: str, limit: int) -> None:
@@ -36,7 +40,7 @@ def check_bytes(text: str, limit: int) -> None:
 
 
 def check_words(text: str, limit: int) -> None:
-    """Check that a statement has not too many words and signs; 24 constants or commas count as one of them.
+    """Check that a statement has not too many words and signs; constants and commas count as less than one.
 
     Raises:
         InputError: ``quota-exceeded``.
@@ -45,7 +49,8 @@ def check_words(text: str, limit: int) -> None:
         raise InputError(
             "the statement is too large",
             code="quota-exceeded",
-            detail=f"It has more than {limit:,} words and signs; {_LIGHT} constants or commas count as one.",
+            detail=f"It has more than {limit:,} words and signs; two constants or commas count as one, and {_PER_WORD} "
+            "constants of a long list after IN.",
             hint="Write an OR of equalities as IN, or divide the query into several.",
         )
 
@@ -56,11 +61,17 @@ def words(text: str, most: int) -> int:
 
     Example:
         >>> words("SELECT a FROM s WHERE a IN (1, 2, 3)", 100), words("SELECT a FROM s", 2)
-        (10, 3)
+        (12, 3)
     """
-    weight = 0
-    for part in _PARTS.finditer(text):
+    cut = cut_runs(text)
+    weight = sum(_weight(run) for run in cut.runs.values())
+    for part in _PARTS.finditer(cut.rest):
         weight += _WEIGHTS[part.lastindex or 0]
-        if weight > _LIGHT * most:
+        if weight > _WORD * most:
             break
-    return -(-weight // _LIGHT)
+    return -(-weight // _WORD)
+
+
+def _weight(run: LiteralRun) -> int:
+    """Return how much a run counts, by signs that are between its literals and seldom within."""
+    return run.source.count(",") * _LISTED if run.is_list else run.source.count("=") * _EQUALITY

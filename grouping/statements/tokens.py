@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
+from grouping.statements.literal_runs import cut_runs
 
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
@@ -82,7 +83,7 @@ class Tokens:
         # sqlglot folds all that follows a leading SHOW or EXPLAIN into one string; behind a comma it does not.
         self._text = "," + text
         try:
-            self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
+            self._tokens: list[Token] = _TOKENIZER.tokenize("," + cut_runs(text).text)[1:]
         except SqlglotError:
             raise unreadable(text) from None
         self.index = 0

@@ -22,6 +22,8 @@ from grouping.values.time_zone import time_zone
 __all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
 
 _LONGEST_NUMBER = 400
+_SURE = 18
+"""Characters of a number that any type has a place for."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
 """Of the characters that Java holds in one of its own."""
@@ -34,8 +36,13 @@ EXACT = Context(prec=2 * _LONGEST_NUMBER)
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
-    if len(text) <= 18 and text.isdecimal():
-        return BIGINT, int(text)
+    if len(text) <= _SURE:  # thousands of these may be in a list
+        whole, _, fraction = text.partition(".")
+        if whole.removeprefix("-").isdecimal():
+            if not fraction.strip("0"):
+                return BIGINT, int(whole)
+            if fraction.isdecimal():
+                return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
         _double(text)  # a number with an exponent is a DOUBLE before it is anything: what is none is refused everywhere
     value = _decimal(text)
@@ -59,8 +66,8 @@ def exact_or_decimal(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _double(text: str) -> tuple[SqlType, ConstantValue]:
-    if len(text) <= 18 and text.replace(".", "", 1).isdecimal():
-        return DOUBLE, float(text)
+    if len(text) <= _SURE and text.removeprefix("-").replace(".", "", 1).isdecimal():
+        return DOUBLE, float(text) + 0.0
     value = float(_decimal(text))
     if value in (float("inf"), float("-inf")):
         raise _unreadable(text, DOUBLE)
@@ -69,11 +76,14 @@ def _double(text: str) -> tuple[SqlType, ConstantValue]:
 
 def _literal(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number as Spark types it where no column says otherwise."""
-    if len(text) <= 18 and text.isdecimal():
-        whole = int(text)
-        return (INT if whole < 2**31 else BIGINT), whole
+    if len(text) <= _SURE and text.isdecimal():
+        number = int(text)
+        return (INT if number < 2**31 else BIGINT), number
     if "e" in text or "E" in text:
         return _double(text)
+    whole, _, fraction = text.partition(".")
+    if len(text) <= _SURE and whole.isdecimal() and fraction.isdecimal():
+        return decimal(max(len((whole + fraction).lstrip("0")), len(fraction)), len(fraction)), Decimal(text)
     value = _decimal(text)
     if "." not in text and -(2**63) <= value < 2**63:
         return (INT if -(2**31) <= value < 2**31 else BIGINT), int(value)

@@ -1,0 +1,115 @@
+"""What is listed in parentheses: rows of values, and the literals after IN.
+
+Rows stand beside one another, as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of
+equalities, may have tens of thousands of literals, which are bound at once: beside what is of their kind they are read
+in the way that it decides, and only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import number, plainly_among, string
+from grouping.binding.implicit import of_shape
+from grouping.binding.operands import comparable, is_null
+from grouping.model.expression import Column
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, STRING
+from grouping.model.wording import counted
+from grouping.values.literals import READERS
+
+__all__ = ["comparable_among", "equal_rows", "equalities", "is_row"]
+
+
+def is_row(node: exp.Expr) -> bool:
+    """Tell whether an expression is a row of several values."""
+    return isinstance(node.unnest(), exp.Tuple)
+
+
+def equal_rows(row: Sequence[Bound], other: Sequence[Bound]) -> Bound:
+    """Return whether two rows are equal; never NULL, for within rows Spark takes two NULLs for equal.
+
+    Raises:
+        InputError: ``type-mismatch`` for rows of different lengths, ``unsupported-query`` for types that differ.
+    """
+    if len(row) != len(other):
+        raise mismatch("rows of different lengths are compared", f"One has {counted(len(row), 'value')}.")
+    terms = []
+    for left, right in zip(row, other, strict=True):
+        if is_null(left) or is_null(right) or left.type != right.type:
+            raise unsupported(
+                f"{left.type} beside {right.type} in a row of values",
+                "Values that stand at one place of rows are of one type.",
+                "CAST one, or compare them one by one, with AND.",
+            )
+        pair = comparable((left, right))
+        terms.append(Term("<=>", tuple(map(of_shape, pair)), BOOLEAN))  # a literal of another type is refused
+    return Term("and", tuple(terms), BOOLEAN)
+
+
+def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tuple[Bound, ...]:
+    """Return the operands of an IN, as `comparable` does.
+
+    Args:
+        needle: What is looked for.
+        listed: Values bound, and lists of literals as they are written; each is asked for when those before are read.
+
+    Raises:
+        InputError: ``type-mismatch`` and ``unsupported-query``, as `comparable` does.
+    """
+    values: list[Bound] = []
+    runs: list[tuple[int, list[str], list[Constant] | None]] = []
+    """Of each list: how many values stand before it, its texts, and what they are beside the needle."""
+    for value in listed:
+        if isinstance(value, list):
+            runs.append((len(values), value, _beside(needle, value)))
+        else:
+            values.append(value)
+    operands = plainly_among(needle, values) if all(read is not None for _, _, read in runs) else None
+    if operands is None:
+        literals = [(place, list(map(_literal, texts))) for place, texts, _ in runs]
+        return comparable((needle, *_merged(values, literals)), among=True)
+    return needle, *_merged(operands[1:], [(place, read) for place, _, read in runs if read is not None])
+
+
+def _merged(values: Iterable[Bound], runs: Iterable[tuple[int, list[Constant]]]) -> Iterator[Bound]:
+    values = list(values)
+    behind = 0
+    for place, run in runs:
+        yield from values[behind:place]
+        yield from run
+        behind = place
+    yield from values[behind:]
+
+
+def equalities(compared: Bound, texts: list[str]) -> list[Term]:
+    """Return the equalities of an operand with literals; raises as `comparable` does."""
+    beside = _beside(compared, texts) if isinstance(compared, Column) else None
+    if beside is not None:
+        return [Term("=", (compared, constant), BOOLEAN) for constant in beside]
+    return [Term("=", comparable((compared, _literal(text))), BOOLEAN) for text in texts]
+
+
+def _literal(text: str) -> Constant:
+    return string(_unquoted(text), None) if text[0] == "'" else number(text, None)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _beside(compared: Bound, texts: list[str]) -> list[Constant] | None:
+    """Return literals as they are read beside what is no constant; None where some are not of its kind."""
+    if isinstance(compared, Constant):
+        return None
+    strings = sum(text[0] == "'" for text in texts)
+    if compared.type == STRING and strings == len(texts):
+        return [Constant(value := _unquoted(text), STRING, "string", value) for text in texts]
+    if compared.type.is_number and not strings:
+        reader = "double" if compared.type in (FLOAT, DOUBLE) else "exact"
+        read = READERS[reader]
+        return [Constant((typed := read(text))[1], typed[0], reader, text) for text in texts]
+    return None

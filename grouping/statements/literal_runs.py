@@ -1,0 +1,136 @@
+"""Long runs of literals, cut out of a text before it is read: half a megabyte of them is a hundred thousand tokens.
+
+Two forms may fill a command: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. Of such a run
+sqlglot reads the first and the last literal. As many blanks stand for those between, so that all other tokens, and what
+errors tell of them, have the places that they had. The tree is marked with what was cut out before a literal, and
+binding puts it in again (`grouping/binding/predicates.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from grouping.model.refusals import unsupported
+
+__all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
+
+_SHORT = 4096
+"""Characters of a text that is read as it is: the fast path wants all literals in their places."""
+_FEWEST = 16
+"""Literals of a run; fewer are read as fast."""
+_MARK = "run"
+"""Under which a literal's node has the run that was cut out before it."""
+
+_BLANK = r"[ \t\r\n]*+"
+_UNSIGNED = r"(?:'[^'\r\n]*+(?:''[^'\r\n]*+)*+'|[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
+_LITERAL = rf"(?:-(?!'))?+{_UNSIGNED}"
+_WORD = r"""(?:[^\W\d]\w*+|"[^"\r\n]++"|`[^`\r\n]++`)"""
+_COMMA = rf"{_BLANK},{_BLANK}"
+_OR = r"[ \t\r\n]++OR[ \t\r\n]++"
+_EQUAL = rf"{_BLANK}={_BLANK}{_LITERAL}{_OR}"
+_LAST_LISTED = rf"-?+(?P<last_listed>){_UNSIGNED}{_BLANK}[,)]"
+_LAST_EQUAL = rf"(?P=name){_BLANK}={_BLANK}-?+(?P<last_equal>){_UNSIGNED}{_OR}"
+_RUNS = re.compile(
+    rf"(?<![\w.])IN{_BLANK}\({_BLANK}{_LITERAL}{_COMMA}"
+    rf"(?P<listed>(?:{_LITERAL}{_COMMA}(?={_LAST_LISTED})){{{_FEWEST},}}+)"
+    rf"|(?<![\w.])(?P<name>{_WORD}(?:\.{_WORD})*+){_EQUAL}"
+    rf"(?P<equal>(?:(?P=name){_EQUAL}(?={_LAST_EQUAL})){{{_FEWEST},}}+)"
+    # What must not be looked into: strings, quoted names, and comments as sqlglot knows them.
+    r"""|'[^']*+(?:''[^']*+)*+'|"[^"]*+"|`[^`]*+`|--[^\n]*+|/\*.*?(?:\*/|\Z)|\{\#.*?(?:\#\}|\Z)""",
+    re.DOTALL | re.IGNORECASE,
+)
+_LISTED = re.compile(_LITERAL)
+_COMPARED = re.compile(rf"={_BLANK}({_LITERAL})")
+_LINES = re.compile(r"[^\r\n]++")
+
+
+class LiteralRun(NamedTuple):
+    """Literals that were cut out of a text."""
+
+    source: str
+    """They, with what stands between them."""
+    start: int
+    """Where that was in the text."""
+    is_list: bool
+    """Whether they are values after IN; else an operand equals one of them, with OR between the equalities."""
+
+    @property
+    def literals(self) -> list[str]:
+        """They as they are written, in their order: strings in quotes, and numbers with their signs."""
+        return (_LISTED if self.is_list else _COMPARED).findall(self.source)
+
+
+class CutText(NamedTuple):
+    """A text without its long runs of literals."""
+
+    text: str
+    """As long as it was, and of as many lines."""
+    runs: Mapping[int, LiteralRun]
+    """What was cut out, by the place of the literal that stood behind it: of a number without its sign."""
+
+    @property
+    def rest(self) -> str:
+        """The text without what was cut out, and without blanks in its place."""
+        parts, behind = [], 0
+        for run in self.runs.values():
+            parts.append(self.text[behind : run.start])
+            behind = run.start + len(run.source)
+        return "".join((*parts, self.text[behind:]))
+
+
+@lru_cache(maxsize=1)  # a statement is measured, and then read
+def cut_runs(text: str) -> CutText:
+    """Return a text without its long runs of literals; a short text as it is.
+
+    Example:
+        >>> listed = ", ".join(map(str, range(1_000)))
+        >>> cut = cut_runs(f"SELECT a FROM s WHERE a IN ({listed})")
+        >>> cut.rest, [len(run.literals) for run in cut.runs.values()]
+        ('SELECT a FROM s WHERE a IN (0, 999)', [998])
+    """
+    if len(text) <= _SHORT:
+        return CutText(text, {})
+    parts: list[str] = []
+    runs: dict[int, LiteralRun] = {}
+    behind = 0
+    for found in _RUNS.finditer(text):
+        kind = "listed" if found["listed"] is not None else "equal"
+        if found[kind] is None:
+            continue
+        start, end = found.span(kind)
+        runs[found.start(f"last_{kind}")] = LiteralRun(text[start:end], start, kind == "listed")
+        parts += (text[behind:start], _LINES.sub(_blanked, text[start:end]))
+        behind = end
+    return CutText("".join((*parts, text[behind:])), runs)
+
+
+def _blanked(line: re.Match[str]) -> str:
+    return " " * len(line[0])
+
+
+def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
+    """Note in the tree of a text, at each IN's value and each equality, what was cut out before it.
+
+    Raises:
+        InputError: ``unsupported-query``: something was cut out that is neither.
+    """
+    left = dict(runs)
+    for node in tree.find_all(exp.In, exp.EQ) if runs else ():
+        within = isinstance(node, exp.In)
+        for value in node.expressions if within else [node.expression]:
+            literal = value.this if isinstance(value, exp.Neg) else value
+            if isinstance(literal, exp.Literal) and (run := left.pop(literal.meta.get("start", -1), None)) is not None:
+                (value if within else node).meta[_MARK] = run
+    if left:
+        raise unsupported("so long a list of literals here", "IN takes it, and OR of equalities.")
+
+
+def run_before(node: exp.Expr) -> LiteralRun | None:
+    """Return what was cut out before a value of IN, or before an equality; None where nothing was."""
+    run: LiteralRun | None = node.meta_get(_MARK)
+    return run
