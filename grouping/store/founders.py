@@ -8,7 +8,9 @@ from grouping.model.ids import Subscriber
 
 __all__ = ["Founder"]
 
-_ALONE, _AMONG_OTHERS = "=", "+"
+_ALONE, _OF_TWO, _AMONG_OTHERS = "=", "&", "+"
+_BETWEEN = "\0"
+"""Two subscribers, who have no control characters in their names."""
 
 
 class Founder(NamedTuple):
@@ -17,6 +19,8 @@ class Founder(NamedTuple):
     subscriber: Subscriber
     alone: bool = True
     """Whether no other subscriber has had a CQ that needs it."""
+    other: Subscriber = Subscriber("")
+    """The only other one who has had one; empty where there is none, or where there are several."""
 
     def joined(self, subscriber: Subscriber) -> Founder:
         """Return the founder once a subscriber has one more CQ there.
@@ -24,20 +28,27 @@ class Founder(NamedTuple):
         Example:
             >>> Founder("alice").joined("alice").alone, Founder("alice").joined("bob").alone
             (True, False)
+            >>> Founder("alice").joined("bob").other, Founder("alice").joined("bob").joined("carol").other
+            ('bob', '')
         """
-        return self if subscriber == self.subscriber else self._replace(alone=False)
+        if subscriber in (self.subscriber, self.other):
+            return self
+        return Founder(self.subscriber, alone=False, other=subscriber if self.alone else Subscriber(""))
 
     def pack(self) -> str:
         """Return the form in Redis.
 
         Example:
-            >>> Founder.unpack(Founder("alice", alone=False).pack().encode())
-            Founder(subscriber='alice', alone=False)
+            >>> Founder.unpack(Founder("alice", alone=False, other="bob").pack().encode())
+            Founder(subscriber='alice', alone=False, other='bob')
         """
+        if self.other:
+            return _OF_TWO + self.subscriber + _BETWEEN + self.other
         return (_ALONE if self.alone else _AMONG_OTHERS) + self.subscriber
 
     @classmethod
     def unpack(cls, body: bytes) -> Founder:
         """Read that form."""
         text = body.decode()
-        return cls(Subscriber(text[1:]), text[0] == _ALONE)
+        subscriber, _, other = text[1:].partition(_BETWEEN)
+        return cls(Subscriber(subscriber), text[0] == _ALONE, Subscriber(other))

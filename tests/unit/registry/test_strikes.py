@@ -57,9 +57,12 @@ def working() -> WorkingCopy:
 
 def _strikes(working: WorkingCopy, *shares: str, now_ms: int = 0) -> Strikes:
     strikes = Strikes(Settings(limits=LimitSettings(quarantined_per_subscriber=2)), working)
-    states = {share: Quarantine.of_conviction(0, None, founder=_MALLORY) for share in shares}
-    strikes.count({_STREAM: states}, now_ms)
+    strikes.count({_STREAM: _convicted(*shares)}, now_ms)
     return strikes
+
+
+def _convicted(*shares: str) -> dict[str, Quarantine]:
+    return {share: Quarantine.of_conviction(0, None, founder=_MALLORY) for share in shares}
 
 
 def test_who_made_what() -> None:
@@ -70,7 +73,10 @@ def test_who_made_what() -> None:
     ).new_founders
     assert {(_STREAM, "s_b"): Founder(_MALLORY)} == _put(inventory, "mallory", "g_1", "s_b").new_founders
     joined = _put(inventory, "alice", "g_1", "s_c").new_founders
-    assert {(_STREAM, "g_1"): Founder(_MALLORY, alone=False), (_STREAM, "s_c"): Founder(Subscriber("alice"))} == joined
+    alice = Subscriber("alice")
+    assert {(_STREAM, "g_1"): Founder(_MALLORY, False, alice), (_STREAM, "s_c"): Founder(alice)} == joined
+    among_others = _put(inventory, "bob", "g_1", "s_c").new_founders
+    assert Founder(_MALLORY, alone=False) == among_others[_STREAM, "g_1"]
 
 
 def test_nobody_is_barred_below_the_limit(working: WorkingCopy) -> None:
@@ -91,6 +97,32 @@ def test_at_the_limit_all_that_is_one_subscribers_own_is_withheld(
     assert {Quarantine(0, _MINUTE + _HOUR, WITHHELD)} == set(held.values())
     _put(working.inventory, "bob", "g_2")
     assert "g_2" not in strikes.withheld(_STREAM)
+
+
+def test_two_who_share_all_of_theirs_count_as_one(working: WorkingCopy) -> None:
+    """Once as many as the limit were quarantined that they share: also when these are dropped, or a third one joins."""
+    for number in range(4):
+        _put(working.inventory, "trudy", f"g_{number}")
+    strikes = _strikes(working, "g_0", "g_1")
+    theirs = {"g_0", "g_1", "g_2", "g_3", "s_mallory"}
+    assert theirs == strikes.withheld(_STREAM).keys()
+    _put(working.inventory, "bob", "g_2")
+    assert theirs - {"g_2"} == strikes.withheld(_STREAM).keys()
+    for gone in ("g_0", "g_1"):
+        del working.inventory.founders[_STREAM][gone]
+    strikes.count({_STREAM: _convicted("g_0", "g_1")}, 0)
+    assert {"g_3", "s_mallory"} == strikes.withheld(_STREAM).keys()
+
+
+def test_who_shares_one_query_with_a_barred_subscriber_keeps_it(working: WorkingCopy) -> None:
+    """Even if that one was quarantined: it takes as many as the limit, or a bar of its own."""
+    for group in ("g_0", "g_2"):
+        _put(working.inventory, "alice", group)
+    strikes = _strikes(working, "g_0", "g_1")
+    assert {"g_1", "g_3", "s_mallory"} == strikes.withheld(_STREAM).keys()
+    by_alice = {share: Quarantine.of_conviction(0, None, founder=Subscriber("alice")) for share in ("g_4", "g_5")}
+    strikes.count({_STREAM: _convicted("g_0", "g_1") | by_alice}, 0)
+    assert {"g_0", "g_2"} <= strikes.withheld(_STREAM).keys()
 
 
 @pytest.mark.parametrize(
