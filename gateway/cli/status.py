@@ -19,7 +19,7 @@ from gateway.local.supervisor import told_state
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
 
-__all__ = ["status", "version"]
+__all__ = ["local_answer", "status", "version"]
 
 
 def status(
@@ -35,7 +35,7 @@ def status(
         answer = _answer(**told_roles(settings_of(data, kafka, redis)))
     else:
         run = RunFolder((data or given_settings().data).absolute())
-        answer = _local(run)
+        answer = local_answer(run)
         if not as_json and not run.data.is_dir():
             print(f'there is no data folder "{run.data}"')
             raise typer.Exit(1)
@@ -51,7 +51,8 @@ def version() -> str:
     return importlib.metadata.version("cq-gateway")
 
 
-def _local(run: RunFolder) -> dict[str, Any]:
+def local_answer(run: RunFolder) -> dict[str, Any]:
+    """Return what runs on a data folder, as ``--json`` prints it."""
     told, holder = run.read(run.state), run.holder()
     known = {name: run.read(run.status(name)) for name in ("gateway", "evaluator")}
     if holder is None:

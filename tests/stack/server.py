@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 import psutil
 
+from gateway.cli.status import local_answer
 from gateway.local.run_folder import RunFolder
 
 __all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "TRACED_SHARE", "Stack"]
@@ -116,13 +117,21 @@ class Stack:
         ran = self._run("status", "--data", str(self.data), "--json", timeout=60)
         return ran.returncode, json.loads(ran.stdout)
 
+    def told(self) -> dict[str, Any]:
+        """Return what `cq status --json` answers, soon: who waits for something asks again and again.
+
+        Each `cq status` would take a second of CPU from what is awaited.
+        """
+        time.sleep(0.05)
+        return local_answer(RunFolder(self.data))
+
     def told_of_stream(self, name: str) -> dict[str, Any]:
         """Return what `cq status` tells of a stream: nothing until the evaluator has told of it."""
-        return dict(self.status()[1]["streams"].get(name, {}))
+        return dict(self.told()["streams"].get(name, {}))
 
     def told_of_table(self, name: str) -> dict[str, Any]:
         """Return what `cq status` tells of a table: nothing until the gateway has told of it."""
-        return dict(self.status()[1]["tables"].get(name, {}))
+        return dict(self.told()["tables"].get(name, {}))
 
     def kill(self, role: str) -> int:
         """Kill a role with SIGKILL and return the pid that it had."""
@@ -143,12 +152,8 @@ class Stack:
     def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""
         deadline = time.monotonic() + timeout
-        run = RunFolder(self.data)
-        while (told := run.read(run.state))["state"] != "ready" or told["roles"][role]["pid"] in (None, pid):
+        while (told := self.told())["state"] != "ready" or told["roles"][role]["pid"] in (None, pid):
             assert time.monotonic() < deadline, f"{role} was not restarted: {told}"
-            time.sleep(0.05)  # `cq status` again and again would take one of two cores from what starts
-        while self.status()[0] != 0:  # a stream whose query ended meanwhile is started again a moment later
-            assert time.monotonic() < deadline, f"not ready: {self.status()}"
 
     def settled_jobs(self) -> int:
         """Return how many jobs Spark has started, by a status that is written from now on."""

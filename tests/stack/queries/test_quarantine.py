@@ -80,7 +80,7 @@ def _await_status(stack: Stack, name: str, told: Callable[[dict[str, Any]], bool
     answers: list[dict[str, Any]] = []
 
     def seen() -> bool:
-        answers.append(stack.status()[1])
+        answers.append(stack.told())
         return told(answers[-1]["streams"].get(name, {}))
 
     wait_until(seen, f"status of {name}")
