@@ -42,6 +42,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.process.metrics_server import MetricsServer
+from grouping.process.without_pandas import spare_pandas
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost
 from grouping.store.lease import Lease
@@ -87,6 +88,7 @@ def run_gateway(settings: Settings) -> None:
     Raises:
         OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
     """
+    spare_pandas()  # it would be imported within the first CREATE
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -18,6 +18,7 @@ import psutil
 from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
 from gateway.model.held import NotYet
 from grouping.model.errors import InternalError
+from grouping.process.without_pandas import spare_pandas
 
 __all__ = ["MOST_WAITING", "EvaluationProcess", "Evaluations", "TooCostly"]
 
@@ -159,6 +160,7 @@ class EvaluationProcess:
 def _answer(end: Connection) -> None:
     """Answer questions until the gateway is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    spare_pandas()
     from gateway.evaluation.event import answered  # noqa: PLC0415 - loads Polars
 
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))

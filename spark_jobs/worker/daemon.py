@@ -3,7 +3,8 @@
 - pyspark's worker re-reads the directory of every archive on its path at each task, 120 ms of CPU for those of Spark
   (``pyspark.zip``, ``py4j-….zip``, a ``.jar``): the daemon takes these off the path, as pyspark is importable without
   them. Our own code stays, which `spark-submit --py-files` brings as a ``.zip``.
-- The daemon imports the modules that every worker needs once, before it forks.
+- The daemon imports the modules that every worker needs once, before it forks; pandas, which pyarrow would import, is
+  none of them.
 - pyspark's worker collects garbage after each task, and looks through all modules for it, 50 ms of CPU and of the next
   task's start: collections pass over the modules loaded before the fork, and over those a worker loads (`garbage`).
 - The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
@@ -24,6 +25,7 @@ import zipimport
 import psutil
 
 from grouping.process.log_lines import log_to
+from grouping.process.without_pandas import spare_pandas
 from grouping.settings.settings import Settings
 from spark_jobs.worker.garbage import settle
 
@@ -34,8 +36,8 @@ DRIVER_VARIABLE = "CQ_DRIVER_PID"
 
 _LOOK_EVERY_SECONDS = 0.5
 
-_SPARKS_OWN = re.compile(r"(^|/)(pyspark|py4j-[^/]*)\.zip$|\.jar$")
-"""Archives that Spark puts on the path."""
+_SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
+"""Archives that Spark puts on the path, and folders in them: Python's own `copy` asks for ``org``, as jars have it."""
 
 
 def drop_archives() -> None:
@@ -77,9 +79,11 @@ def _end_with_driver() -> None:
 def main() -> None:
     """Run the daemon until Spark closes its standard input."""
     drop_archives()
+    spare_pandas()
+    import numpy.ma  # noqa: F401  # the first array of pyarrow's asks for it: all three are here for the workers' sake
     import pyspark.daemon
 
-    import spark_jobs.kafka.sink  # noqa: F401  # both are imported here for the workers' sake
+    import spark_jobs.kafka.sink  # noqa: F401
     import spark_jobs.worker.worker  # noqa: F401
 
     log_to(sys.stderr, logging.WARNING, Settings().logs.form)

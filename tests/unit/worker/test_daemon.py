@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import zipfile
 from pathlib import Path
@@ -24,3 +25,17 @@ def test_archives_of_spark_leave_the_path(tmp_path: Path, monkeypatch: pytest.Mo
     import brought_by_py_files
 
     assert "ours" == brought_by_py_files.name
+
+
+def test_folders_within_archives_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jar whose folder `org` was imported, as Python's `copy` tries to, is read no more when caches are renewed."""
+    jar = tmp_path / "spark-core.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("org/", "")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(jar)])
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("org.python")
+    del sys.modules["org"]
+    assert f"{jar}/org" in sys.path_importer_cache
+    drop_archives()
+    assert f"{jar}/org" not in sys.path_importer_cache
