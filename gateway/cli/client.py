@@ -23,7 +23,6 @@ from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
-from grouping.statements.script import statements_of
 
 __all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
 
@@ -71,6 +70,8 @@ def _statements(text: str | None, file: Path | None) -> list[str]:
         except (OSError, UnicodeError) as error:
             raise typer.BadParameter(f"the file cannot be read: {error}") from error
     assert text is not None, "one of both is given"
+    from grouping.statements.script import statements_of  # loads sqlglot, which other commands start without
+
     try:
         return statements_of(text) or [text]
     except InputError:
