@@ -39,6 +39,8 @@ __all__ = ["TopicForm", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
 
+_WAIT_SECONDS = 10.0
+"""How long one client after the other is asked by the gateway's loop, which looks as if it hung when it waits longer."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _STALE = (
     KafkaError.FENCED_LEADER_EPOCH,
@@ -252,18 +254,18 @@ class Topics:
             return {(place.topic, place.partition): _offset(future.result()) for place, future in futures.items()}
 
         try:
-            return self._admin.ask(asked, ANSWER_SECONDS)
+            return self._admin.ask(asked, _WAIT_SECONDS)
         except KafkaException as error:
             if error_code(error) not in _STALE:
                 raise
             self._admin.renew()
-            return self._admin.ask(asked, ANSWER_SECONDS)
+            return self._admin.ask(asked, _WAIT_SECONDS)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         with mapped("deleting records"):
-            self._admin.ask(lambda admin: _delete_before(admin, places), ANSWER_SECONDS)
+            self._admin.ask(lambda admin: _delete_before(admin, places), _WAIT_SECONDS)
 
     def _reached(self) -> AdminClient:
         """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""

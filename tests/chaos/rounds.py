@@ -232,7 +232,7 @@ class Chaos:
             time.sleep(0.3)
             return self._lab.client.topics() - kept == wanted - kept
 
-        wait_until(right, f"topics as they must be, but {(self._lab.client.topics() - kept) ^ (wanted - kept)}", 60.0)
+        wait_until(right, f"topics as they must be, but {(self._lab.client.topics() - kept) ^ (wanted - kept)}", 120.0)
 
     def _left(self) -> set[bytes]:
         """Return the keys of Redis that are of a stream, and of none of before: there is none any more."""

@@ -119,7 +119,7 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
         spark = closing.enter_context(standalone(folder / "spark", spark_places))
         told = pair.settings | {
             "CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2",
-            "CQ_STANDBY": "true", "CQ_RESULTS_DEDICATED_LIMIT": "100", "CQ_RESULTS_LINGER_SECONDS": "20",
+            "CQ_STANDBY": "true", "CQ_RESULTS_DEDICATED_LIMIT": "100", "CQ_RESULTS_LINGER_SECONDS": "60",
             "CQ_COMMANDS_REMEMBER_DAYS": "1",
         }  # fmt: skip
         evaluator = {
