@@ -40,7 +40,7 @@ __all__ = ["TopicForm", "Topics", "durability"]
 log = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 10.0
-"""How long one client after the other is asked by the gateway's loop, which looks as if it hung when it waits longer."""
+"""How long the gateway's loop asks one client after the other: if it waits longer it looks as if it hung."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _STALE = (
     KafkaError.FENCED_LEADER_EPOCH,
