@@ -44,17 +44,18 @@ class KeyDirectory:
         """Return the code of each hash, -1 where it is none of the set."""
         if not self._sorted.size:
             return np.full(hashes.size, -1, np.int32)
-        bucket = (hashes >> self._shift).astype(np.int64)
-        position = self._starts[bucket]
-        end = self._starts[bucket + 1]
-        top = self._sorted.size - 1
-        walking = np.flatnonzero(position < end)
+        bucket = (hashes >> self._shift).view(np.int64)
+        position = self._starts.take(bucket)
+        last = self._starts[1:].take(bucket) - 1
+        found = self._sorted.take(position, mode="clip") == hashes  # that of another bucket never is
+        walking = np.flatnonzero((position < last) & ~found)
         while walking.size:
-            walking = walking[self._sorted[position[walking]] < hashes[walking]]
-            position[walking] += 1
-            walking = walking[position[walking] < end[walking]]
-        position = np.minimum(position, top)
-        return np.where(self._sorted[position] == hashes, self._order[position], np.int32(-1))
+            here = position.take(walking) + 1
+            position[walking] = here
+            same = self._sorted.take(here) == hashes.take(walking)
+            found[walking] = same
+            walking = walking[(here < last.take(walking)) & ~same]
+        return np.where(found, self._order.take(position, mode="clip"), np.int32(-1))
 
     @property
     def nbytes(self) -> int:

@@ -94,9 +94,9 @@ class TablePart:
         """Tell which rows count at a pin, given as offsets by partition; None when all rows do."""
         if self.begun is None and self.ended is None:
             return None
-        pin = pins[self.partition[rows]]
-        counts = np.ones(rows.size, np.bool_) if self.begun is None else self.begun[rows] < pin
-        return counts if self.ended is None else counts & (self.ended[rows] >= pin)
+        pin = pins.take(self.partition.take(rows))
+        counts = np.ones(rows.size, np.bool_) if self.begun is None else self.begun.take(rows) < pin
+        return counts if self.ended is None else counts & (self.ended.take(rows) >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
         """Tell which rows count at some pin from the horizon on; None when all rows do."""
