@@ -41,6 +41,10 @@ def _ignore(_letters: pa.RecordBatch) -> None:
     """Leave dead letters to another reader of the table."""
 
 
+def _go_on() -> None:
+    """Tell nobody that the reading goes on."""
+
+
 class Replica:
     """The rows of a table, as of any pin that a micro-batch may still have. For one thread.
 
@@ -75,13 +79,17 @@ class Replica:
         self._count = 0
         self._scattered = False
 
-    def at(self, pin: Pin) -> TableView:
+    def at(self, pin: Pin, progress: Callable[[], None] = _go_on) -> TableView:
         """Return the table as of a pin, reading the records since the newest pin so far.
 
         Pins at the *horizon* or after it are shown from memory. The horizon is the first pin; `forget_before` moves
         it on, and so does `_bound` when more rows are kept for older pins than count. For a pin before the horizon
         another replica is loaded from the topic's beginning, and kept until `forget_before` says that no such pin
         comes any more.
+
+        Args:
+            pin: Which one.
+            progress: Called again and again while records are read.
 
         Raises:
             OperationalError: The log could not be read, or ends before the pin; the records read so far are kept.
@@ -91,8 +99,8 @@ class Replica:
         if not self.shows(pin):
             if self._earlier is None or not self._earlier.shows(pin):
                 self._earlier = Replica(self.table, self._log, self._settings)
-            return self._earlier.at(pin)
-        self._advance(pin)
+            return self._earlier.at(pin, progress)
+        self._advance(pin, progress)
         newest = all(pin.get(partition, 0) == offset for partition, offset in self._reached.items())
         return TableView(
             self.table,
@@ -133,7 +141,7 @@ class Replica:
         """Memory of rows and indexes in bytes."""
         return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)
 
-    def _advance(self, pin: Pin) -> None:
+    def _advance(self, pin: Pin, progress: Callable[[], None]) -> None:
         ends = {each: offset for each, offset in pin.items() if offset > self._reached.get(each, 0)}
         if not ends:
             return
@@ -142,6 +150,7 @@ class Replica:
         reached = dict(self._reached)
         rows = size = 0
         for batch in self._log.read(self.table.topic, self._reached, ends):
+            progress()
             changes, wrong = decode_changes(batch, self.table, self._settings)
             held.append(changes)
             letters += [] if wrong is None else [wrong]

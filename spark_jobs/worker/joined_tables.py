@@ -128,7 +128,7 @@ class _JoinedTable:
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
         self.notes.before(pin, store)
-        view = self.replica.at(pin)
+        view = self.replica.at(pin, lambda: self.notes.during(pin, store))
         self.notes.after(store)
         return view
 

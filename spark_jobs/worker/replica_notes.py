@@ -41,10 +41,19 @@ class ReplicaNotes:
         Raises:
             OperationalError: Redis did not answer.
         """
-        waiting = sum(max(0, offset - self._replica.reached.get(each, 0)) for each, offset in pin.items())
+        waiting = self._waits_for(pin)
         if waiting >= _LONG:
             self._waiting = True
             self._tell(store, waiting)
+
+    def during(self, pin: Pin, store: TableStore) -> None:
+        """Tell it again, unless that was done lately: what was told long ago counts no more.
+
+        Raises:
+            OperationalError: Redis did not answer.
+        """
+        if self._waiting and not self._told_lately():
+            self._tell(store, self._waits_for(pin))
 
     def after(self, store: TableStore) -> None:
         """Tell how the replica is, unless that was told lately.
@@ -52,10 +61,15 @@ class ReplicaNotes:
         Raises:
             OperationalError: Redis did not answer.
         """
-        lately = self._told_ms is not None and 0 <= self._clock() - self._told_ms < _EVERY_MS
-        if self._waiting or not lately:
+        if self._waiting or not self._told_lately():
             self._waiting = False
             self._tell(store, 0)
+
+    def _waits_for(self, pin: Pin) -> int:
+        return sum(max(0, offset - self._replica.reached.get(each, 0)) for each, offset in pin.items())
+
+    def _told_lately(self) -> bool:
+        return self._told_ms is not None and 0 <= self._clock() - self._told_ms < _EVERY_MS
 
     def _tell(self, store: TableStore, waiting: int) -> None:
         replica, self._told_ms = self._replica, self._clock()

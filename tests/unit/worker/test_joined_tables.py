@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
@@ -24,9 +27,9 @@ class _Log(MemoryLog):
         ends = {number: max(records, default=-1) + 1 for number, records in enumerate(self.partitions)}
         return dict.fromkeys(topics, ends)
 
-    def put(self, count: int, n: int) -> None:
+    def put(self, count: int, n: int, gap: int = 0) -> None:
         for number in range(count):
-            self.append(0, (None, json.dumps({"symbol": str(number), "n": n}).encode()))
+            self.append(0, (None, json.dumps({"symbol": str(number), "n": n}).encode()), gap)
 
 
 class _Store:
@@ -76,6 +79,17 @@ class _Worker:
         """Return how many rows a stream's batch sees."""
         views = self.tables.views(stream_id, MicroBatch(stream_id, "q", batch), [_JOIN], self.store)  # type: ignore[arg-type]
         return views["t_1"].count
+
+
+class _SlowLog(_Log):
+    """It takes ten seconds for each batch."""
+
+    worker: _Worker
+
+    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+        for batch in super().read(topic, starts, ends):
+            self.worker.now += 10
+            yield batch
 
 
 def test_a_table_that_no_stream_joins_any_more_goes() -> None:
@@ -142,11 +156,24 @@ def test_a_worker_tells_of_its_tables_now_and_then() -> None:
         worker.now += 0.5
     assert [(0, 3, {0: 3}, 0)] == [(note.at_ms, note.rows, note.reached, note.waiting) for note in told]
     assert told[0].nbytes > 0
-    log.put(12_000, 2)
+    log.put(120, 2, gap=99)
     worker.count("s_1", 3)
-    assert [(3, {0: 3}, 12_000), (12_000, {0: 12_003}, 0)] == [
+    assert [(3, {0: 3}, 12_000), (120, {0: 12_003}, 0)] == [
         (note.rows, note.reached, note.waiting) for note in told[1:]
     ]
     worker.now += 2
     worker.count("s_1", 4)
-    assert (12_000, 0, 4) == (told[-1].rows, told[-1].waiting, len(told))
+    assert (120, 0, 4) == (told[-1].rows, told[-1].waiting, len(told))
+
+
+def test_a_long_reading_is_told_again_and_again() -> None:
+    """What waits for longer than a note counts still waits, in the eyes of the gateway."""
+    log = _SlowLog([{}])
+    worker = log.worker = _Worker(log)
+    log.put(120, 1, gap=99)
+    assert worker.count("s_1", 0) == 120
+    *reading, last = worker.store.told
+    assert {12_000} == {note.waiting for note in reading}
+    assert (0, int(worker.now * 1000)) == (last.waiting, last.at_ms)
+    moments = [note.at_ms for note in worker.store.told]
+    assert max(later - earlier for earlier, later in itertools.pairwise(moments)) <= 10_000 < moments[-1]
