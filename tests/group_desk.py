@@ -42,7 +42,9 @@ class GroupDesk(Desk):
         venue = pl.Series([f"V{number}" for number in range(VENUES)] * len(ids))
         volume = pl.Series(np.full(count, self.half))
         by = {"store": pl.Series(np.repeat(np.arange(len(ids)), VENUES))}
-        states = Partials(grouping).counted(by, [venue], [([volume], None)], np.arange(count)).drop("store")
+        partials = Partials(grouping)
+        lifted = partials.lifted(by, [venue], [([volume], None)], np.arange(count))
+        states = partials.counted(lifted, list(by)).drop("store")
         spread = {name: np.repeat(values, VENUES) for name, values in (("offsets", offsets), ("times", times))}
         period, phase = self.pane
         groups = PendingGroups(

@@ -9,7 +9,7 @@ is written by single offsets, which are known again one by one: ranges overlap n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.pending_matches import ID_BYTES, PendingGroups, pack_groups
+from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.expression import Expression
 from grouping.model.group import SelectList
 from grouping.model.grouping import Aggregate
@@ -31,8 +31,9 @@ from spark_jobs.batch.faults import FAULTS, fault_reason
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
-from spark_jobs.groups.panes import Panes, lengthened
+from spark_jobs.groups.panes import Panes
 from spark_jobs.groups.partials import Partials
+from spark_jobs.groups.store_names import StoreNames
 from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
 
@@ -44,6 +45,9 @@ _RANGE = np.iinfo(np.int64).max
 """Stands for the offset of what is counted together."""
 _RECORD_ROWS = 16_000
 _RECORD_BYTES = 400_000
+_LIFTED_ROWS = 100_000
+_LIFTED_BYTES = 20_000_000
+"""So many matches, or bytes of them, are put into groups at a time."""
 _MOST_TEXT = 800_000
 """Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
 _SET_BYTES = 100_000
@@ -72,10 +76,34 @@ class _ShareMatches:
 
 @dataclass(slots=True)
 class _SelectCount:
-    """What was counted of one SELECT list."""
+    """What was counted of one SELECT list. Matches are put into groups many at a time: that costs less a match."""
 
     partials: Partials
-    tables: list[pl.DataFrame] = field(default_factory=list)
+    _lifted: list[pl.DataFrame] = field(default_factory=list)
+    _tables: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, lifted: pl.DataFrame) -> None:
+        """Take in matches."""
+        self._lifted.append(lifted)
+        rows = sum(each.height for each in self._lifted)
+        if rows >= _LIFTED_ROWS or sum(each.estimated_size() for each in self._lifted) >= _LIFTED_BYTES:
+            self._count()
+
+    def whole(self) -> pl.DataFrame:
+        """Return the groups of all that was taken in."""
+        if self._lifted:
+            self._count()
+        if len(self._tables) > 1:
+            self._tables = [self.partials.merged(_joined(self._tables), _BY)]
+        return self._tables[0]
+
+    def _count(self) -> None:
+        self._tables.append(self.partials.counted(_joined(self._lifted), _BY))
+        self._lifted = []
+
+
+def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(tables, how="vertical_relaxed")
 
 
 class _Values:
@@ -133,10 +161,7 @@ class GroupCounting:
         self._panes = Panes(bounds)
         self._met: dict[str, _ShareMatches] = {}
         self._counted: dict[SelectId, _SelectCount] = {}
-        self._stores: dict[int, tuple[int, bytes]] = {}
-        """By number: the partition of the log that the store is in, and the bytes of its id."""
-        self._named = np.zeros(0, np.bool_)
-        """By number, whether the store is among them."""
+        self._stores = StoreNames()
         self._range: tuple[int, int, int] | None = None
         self._parts = 0
 
@@ -148,7 +173,7 @@ class GroupCounting:
         found = np.flatnonzero((matches.mode == _PENDING) & grouped[matches.select])
         if not found.size:
             return
-        self._name_stores(matches, found)
+        self._stores.add(matches, found)
         codes = (matches.group[found].astype(np.int64) << 32) | matches.select[found]
         for code in np.unique(codes).tolist():
             select = matches.selects[code & 0xFFFFFFFF]
@@ -160,16 +185,6 @@ class GroupCounting:
             met.latest = max(met.latest, int(event.max()))
             met.event.append(event)
             met.store.append(matches.number[chosen])
-
-    def _name_stores(self, matches: Matches, found: Ints) -> None:
-        self._named = lengthened(self._named, int(matches.number[found].max()) + 1)
-        fresh = found[~self._named[matches.number[found]]]
-        numbers, first = np.unique(matches.number[fresh], return_index=True)
-        self._named[numbers] = True
-        raw = matches.destination.buffers()[1]
-        ids = np.frombuffer(raw, np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
-        for number, place in zip(numbers.tolist(), fresh[first].tolist(), strict=True):
-            self._stores[number] = (int(matches.partition[place]), ids[place].tobytes())
 
     def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
         """Count what was taken in of one batch; yields what stands for shares that fail."""
@@ -222,7 +237,7 @@ class GroupCounting:
             "part": pl.Series(part),
         }
         shelf = self._counted.setdefault(select.select_id, _SelectCount(Partials(grouping)))
-        shelf.tables.append(shelf.partials.counted(by, keys, args, offsets))
+        shelf.add(shelf.partials.lifted(by, keys, args, offsets))
         return {}
 
     def extend(self, partition: int, first: int, last: int) -> None:
@@ -233,12 +248,8 @@ class GroupCounting:
     def records(self, stream_id: StreamId, version: TableVersion) -> Iterator[tuple[int, bytes]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task."""
         for _, counted in sorted(self._counted.items()):
-            if self._range is None or not counted.tables:
-                continue
-            whole = pl.concat(counted.tables, how="vertical_relaxed")
-            if len(counted.tables) > 1:
-                whole = counted.partials.merged(whole, _BY)
-            yield from self._records(whole, counted.partials, stream_id, version)
+            if self._range is not None:
+                yield from self._records(counted.whole(), counted.partials, stream_id, version)
 
     def _records(
         self, table: pl.DataFrame, partials: Partials, stream_id: StreamId, version: TableVersion
@@ -246,24 +257,19 @@ class GroupCounting:
         assert self._range is not None, "something was read"
         partition, first, last = self._range
         first = max(first, self._singly_until.get(partition, 0))
-        numbers = sorted(table["store"].unique().to_list(), key=self._stores.__getitem__)
-        names = [self._stores[number] for number in numbers]
-        order = pl.DataFrame(
-            {
-                "store": pl.Series(numbers, dtype=pl.Int32),
-                "rank": pl.Series(range(len(numbers)), dtype=pl.Int32),
-                "place": pl.Series([place for place, _ in names], dtype=pl.Int32),
-                "id": pl.Series([name for _, name in names], dtype=pl.Binary),
-            }
+        stores = table["store"].to_numpy()
+        table = table.with_columns(
+            pl.Series("rank", self._stores.ranks(stores)), pl.Series("place", self._stores.partitions(stores))
         )
         # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
-        table = table.join(order, on="store").sort("rank", "at", "pane", "part", *partials.keys)
+        table = table.sort("rank", "at", "pane", "part", *partials.keys)
         table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
         for (place,), own in table.group_by("place", maintain_order=True):
             left = list(_pieces(own))[::-1]
             while left:
                 piece = left.pop()
-                body = _packed(piece, (partition, first, last), stream_id, version)
+                ids = self._stores.ids(piece["store"].to_numpy())
+                body = _packed(piece, ids, (partition, first, last), stream_id, version)
                 if len(body) > MAX_RECORD_BYTES and piece.height > 1:
                     half = piece.height // 2
                     left += [piece.slice(half), piece.slice(0, half)]  # its rows differ much in size
@@ -280,8 +286,22 @@ def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
     return pl.Series("ordinal", places - np.maximum.accumulate(np.where(begins, places, 0)), dtype=pl.Int32)
 
 
-def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: StreamId, version: TableVersion) -> bytes:
-    """Return some partial aggregates as a record of `cq.pending`; `offsets` are the partition and range of the task."""
+def _packed(
+    piece: pl.DataFrame,
+    ids: NDArray[np.uint8],
+    offsets: tuple[int, int, int],
+    stream_id: StreamId,
+    version: TableVersion,
+) -> bytes:
+    """Return some partial aggregates as a record of `cq.pending`.
+
+    Args:
+        piece: The partial aggregates.
+        ids: Those of their stores.
+        offsets: The partition and range of the task.
+        stream_id: The stream.
+        version: Of the constant tables.
+    """
     partition, first, last = offsets
     count, at = piece.height, piece["at"].to_numpy()
     groups = PendingGroups(
@@ -292,8 +312,7 @@ def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: Strea
         piece["pane"].to_numpy(),
         np.arange(count, dtype=np.int32),
     )
-    ids = np.frombuffer(b"".join(piece["id"].to_list()), np.uint8).reshape(-1, ID_BYTES)
-    states = piece.drop("rank", "place", "id", "ordinal", *_BY).rechunk().write_ipc_stream(None)
+    states = piece.drop("rank", "place", "ordinal", *_BY).rechunk().write_ipc_stream(None)
     return pack_groups(stream_id, version, ids, groups, states.getvalue())
 
 

@@ -39,14 +39,14 @@ class Partials:
         self.keys = [f"k{number}" for number in range(len(grouping.keys))]
         """The names of the keys' columns."""
 
-    def counted(
+    def lifted(
         self,
         by: Mapping[str, pl.Series],
         keys: Sequence[pl.Series],
         args: Sequence[tuple[Sequence[pl.Series], NDArray[np.bool_] | None]],
         offsets: NDArray[np.int64],
     ) -> pl.DataFrame:
-        """Return the groups of some matches.
+        """Return some matches as rows that `counted` takes.
 
         Args:
             by: Columns by which they are told apart besides their keys.
@@ -65,8 +65,12 @@ class Partials:
             values, wanted = values_of[stem]
             lifted = state.lift(values, wanted, offsets)
             columns += [series.alias(f"{stem}{name}") for name, series in lifted.items()]
+        return pl.DataFrame(columns)
+
+    def counted(self, lifted: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Return the groups of some matches."""
         states = [each for stem, state in self._states for each in state.begin(stem)]
-        return _grouped(pl.DataFrame(columns), [*by, *self.keys], states)
+        return _grouped(lifted, [*by, *self.keys], states)
 
     def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         """Return parts of groups put together, whatever `by` does not tell apart any more."""

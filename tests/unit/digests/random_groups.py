@@ -32,7 +32,9 @@ def random_groups(chance: random.Random, stores: int, records: int) -> list[byte
         ones = pl.Series([1] * count)
         args = [([ones] * len(aggregate.args), None) for aggregate in grouping.aggregates]
         by = {"store": pl.Series(names)}
-        states = Partials(grouping).counted(by, [pl.Series(["k"] * count)], args, np.arange(count)).drop("store")
+        partials = Partials(grouping)
+        lifted = partials.lifted(by, [pl.Series(["k"] * count)], args, np.arange(count))
+        states = partials.counted(lifted, list(by)).drop("store")
         items = PendingGroups(
             np.full(count, partition, np.int32),
             np.full(count, first),

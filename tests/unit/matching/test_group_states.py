@@ -61,7 +61,8 @@ def _counted(partials: Partials, grouping: Any, rows: list[Row], first: int = 0)
             wanted = np.array([_holds(aggregate.name, row) for row in rows], np.bool_)
         args.append(([columns[argument.name] for argument in aggregate.args], wanted))
     offsets = np.arange(first, first + len(rows))
-    return partials.counted({"store": pl.Series(np.zeros(len(rows), np.int32))}, [], args, offsets)
+    lifted = partials.lifted({"store": pl.Series(np.zeros(len(rows), np.int32))}, [], args, offsets)
+    return partials.counted(lifted, ["store"])
 
 
 def _holds(name: str, row: Row) -> bool:
