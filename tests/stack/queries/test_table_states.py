@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 import psutil
 import pytest
 from pydantic import SecretStr
+from redis import Redis
 
 from grouping.model.table import Table
 from grouping.settings.settings import RedisSettings, Settings
@@ -21,78 +21,87 @@ from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
 
-_ROWS = 12_000
-"""More than a batch waits for without telling."""
-_ROW = b'{"symbol": "S%d", "said": %d, "history": [' + b"1.5, " * 100 + b"1.5]}"
+_SIZES = (12_000, 24_000, 48_000, 96_000)
+"""Rows of a table: more than a batch waits for without telling, and more yet when all were read too fast to be seen."""
+_ROW = b'{"symbol": "S%d", "said": 1, "history": [' + b"1.5, " * 100 + b"1.5]}"
 """Takes so long to decode that a worker reads the table for a good part of a second."""
+_BEFORE = {"loading": 0, "lagging": 3}
+"""The rows that a table has before those for which a micro-batch waits."""
 
 
-class _Readers:
-    """The workers that read a table, by what they tell in Redis."""
+class _Reading:
+    """A table, a stream that is joined with it, and the worker that reads the one for the other."""
 
-    def __init__(self, stack: Stack, table: LabTable) -> None:
-        settings = Settings(prefix=stack.prefix, redis=RedisSettings(url=SecretStr(stack.redis_url)))
-        self._redis = connect(settings)
-        keys = RedisKeys.of(settings)
-        stored = [msgspec.json.decode(body, type=Table) for body in self._redis.hvals(keys.tables)]
-        self._key = keys.replicas(next(each.source_id for each in stored if each.name == table.name))
+    def __init__(self, redis: Redis, lab: Lab, before: int) -> None:
+        self.table = LabTable(lab, "symbol STRING PRIMARY KEY, said INT, history ARRAY<DOUBLE>")
+        self.source = lab.stream()
+        join = f"SELECT qty, said FROM {self.source.name} q JOIN {self.table.name} t ON q.symbol = t.symbol"
+        self.joined = lab.create("joined", join, clauses="DO PUBLISH SHARED")
+        self._redis, keys = redis, RedisKeys.of(Settings(prefix=Stack.prefix))
+        stored = [msgspec.json.decode(body, type=Table) for body in redis.hvals(keys.tables)]
+        self._key = keys.replicas(next(each.source_id for each in stored if each.name == self.table.name))
+        if before:
+            self.go_on(before)
+            self.source.fence()
 
-    def waiting(self) -> list[psutil.Process]:
+    def go_on(self, rows: int) -> None:
+        """Publish rows, and events that meet the first of them."""
+        self.table.write(*((None, _ROW % number) for number in range(rows)))
+        self.source.publish_values(*(json.dumps({"symbol": f"S{qty}", "qty": qty}).encode() for qty in range(3)))
+
+    def stop(self) -> psutil.Process | None:
+        """Stop the worker that begins to read the table; None where that had read all before it was stopped."""
+        wait_until(lambda: self._workers() or self._read_all(), "worker that reads the table")
+        for worker in self._workers():
+            worker.suspend()
+            if worker in self._workers():
+                return worker
+            worker.resume()
+        return None
+
+    def _workers(self) -> list[psutil.Process]:
         """Return the workers in which a micro-batch waits until they have read the table."""
         told = self._redis.hgetall(self._key)
         pids = [int(worker.rpartition(b"/")[2]) for worker, body in told.items() if ReplicaNote.unpack(body).waiting]
         return [psutil.Process(pid) for pid in pids]
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Stop the worker that begins to read the table, and let it go on at the end."""
-        wait_until(self.waiting, "worker that reads the table")
-        [worker] = self.waiting()
-        worker.suspend()
-        try:
-            assert [worker] == self.waiting(), "it had read the table before it was stopped"
-            yield
-        finally:
-            worker.resume()
-
-    def close(self) -> None:
-        """Leave."""
-        self._redis.close()
+    def _read_all(self) -> bool:
+        described = self.table.described()
+        return described["state"] == "ready" and described["rows"] > _BEFORE["lagging"]
 
 
 @pytest.fixture
-def table(lab: Lab) -> LabTable:
-    """A table that a test fills."""
-    return LabTable(lab, "symbol STRING PRIMARY KEY, said INT, history ARRAY<DOUBLE>")
+def redis(stack: Stack) -> Iterator[Redis]:
+    """The stack's."""
+    with connect(Settings(redis=RedisSettings(url=SecretStr(stack.redis_url)))) as redis:
+        yield redis
 
 
-@pytest.fixture
-def readers(stack: Stack, table: LabTable) -> Iterator[_Readers]:
-    """Who reads the table."""
-    readers = _Readers(stack, table)
-    yield readers
-    readers.close()
-
-
-def test_a_stream_waits_for_its_table(stack: Stack, lab: Lab, table: LabTable, readers: _Readers) -> None:
-    """Its state is `loading` at first and `lagging` after many changes; meanwhile another stream goes on."""
-    source, other = lab.stream(), lab.stream()
-    join = f"SELECT qty, said FROM {source.name} q JOIN {table.name} t ON q.symbol = t.symbol"
-    joined = lab.create("joined", join, clauses="DO PUBLISH SHARED")
+@pytest.mark.parametrize("state", ["loading", "lagging"])
+def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, state: str) -> None:
+    """The state is told by DESCRIBE TABLE and `cq status`; meanwhile another stream goes on, and nothing is lost."""
+    other, before = lab.stream(), _BEFORE[state]
     alone = lab.where(other, "alone", "qty > 0", columns="qty")
-    for said, state in enumerate(("loading", "lagging")):
-        table.write(*((None, _ROW % (number, said)) for number in range(_ROWS)))
-        source.publish_values(*(json.dumps({"symbol": f"S{qty}", "qty": qty}).encode() for qty in range(3)))
-        with readers.stopped():
-            wait_until(lambda state=state: table.described()["state"] == state, state)
-            assert (said * _ROWS, _ROWS) == (table.described()["rows"], table.described()["lag"])
-            other.publish_values(json.dumps({"qty": 1 + said}).encode())
-            assert [*range(1, 2 + said)] == [one.row["qty"] for one in lab.matches(alone, other)]
-            lab.results.drain()
-            assert 3 * said == len(lab.results.of(joined["destination"])), "its stream waits"
-            wait_until(lambda state=state: stack.told_of_table(table.name)["state"] == state, f"{state} in the status")
-        source.fence()
+    for rows in _SIZES:
+        reading = _Reading(redis, lab, before)
+        reading.go_on(rows)
+        if (worker := reading.stop()) is not None:
+            break
+        lab.drop("joined")
+    assert worker is not None, "each table was read before its reader could be stopped"
+    table, source = reading.table, reading.source
+    try:
+        wait_until(lambda: table.described()["state"] == state, state)
+        assert (before, rows) == (table.described()["rows"], table.described()["lag"])
+        other.publish_values(b'{"qty": 1}')
+        assert [1] == [one.row["qty"] for one in lab.matches(alone, other)]
+        lab.results.drain()
+        assert before == len(lab.results.of(reading.joined["destination"])), "its stream waits"
+        wait_until(lambda: stack.told_of_table(table.name)["state"] == state, f"{state} in the status")
+    finally:
+        worker.resume()
+    source.fence()
     wait_until(lambda: table.described()["state"] == "ready", "state of a table that is read")
-    assert (_ROWS, 0) == (table.described()["rows"], table.described()["lag"])
-    found = [(one.row["qty"], one.row["said"]) for one in lab.matches(joined, source)]
-    assert [(qty, said) for said in range(2) for qty in range(3)] == found
+    assert (rows, 0) == (table.described()["rows"], table.described()["lag"])
+    found = [one.row["qty"] for one in lab.matches(reading.joined, source)]
+    assert sorted([*range(before), *range(3)]) == sorted(found)
