@@ -9,12 +9,12 @@ from typing import Any
 import hiredis
 import redis
 from redis.connection import parse_url
-from redis.sentinel import Sentinel
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import RedisSettings, Settings
 
-__all__ = ["StoreLost", "StoreUnavailable", "connect", "eviction_policy", "mapped"]
+__all__ = ["StoreLost", "StoreUnavailable", "check_primary", "connect", "eviction_policy", "mapped"]
 
 
 class StoreUnavailable(OperationalError):
@@ -59,6 +59,24 @@ def connect(settings: Settings) -> Any:
         sentinel_kwargs=_sentinel_options(server, {**own, "ssl": tls}),
     )
     return watch.master_for(server.sentinel_name, ssl=tls, command_packer=_Packer(), **own)  # type: ignore[no-untyped-call]
+
+
+def check_primary(client: Any) -> None:
+    """Check that what a client was told before came from the primary; without Sentinels it did.
+
+    A primary that was asleep or cut off, and goes on, takes itself for the primary for some ten seconds more, until
+    Sentinels tell it that they have promoted another. What was written to the other it does not know.
+
+    Raises:
+        StoreUnavailable: Sentinels call another server the primary, which the client turns to, or none answers.
+    """
+    pool = client.connection_pool
+    if isinstance(pool, SentinelConnectionPool):
+        told_by = pool.master_address
+        with mapped():
+            primary = pool.get_master_address()  # type: ignore[no-untyped-call]
+        if primary != told_by:
+            raise StoreUnavailable("redis has another primary", detail="What the one before holds does not count.")
 
 
 def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from grouping.store.connection import StoreUnavailable, connect, mapped
+from grouping.store.connection import StoreUnavailable, check_primary, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.fence import LeaseLost, transaction
 from grouping.store.keys import RedisKeys
@@ -107,7 +107,8 @@ class TableStore:
         """Return what this micro-batch sees; the first task to ask decides.
 
         Raises:
-            StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole; ask again.
+            StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole, or it is not
+                the primary any more; ask again.
             LeaseLost: Another evaluator has taken over.
         """
         with mapped():
@@ -124,6 +125,7 @@ class TableStore:
             raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
+        check_primary(self._redis)
         return Pin.unpack(pinned)
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
@@ -253,6 +255,7 @@ class TableStore:
             bodies, versions = pipeline.hgetall(self._keys.streams).hkeys(self._keys.version).execute()
         if {VERSIONS_MARK, *bodies} != set(versions):
             raise StoreUnavailable("the streams are not complete", detail="Redis has lost some, or their versions.")
+        check_primary(self._redis)
         return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
 
     def epoch(self) -> int | None:
