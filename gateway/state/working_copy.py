@@ -33,7 +33,7 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
-from grouping.store.connection import StoreLost, mapped
+from grouping.store.connection import StoreLost, check_primary, mapped
 from grouping.store.founders import Founder
 from grouping.store.lease import Lease
 from grouping.store.notes import EpochNote
@@ -289,7 +289,7 @@ class WorkingCopy:
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.
-            StoreUnavailable: Redis did not answer.
+            StoreUnavailable: Redis did not answer, or the server that took it is not the primary any more.
         """
         pipeline = self.connection.transaction()
         write_unit(self.unit, pipeline, self._keys)
@@ -298,6 +298,7 @@ class WorkingCopy:
         pipeline.info("server")
         with mapped():
             run_id = pipeline.execute()[-1]["run_id"]
+        check_primary(self.connection.redis)
         self.joined += self.unit.joined
         self._note_gone()
         self.begin()

@@ -14,11 +14,23 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import RedisSettings, Settings
 
-__all__ = ["StoreLost", "StoreUnavailable", "check_primary", "connect", "eviction_policy", "mapped"]
+__all__ = [
+    "PrimaryUnknown",
+    "StoreLost",
+    "StoreUnavailable",
+    "check_primary",
+    "connect",
+    "eviction_policy",
+    "mapped",
+]
 
 
 class StoreUnavailable(OperationalError):
     """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+
+
+class PrimaryUnknown(StoreUnavailable):
+    """No Sentinel tells which server is the primary."""
 
 
 class StoreLost(OperationalError):
@@ -62,21 +74,26 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that what a client was told before came from the primary; without Sentinels it did.
+    """Check that what a client was told, or wrote, was with the primary; without Sentinels it was.
 
     A primary that was asleep or cut off, and goes on, takes itself for the primary for some ten seconds more, until
-    Sentinels tell it that they have promoted another. What was written to the other it does not know.
+    Sentinels tell it that they have promoted another. What was written to the other it does not know, and what is
+    written to it will be gone.
 
     Raises:
-        StoreUnavailable: Sentinels call another server the primary, which the client turns to, or none answers.
+        PrimaryUnknown: No Sentinel answers.
+        StoreUnavailable: Sentinels call another server the primary, to which the client turns from now on.
     """
     pool = client.connection_pool
-    if isinstance(pool, SentinelConnectionPool):
-        told_by = pool.master_address
-        with mapped():
-            primary = pool.get_master_address()  # type: ignore[no-untyped-call]
-        if primary != told_by:
-            raise StoreUnavailable("redis has another primary", detail="What the one before holds does not count.")
+    if not isinstance(pool, SentinelConnectionPool):
+        return
+    asked = pool.master_address
+    try:
+        primary = pool.get_master_address()  # type: ignore[no-untyped-call]
+    except redis.RedisError as error:
+        raise PrimaryUnknown("no sentinel answers", detail=str(error)) from error
+    if primary != asked:
+        raise StoreUnavailable("redis has another primary", detail="What the one before holds does not count.")
 
 
 def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str, Any]:

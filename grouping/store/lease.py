@@ -6,11 +6,12 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from grouping.settings.settings import Settings
-from grouping.store.connection import connect, mapped
+from grouping.store.connection import PrimaryUnknown, check_primary, connect, mapped
 from grouping.store.fence import Fence
 from grouping.store.keys import RedisKeys, Role
 
@@ -61,15 +62,20 @@ class Lease:
         """This process as a holder, in the form of `holder`."""
 
     def acquire(self) -> bool:
-        """Take the lease, or keep it; False while somebody else holds it."""
+        """Take the lease, or keep it; False while somebody else holds it.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, or another server is its primary.
+        """
         with mapped():
-            if self._take():
-                return True
-            holder = self.holder()
-            if holder is not None and _is_dead(holder):
+            taken = self._take()
+            if not taken and (holder := self.holder()) is not None and _is_dead(holder):
                 self._redis.eval(_RELEASE, 1, self.key, holder)
-                return self._take()
-            return False
+                taken = self._take()
+        if taken:
+            with suppress(PrimaryUnknown):  # nobody was promoted that anybody could find
+                check_primary(self._redis)
+        return taken
 
     def _take(self) -> bool:
         return bool(self._redis.eval(_ACQUIRE, 2, self.key, self._fence, self.token, self.lifetime_ms))
