@@ -108,6 +108,11 @@ class EventColumn:
         self._nulls = ~array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
         self._cache: dict[str, Any] = {}
 
+    @property
+    def by_event(self) -> bool:
+        """Whether the values are those of the events, one by one; else they are distinct, and may be as many."""
+        return self._codes is None
+
     def beginnings(self, length: int) -> pa.Array:
         """Return the first characters of the distinct values, which are texts."""
         return self.cached(f"first {length}", lambda values: pc.utf8_slice_codeunits(values, 0, length))

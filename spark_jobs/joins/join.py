@@ -140,7 +140,7 @@ def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most
         return _found_by_steps(view, columns, keys, most)
     column = EventColumn(keys[0])
     probe, row = view.find(columns, [column.values])
-    if len(column.values) == len(keys[0]):
+    if column.by_event:
         _check(probe.size, most)
         return probe, row
     return _spread(column, probe, row, most)

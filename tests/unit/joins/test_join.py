@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.model.catalog import Catalog
@@ -27,10 +27,18 @@ from tests.unit.joins.join_queries import (
     view_of,
 )
 
+AS_MANY_TEXTS_AS_ROWS = (
+    [{"symbol": "a", "price": 0.5, "n": 0}],
+    {symbol: {"industry": "a", "staff": 0} for symbol in "abcxy"},
+    {("p", "a"): {"n": 1}},
+)
+"""A table has one distinct text, and a batch one row, which has none: they are not beside one another."""
+
 
 @pytest.mark.parametrize("select", QUERIES)
 @settings(max_examples=25)
 @given(EVENTS, PROFILE_ROWS, OWNER_ROWS)
+@example(*AS_MANY_TEXTS_AS_ROWS)
 def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owners: Row) -> None:
     """Inner and LEFT, by a whole key and by a part of one, several tables, NULLs everywhere: the same rows."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
