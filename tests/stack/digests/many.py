@@ -79,7 +79,10 @@ class Many:
         """Compare all digests of a tick, when they are there, with what each CQ alone would have in it."""
 
         def of(name: str) -> list[Any]:
-            return [one.row for one in digests(self._lab, self.made[name]) if tick_of(one) == tick_ms]
+            found = digests(self._lab, self.made[name])
+            if name == "empty":  # a gateway that died behind an earlier tick makes up for both in one digest
+                return [one.row for one in found if tick_of(one) >= tick_ms][:1]
+            return [one.row for one in found if tick_of(one) == tick_ms]
 
         def complete(name: str) -> bool:
             parts = of(name)
