@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gateway.sdk import connect
 from tests.cluster.brokers.brokers import COUNT, Brokers
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 
 
+@pytest.mark.timeout(900)  # five starts of a broker, and as many waits for all copies
 def test_brokers_die_and_are_restarted(brokers: Brokers, tmp_path: Path) -> None:
     """Two die and come back, then all are restarted in turn: nothing is lost, nothing comes twice."""
     told = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}
