@@ -280,7 +280,12 @@ class Topics:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         with mapped("asking for offsets"):
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-            return retriable(lambda: self._list_offsets(wanted, level))
+            try:
+                return retriable(lambda: self._list_offsets(wanted, level))
+            except KafkaException as error:
+                if error_code(error) == _NO_LEADERS:
+                    self._admin.renew()  # the broker that the client asks may be behind the others
+                raise
 
 
 def _count_brokers(admin: AdminClient) -> int:
