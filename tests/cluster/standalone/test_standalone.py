@@ -64,7 +64,7 @@ def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
                 assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
             assert 1 == len(cluster.executors())
             assert before > 0, "the first driver left a checkpoint"
-            wait_until(lambda: time.sleep(0.1) or _last_batch(checkpoints) > before, "commit of the next driver's batch")
+            wait_until(lambda: time.sleep(0.1) or _last_batch(checkpoints) > before, "batch of the next driver")
     finally:
         stack.down()
 
