@@ -33,7 +33,7 @@ def create_stream(
     statement: CreateStream,
     origin: Origin,
 ) -> Stream:
-    """Declare a stream; where it starts is fixed here, before the reply (design notes in README.md).
+    """Declare a stream; the offsets where it starts are fixed here, before the reply.
 
     Args:
         settings: The settings.

@@ -23,7 +23,7 @@ def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 
 
 class CommandIds:
-    """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
+    """Command ids and where their first replies lie on `cq.replies` (gateway/README.md).
 
     Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
     On a connection of its own, used by one thread at a time.

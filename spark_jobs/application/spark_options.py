@@ -25,7 +25,7 @@ JAVA_OPTIONS = "-XX:+UseParallelGC"
 """Of the driver. 15% less CPU an event than Java's default on two cores; the longer pauses are of a small heap."""
 
 _OPTIONS = {
-    # A task that runs twice at once could write a result after the mark that a reader keeps (design §6).
+    # A task that runs twice at once could write a result after the mark that a reader keeps (spark_jobs/README.md).
     "spark.speculation": "false",
     # Each stream's batches get their share: one that catches up doesn't hold up the others.
     "spark.scheduler.mode": "FAIR",

@@ -1,4 +1,4 @@
-"""Sees that nobody else works on the checkpoints: the folder is held, an earlier JVM dead, not silent (design §6)."""
+"""Sees that nobody else works on the checkpoints: the folder is held, an earlier JVM dead, not only silent."""
 
 from __future__ import annotations
 

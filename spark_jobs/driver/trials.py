@@ -1,4 +1,4 @@
-"""Trials: from the deaths of workers the driver learns which share of a stream's queries is at fault (README.md)."""
+"""Trials: from the deaths of workers the driver learns which share of queries is at fault (spark_jobs/README.md)."""
 
 from __future__ import annotations
 

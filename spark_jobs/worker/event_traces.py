@@ -1,4 +1,4 @@
-"""A sampled event's way as spans: until a task takes it, decoding, matching, and until its results are with Spark.
+"""A sampled event's way as spans: until a task takes it, decoding, matching, and until its results are handed over.
 
 Which events are sampled follows from their offsets, so that one that is evaluated twice is sampled twice or never.
 """
@@ -94,7 +94,7 @@ class EventTraces:
         return Trail(self, events, rows, began_ns) if rows.size else None
 
     def tell(self, trail: Trail) -> None:
-        """Tell the spans of a trail whose events' results are with Spark."""
+        """Tell the spans of a trail whose events' results are with the task's writer."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
             met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
