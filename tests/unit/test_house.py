@@ -31,6 +31,15 @@ def test_no_file_is_too_long() -> None:
     assert not long, long
 
 
+def test_every_module_is_in_the_readme_of_its_room() -> None:
+    """Who reads a room's README meets each of its files, besides those that Python itself asks for."""
+    rooms = {path.parent for path in _FILES if path.parent.relative_to(ROOT).parts[0] != "tests"}
+    readmes = {room: (room / "README.md").read_text("utf-8") for room in rooms}
+    files = [path for path in _FILES if path.parent in rooms and not path.name.startswith("__")]
+    left_out = [str(path.relative_to(ROOT)) for path in files if f"{path.name}`" not in readmes[path.parent]]
+    assert not left_out, left_out
+
+
 def test_no_test_sets_a_private_name() -> None:
     """What a test sets otherwise, such as a limit, has a public name."""
     setting = [
