@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import Counter, Gauge, Histogram
 
 __all__ = [
+    "BARRED",
     "BEHIND",
     "COMMANDS",
     "COMMIT_SECONDS",

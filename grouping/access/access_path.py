@@ -14,7 +14,7 @@ import msgspec
 from grouping.model.expression import Call, Column, Expression, Slot, key_column, walk
 from grouping.model.sql_type import UNKNOWN
 
-__all__ = ["AccessPath", "access_paths", "branches_of", "choose_index"]
+__all__ = ["AccessPath", "Kind", "access_paths", "branches_of", "choose_index"]
 
 Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
 

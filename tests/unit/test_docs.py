@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -13,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 
 from gateway import metrics
 from gateway.cli.main import app
+from grouping.access.access_path import Kind
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
 from grouping.settings.secret_files import secrets
@@ -82,6 +84,19 @@ def test_the_metrics_are_listed(rewrite: bool) -> None:
     check_section("operating.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
 
 
+def test_every_metric_is_public() -> None:
+    """The module of the gateway's metrics names all of them, from which the table is made."""
+    made = {name for name, value in vars(metrics).items() if isinstance(value, MetricWrapperBase)}
+    assert made <= set(metrics.__all__), made - set(metrics.__all__)
+
+
+@pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_metrics_are_there(path: Path) -> None:
+    """What a page calls a metric is one, by the name under which Prometheus gets it."""
+    known = {"cq_token", *re.findall(r"^\| `(cq_\w+?)(?:_bucket)?[`,]", "\n".join(_metrics()), re.MULTILINE)}
+    assert set(re.findall(r"`(cq_[a-z_]+)`", path.read_text("utf-8"))) <= known
+
+
 def _metrics() -> Iterator[str]:
     yield "| metric | labels | |"
     yield "|---|---|---|"
@@ -124,6 +139,15 @@ def test_every_statement_and_clause_has_an_example() -> None:
         assert re.search(rf"\b{word}\b", whole), word
     for choice in (choice for choices in CHOICES.values() for choice in choices):
         assert f"'{choice}'" in whole, choice
+
+
+def test_every_kind_of_index_is_listed() -> None:
+    """The table under EXPLAIN has each kind of index that a plan may name, and no other page names another one."""
+    table = page("statements.md").partition("| `index` |")[2].partition("\n\n")[0]
+    kinds = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert list(get_args(Kind)) == kinds
+    named = {found for name in _PAGES for found in re.findall(r"index\S* is `(\w+)`", page(name))}
+    assert named <= set(kinds)
 
 
 def test_every_type_is_listed() -> None:
