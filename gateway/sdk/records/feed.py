@@ -35,9 +35,22 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place
         if place is None or place.query.destination.id != query.destination.id:
             found.append(place_of(query))
         else:
-            place.query = query
-            found.append(place)
+            found.append(_resumed(place, query))
     return found
+
+
+def _resumed(place: Place, query: ContinuousQuery) -> Place:
+    """Return where a reader goes on in the destination that the cursor was taken of.
+
+    A CQ that was dropped and created anew may be there again. Its results do not end with those of its forerunner, and
+    where the topic was made anew they lie before the cursor's offsets. What was handed over stays known.
+    """
+    begins = query.destination.begins()
+    beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())
+    if not query.same_stay(place.query) and (beyond or place.end is not None):
+        place.next, place.end = begins, None
+    place.query = query
+    return place
 
 
 class Feed:
@@ -97,7 +110,9 @@ class Feed:
         return next(self._results)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> None:
-        """End the closing readers whose results are all handed over; call it when `take` returned None."""
+        """End the closing readers whose results are all handed over; none while there are records to take."""
+        if self._records:
+            return  # a fetch that was waited for no longer, since its task was cancelled, has brought them
         for reader in self._readers:
             if reader.closing is not None and (end := reader.settle(reached)) is not None:
                 self.ends[end.cq] = end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
 from gateway.sdk.records.feed import Feed, places
 from gateway.sdk.records.reader import Reader
-from gateway.sdk.results import Match
+from gateway.sdk.results import ContinuousQuery, End, Match
 from tests.unit.sdk import sdk_records as records
 
 
@@ -78,6 +79,58 @@ def test_a_replaced_cq_begins_anew_beside_a_cursor() -> None:
     now = [records.query("a", "d_9"), records.query("b", "d_2"), records.query("c", "d_3")]
     assert ["d_9", "d_2", "d_3"] == [place.query.destination.id for place in places(now, cursor)]
     assert ["d_1", "d_2"] == [place.query.destination.id for place in places([], cursor)]
+
+
+def created_anew(offset: int) -> ContinuousQuery:
+    """The CQ `a`, dropped and created anew at noon in the destination where it was, its results from an offset on."""
+    anew = records.query("a", member="m_2")
+    return msgspec.structs.replace(anew, destination=msgspec.structs.replace(anew.destination, offset=offset))
+
+
+def test_a_cq_created_anew_does_not_end_with_its_forerunner() -> None:
+    """A cursor that had come to the end of the first one goes on with the results of the second one."""
+    forerunner = Feed([Reader(place_of(records.query("a", member="m_1", since=records.NOON - timedelta(hours=1))))])
+    forerunner.add([records.match(6, (0, 1)), records.end(7, seconds=-1)])
+    assert ["a"] == names(forerunner)
+    assert forerunner.ended
+    flow = Feed([Reader(place) for place in places([created_anew(8)], forerunner.cursor())])
+    assert {("cq.results", 3): 8} == flow.positions()
+    flow.add([records.match(8, (0, 1)), records.match(9, (0, 2))])
+    assert ["a"] == names(flow)
+
+
+def test_a_topic_that_was_made_anew_is_read_from_where_the_cq_begins() -> None:
+    """The cursor's offset lies behind all that is there: the topic of the forerunner was deleted meanwhile."""
+    [before] = places([records.query("a", member="m_1")], None)
+    before.next, before.marks = {3: 5000}, {0: (700, 0)}
+    flow = Feed([Reader(place) for place in places([created_anew(0)], encode_cursor([before]))])
+    flow.add([records.match(0, (0, 700)), records.match(1, (0, 701))])
+    assert ["a"] == names(flow)
+
+
+def test_a_cursor_that_lags_behind_goes_on_into_the_cq_created_anew() -> None:
+    """What the forerunner had left unread comes, its leave is passed over, and then come the results of the second."""
+    [before] = places([records.query("a", member="m_1")], None)
+    before.next = {3: 5}
+    flow = Feed([Reader(place) for place in places([created_anew(8)], encode_cursor([before]))])
+    flow.add([records.match(5, (0, 1)), records.leave(6, "m_1"), records.match(8, (0, 2))])
+    assert ["a", "a"] == names(flow)
+
+
+def test_no_reader_ends_before_its_records_are_taken() -> None:
+    """A fetch whose task was cancelled may bring records behind `take`'s back: they are handed over before the end."""
+    reader = Reader(place_of(records.query("a")))
+    flow = Feed([reader])
+    assert flow.take() is None
+    reader.close(End("a", records.NOON, "expired"))
+    assert reader.closing is not None
+    reader.closing.bound({3: 1})
+    flow.add([records.match(0, (0, 1))])
+    flow.settle({("cq.results", 3): 1})
+    assert ["a"] == names(flow)
+    assert not flow.ended
+    flow.settle({("cq.results", 3): 1})
+    assert flow.ended
 
 
 @given(st.dictionaries(st.integers(0, 99), st.integers(0, 2**62)), st.none() | st.integers(0, 2**45), st.text())
