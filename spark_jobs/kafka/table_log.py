@@ -15,13 +15,15 @@ from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
-__all__ = ["TableAway", "TableLog"]
+__all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
 """The polls in a row that may give no record although one must be there."""
 _AT_ONCE = 10_000
 """Records of a batch."""
+AT_ONCE_BYTES = 64_000_000
+"""Bytes of the records of a batch, about: of the largest ones ten thousand would not fit a worker."""
 _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
 
 
@@ -86,7 +88,7 @@ class TableLog:
         places = [TopicPartition(topic, partition, starts.get(partition, 0)) for partition in left]
         bounds = _by_partition(left)
         held: list[Message] = []
-        silent = 0
+        size = silent = 0
         try:
             self._consumer.assign(places)
             while left:
@@ -98,9 +100,10 @@ class TableLog:
                 if silent == _PATIENCE:
                     raise TableAway(f'topic "{topic}" of a table does not give all its records', detail=f"{left}")
                 held += records
-                if held and (len(held) >= _AT_ONCE or not left):
+                size += sum(len(record) + len(record.key() or b"") for record in records)
+                if held and (len(held) >= _AT_ONCE or size >= AT_ONCE_BYTES or not left):
                     yield _batch(held, bounds)
-                    held = []
+                    held, size = [], 0
         except KafkaException as exc:
             raise TableAway(f'topic "{topic}" of a table cannot be read', detail=str(exc)) from exc
         finally:
