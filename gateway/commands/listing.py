@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -29,9 +28,11 @@ from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.model.query import Show
 from grouping.statements.tokens import NAME_LENGTH
 
-__all__ = ["cq_item", "like_filter", "page_limit", "page_of", "show"]
+__all__ = ["cq_item", "like_filter", "page_limit", "page_of", "search", "show"]
 
 _MOST = 1000
+_SEARCHED = 50_000
+"""Names that one page looks at, at most: all others wait while a LIKE goes through a million of them."""
 _PAGE_BYTES = 4 << 20
 """A page that has so many ends there: a thousand items of any size would not fit one reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
@@ -83,25 +84,42 @@ def show(
             known = {live.computation.computation_id: live for live in computations.live()}
             return _listed(statement, "computations", known, lambda name: _computation(working, known[name]))
         case "cqs":
-            return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
+            return _cqs(statement, subscriber, working, working.names(subscriber).after, next_tick)
         case "timers":
-            names = _wanted(statement, partial(working.timed_names, subscriber))
-            return _cqs(statement, subscriber, working, names, next_tick)
-
-
-def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:
-    """Yield the folded names behind AFTER that LIKE selects, in order."""
-    behind = names_after("" if statement.after is None else statement.after.casefold())
-    return behind if statement.like is None else filter(like_filter(statement.like), behind)
+            return _cqs(statement, subscriber, working, partial(working.timed_names, subscriber), next_tick)
 
 
 def _cqs(
-    statement: Show, subscriber: Subscriber, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
+    statement: Show,
+    subscriber: Subscriber,
+    working: WorkingCopy,
+    names_after: Callable[[str], Iterator[str]],
+    next_tick: NextTick,
 ) -> dict[str, object]:
-    limit = page_limit(statement.limit)
-    chosen = [CqKey(subscriber, CqName(name)) for name in islice(names, limit + 1)]
+    limit, behind = page_limit(statement.limit), names_after((statement.after or "").casefold())
+    names, searched_to = search(behind, like_filter("%" if statement.like is None else statement.like), limit)
+    chosen = [CqKey(subscriber, CqName(name)) for name in names]
     working.load(chosen)
-    return page_of(statement.what, "cq", chosen, limit, lambda key: cq_item(working, key, next_tick))
+    return page_of(statement.what, "cq", chosen, limit, lambda key: cq_item(working, key, next_tick), searched_to)
+
+
+def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tuple[list[_T], _T | None]:
+    """Return the items of a page and one more where there are more, and the last one looked at where that was too many.
+
+    Args:
+        items: Those from which it chooses, in order.
+        matches: Tells which are wanted.
+        limit: How many a page has, at most.
+    """
+    chosen: list[_T] = []
+    for number, item in enumerate(items, 1):
+        if matches(item):
+            chosen.append(item)
+            if len(chosen) > limit:
+                break
+        if number == _SEARCHED:
+            return chosen, item
+    return chosen, None
 
 
 def page_limit(limit: int | None) -> int:
@@ -123,9 +141,17 @@ def _listed(
 
 
 def page_of(
-    what: str, name: str, wanted: Sequence[_T], limit: int, item: Callable[[_T], dict[str, object]]
+    what: str,
+    name: str,
+    wanted: Sequence[_T],
+    limit: int,
+    item: Callable[[_T], dict[str, object]],
+    searched_to: str | None = None,
 ) -> dict[str, object]:
-    """Return the first items of what is wanted, at least one of them, and the name of the last where there are more."""
+    """Return the first items of what is wanted, at least one of them, and the name of the last where there are more.
+
+    Where there are not, that is the name up to which was searched; None at the end.
+    """
     page: list[dict[str, object]] = []
     size = 0
     for one in wanted[:limit]:
@@ -133,7 +159,7 @@ def page_of(
             break
         page.append(item(one))
         size += len(_JSON.encode(page[-1]))
-    return {what: page, "next": page[-1][name] if len(wanted) > len(page) else None}
+    return {what: page, "next": page[-1][name] if len(wanted) > len(page) else searched_to}
 
 
 def like_filter(pattern: str) -> Callable[[str], bool]:

@@ -10,7 +10,7 @@ import msgspec
 
 from gateway.access.roles import OPERATOR, in_role
 from gateway.commands.answers import NextTick
-from gateway.commands.listing import cq_item, like_filter, page_limit, page_of
+from gateway.commands.listing import cq_item, like_filter, page_limit, page_of, search
 from gateway.model.group_pause import GroupPause
 from gateway.model.quota import QUOTA_NAMES, Quota
 from gateway.model.unit import CqKey
@@ -76,13 +76,15 @@ class OperatorStatements:
 
     def _show(self, statement: ShowCqsOf, next_tick: NextTick) -> dict[str, object]:
         limit = page_limit(statement.limit)
-        chosen = list(islice(self._wanted(statement), limit + 1))
+        matches = like_filter("%" if statement.like is None else statement.like)
+        chosen, last = search(self._behind(statement), lambda key: matches(key.name), limit)
         self._working.load(chosen)
-        place = "after" if statement.subscriber is None else "cq"
-        return page_of("cqs", place, chosen, limit, lambda key: self._item(key, next_tick))
+        place, of_all = ("after", True) if statement.subscriber is None else ("cq", False)
+        searched_to = None if last is None else json.dumps(last) if of_all else last.name
+        return page_of("cqs", place, chosen, limit, lambda key: self._item(key, next_tick), searched_to)
 
-    def _wanted(self, statement: ShowCqsOf) -> Iterator[CqKey]:
-        """Yield the CQs behind AFTER that LIKE selects, by subscriber and name."""
+    def _behind(self, statement: ShowCqsOf) -> Iterator[CqKey]:
+        """Yield the CQs behind AFTER, by subscriber and name."""
         behind = _place(statement)
         own = self._working.names
         names: Iterator[tuple[Subscriber, str]] = (
@@ -91,8 +93,7 @@ class OperatorStatements:
         if statement.subscriber is None:
             others = (each for each in self._working.subscribers() if each > behind.subscriber)
             names = chain(names, ((each, name) for each in others for name in own(each).after("")))
-        matches = like_filter("%" if statement.like is None else statement.like)
-        return (CqKey(who, CqName(name)) for who, name in names if matches(name))
+        return (CqKey(who, CqName(name)) for who, name in names)
 
     def _item(self, key: CqKey, next_tick: NextTick) -> dict[str, object]:
         item = cq_item(self._working, key, next_tick)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -54,3 +56,24 @@ def test_an_item_larger_than_a_page() -> None:
     """It has a page of its own, so that paging goes on."""
     page = listing.page_of("cqs", "cq", ["a", "b"], 1000, lambda name: {"cq": name, "trigger": "x" * (6 << 20)})
     assert ("a", 1) == (page["next"], len(page["cqs"]))
+
+
+def test_a_search_ends_where_it_takes_long() -> None:
+    """A page looks at so many names; whoever goes on after the last one comes to all that LIKE selects, each once."""
+    names, looked, found, after = [f"n{number:06}" for number in range(120_001)], 0, [], ""
+
+    def matches(name: str) -> bool:
+        nonlocal looked
+        looked += 1
+        return name.endswith("0001")
+
+    while True:
+        before, begin = looked, bisect_right(names, after)
+        chosen, searched_to = listing.search(islice(names, begin, None), matches, 1000)
+        assert looked - before <= 50_000
+        page = listing.page_of("cqs", "cq", chosen, 1000, lambda name: {"cq": name}, searched_to)
+        found += chosen
+        if page["next"] is None:
+            break
+        after = str(page["next"])
+    assert names[1::10_000] == found
