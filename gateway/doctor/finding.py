@@ -1,4 +1,4 @@
-"""What the doctor finds wrong, and whether it can be repaired."""
+"""Findings of the doctor: each fault, and whether it can be repaired."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     """Something that is not as it must be."""
 
     code: str
-    """The kind, which the runbook explains."""
+    """The kind, of which docs/operating.md has a row."""
     subject: str
     """What is wrong: a topic, a stream, a role; empty for Redis as a whole."""
     detail: str

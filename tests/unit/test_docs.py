@@ -84,6 +84,17 @@ def test_the_metrics_are_listed(rewrite: bool) -> None:
     check_section("operating.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
 
 
+def test_the_findings_of_the_doctor_are_listed() -> None:
+    """Each code that `cq doctor` tells has its row, and so has each kind of thing that Redis may lack."""
+    section = page("operating.md").partition("## `cq doctor`")[2].partition("\n## ")[0]
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "gateway" / "doctor").glob("*.py"))
+    codes = {*re.findall(r'Finding\(\s*"([a-z-]+)"', source), *re.findall(r'\("((?:cq|row)-\w+)"', source)}
+    kinds = re.findall(r'^        "(\w+)": (?:inventory|\{)', source, re.MULTILINE)
+    assert len(codes) > 15
+    assert len(kinds) > 4
+    assert not [name for name in (*codes, *kinds) if f"`{name}`" not in section]
+
+
 def test_every_metric_is_public() -> None:
     """The module of the gateway's metrics names all of them, from which the table is made."""
     made = {name for name, value in vars(metrics).items() if isinstance(value, MetricWrapperBase)}
