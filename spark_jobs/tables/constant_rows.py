@@ -47,7 +47,7 @@ class ConstantRows:
     number: NDArray[np.int32]
     partition: NDArray[np.int32]
     variant: NDArray[np.int32]
-    """Index of the entry's SELECT list and mode, see `spark_jobs.tables.constant_cache.Variants`."""
+    """Index of the entry's SELECT list and mode, as the snapshot of `spark_jobs.tables.constant_cache` numbers them."""
     starts: Ints | None
     """Record times in ms from which the entries count; None when all count from the beginning."""
     expires: Ints | None

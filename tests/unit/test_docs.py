@@ -66,6 +66,12 @@ def test_the_settings_are_listed(rewrite: bool) -> None:
     check_section("operating.md", "settings", settings_table(), rewrite=rewrite)
 
 
+def test_the_limits_are_listed() -> None:
+    """The table of limits names each setting that bounds what a CREATE may cost."""
+    section = page("operating.md").partition("\n## Sizes and limits\n")[2].partition("\n## ")[0]
+    assert not [name for name in variables() if name.startswith("CQ_LIMITS_") and f"`{name}`" not in section]
+
+
 def test_the_secrets_are_listed() -> None:
     """The page names each secret setting, and nothing else as one."""
     section = page("security.md").partition("\n## Secrets\n")[2]
