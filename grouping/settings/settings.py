@@ -75,7 +75,7 @@ class RedisSettings(BaseModel):
     sentinels: str = Field(
         "", description="Sentinels that say which server is the primary, HOST:PORT with commas between; empty for none"
     )
-    sentinel_name: str = Field("mymaster", description="what Sentinels call the primary")
+    sentinel_name: str = Field("mymaster", description="name of the primary at the Sentinels")
     sentinel_username: str = Field("", description="ACL user of the Sentinels")
     sentinel_password: SecretStr = Field(SecretStr(""), description="its password; empty where they ask for none")
     sentinel_tls: bool | None = Field(
@@ -111,7 +111,7 @@ class AuthSettings(BaseModel):
     skew_seconds: float = Field(30.0, ge=0, description="by how much the clocks of signers and Kafka may differ")
     signing_key: SecretStr = Field(
         SecretStr(""),
-        description="what `cq sql` and `cq tail` sign with: a private JWK or PEM, or the path of its file",
+        description="key with which `cq` signs statements: a private JWK or PEM, or the path of its file",
     )
 
 
@@ -159,11 +159,11 @@ class LimitSettings(BaseModel):
     quarantined_per_subscriber: int = Field(
         20,
         description="groups and SELECT lists that one subscriber made and that were quarantined within the hour, "
-        "at which it makes no new ones, and what only it uses is left out; 0 for any number",
+        "at which it makes no new ones, and those that only it uses are left out; 0 for any number",
     )
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
     residual_micros: float = Field(
-        5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
+        5_000.0, description="expected time to check conjuncts that no index decides, per event of one group, in µs"
     )
     statement_words: int = Field(
         6_000,
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    prefix: str = Field("cq.", description="what the gateway's topics and Redis keys begin with")
+    prefix: str = Field("cq.", description="beginning of the names of the gateway's topics and Redis keys")
     data: Path = Field(Path("cq-data"), description="folder for checkpoints and, with `cq up`, the embedded servers")
     standby: bool = Field(
         default=False,
