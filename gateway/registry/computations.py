@@ -57,14 +57,17 @@ class Computations:
         return (found for each in sorted(self._read()) if (found := self.find(each)) is not None)
 
     def find(self, computation_id: str) -> LiveComputation | None:
-        """Return a computation with its groups; None where no CQ uses it."""
+        """Return a computation with its groups; None where no CQ uses it, and then it is forgotten."""
         known = self._read().get(computation_id)
         if known is None:
             return None
         counts = self._working.inventory.groups(known.stream_id)
         groups = {each: counts[each] for each in known.groups if each in counts}
         known.groups.intersection_update(groups)
-        return LiveComputation(known.computation, known.stream_id, groups) if groups else None
+        if not groups:
+            del self._read()[computation_id]
+            return None
+        return LiveComputation(known.computation, known.stream_id, groups)
 
     def check(self, plan: GroupPlan, limit: int) -> None:
         """Make sure that a stream has room for the computation of a plan: each costs every event a look-up.
@@ -91,9 +94,7 @@ class Computations:
 
     def cqs(self, table_id: str) -> int:
         """Return how many CQs join a table."""
-        return sum(
-            each.cqs for each in self.live() if any(join.table_id == table_id for join in each.computation.joins)
-        )
+        return sum(each.cqs for each in self.live() if each.computation.joins_table(table_id))
 
     def _read(self) -> dict[str, _SharedComputation]:
         if self._known is None:

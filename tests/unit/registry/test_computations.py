@@ -1,0 +1,49 @@
+"""The computations that live CQs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gateway.registry.computations import Computations
+from grouping.model.catalog import Stream
+from grouping.model.computation import Computation, Join
+from grouping.model.group import GroupPlan
+from grouping.model.ids import GroupId, StreamId
+
+_STREAM = StreamId("s_1")
+
+
+class _Working:
+    """The working copy, and the inventory, of a stream without CQs at first."""
+
+    def __init__(self) -> None:
+        self.inventory = self
+        self.streams = {_STREAM: Stream(_STREAM, "s", (), "t", "json", {"0": 0}, "")}
+        self.live: dict[GroupId, int] = {}
+        self.looks = 0
+
+    def groups(self, _: StreamId) -> Mapping[GroupId, int]:
+        """Return the live groups, and count that somebody looks."""
+        self.looks += 1
+        return self.live
+
+    def plans(self, _: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
+        """Return none."""
+        assert not list(group_ids)
+        return {}
+
+
+def test_what_no_cq_uses_is_forgotten() -> None:
+    """Joins that come and go cost nothing afterwards, neither memory nor time at the next CREATE."""
+    working = _Working()
+    computations = Computations(working)  # type: ignore[arg-type]
+    for number in range(500):
+        plan = GroupPlan(GroupId(f"g_{number}"), _STREAM, "", (), Computation(f"j_{number}", (Join("t_1", "p", ()),)))
+        working.looks = 0
+        computations.check(plan, limit=10)
+        assert working.looks <= 20
+        computations.add(plan)
+        working.live[plan.group_id] = 1
+        if number >= 5:
+            del working.live[plan.group_id]
+    assert computations.cqs("t_1") == 5
