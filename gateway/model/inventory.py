@@ -16,7 +16,7 @@ from gateway.model.names import Names
 from gateway.model.quota import Quota
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
-from grouping.model.table import Table
+from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
 from grouping.settings.settings import LimitSettings
 from grouping.store.founders import Founder
@@ -42,6 +42,8 @@ class Inventory:
         """Live streams by id."""
         self.tables: dict[str, Table] = {}
         """Live tables by id."""
+        self.dropped_tables: dict[str, DroppedTable] = {}
+        """By id: tables that micro-batches may still join."""
         self.views: dict[str, View] = {}
         """Live views by folded name."""
         self.quotas: dict[str, Quota] = {}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Stream
-from grouping.model.ids import StreamId
-from grouping.model.table import Table
+from grouping.model.ids import GroupId, StreamId
+from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
 from grouping.store.keys import FieldHash
 
@@ -56,10 +56,18 @@ class SourceChanges:
         self._inventory.tables[table.table_id] = table
         self._set_field("tables", table.table_id, msgspec.json.encode(table))
 
-    def remove_table(self, table_id: str) -> None:
-        """Let a table go, that nothing reads."""
-        self._inventory.tables.pop(table_id, None)
+    def remove_table(self, table_id: str, groups: Iterable[tuple[StreamId, GroupId]] = ()) -> None:
+        """Let a table go, that nothing reads.
+
+        Args:
+            table_id: Which one.
+            groups: Streams and their groups without CQs that batches may still evaluate, and that join it.
+        """
+        table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
         self._set_field("tables", table_id, None)
+        if table is not None and joining:
+            dropped = self._inventory.dropped_tables[table_id] = DroppedTable(table, joining)
+            self._set_field("dropped-tables", table_id, msgspec.json.encode(dropped))
 
     def add_view(self, view: View) -> None:
         """Make a view live."""

@@ -101,14 +101,14 @@ def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str |
 
 
 def drop_table(working: WorkingCopy, catalog: Catalog, computations: Computations, statement: DropTable) -> Table:
-    """Forget a table that no CQ and no view reads.
+    """Forget a table that no CQ and no view reads; batches may still join it for CQs that were dropped before.
 
     Raises:
         InputError: unknown-stream, stream-in-use.
     """
     table = catalog.table(statement.name)
     check_unread("table", table.name, computations.cqs(table.table_id), reading_views(working.inventory, table.name))
-    working.unit.sources.remove_table(table.table_id)
+    working.unit.sources.remove_table(table.table_id, working.idle_groups(table.table_id))
     catalog.remove(table)
     return table
 

@@ -11,7 +11,7 @@ that it was made of; wherever that ends midway, the older ones are all there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import NamedTuple
@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from gateway.model.dependencies import Dependency
 from gateway.state.working_copy import WorkingCopy
-from grouping.model.ids import StreamId
+from grouping.model.ids import GroupId, StreamId
+from grouping.model.table import DroppedTable
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost, connect, mapped
 from grouping.store.constant_table import net
@@ -93,6 +94,7 @@ class TableUpkeep:
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)
             self._remove_unused(stream_id, floor)
+        self._remove_dropped()
 
     def _loaded(self, stream_id: StreamId) -> int:
         """Return the version that workers have, while no batch is under way."""
@@ -179,6 +181,24 @@ class TableUpkeep:
             founders = inventory.founders.get(stream_id, {})
             for name in gone:
                 founders.pop(name, None)
+
+    def _remove_dropped(self) -> None:
+        """Forget the dropped tables that no plan joins any more."""
+        dropped = self._working.inventory.dropped_tables
+        gone = [table_id for table_id, table in dropped.items() if not any(self._kept(table))]
+        if gone:
+            with self._connection.writing(self._redis) as pipeline:
+                pipeline.hdel(self._connection.keys.dropped_tables, *gone)
+            for table_id in gone:
+                del dropped[table_id]
+
+    def _kept(self, table: DroppedTable) -> Iterator[GroupId]:
+        """Yield the groups that join a dropped table and have plans."""
+        by_stream = defaultdict[StreamId, list[GroupId]](list)
+        for stream_id, group_id in table.groups:
+            by_stream[stream_id].append(group_id)
+        for stream_id, group_ids in by_stream.items():
+            yield from self._working.kept_plans(stream_id, group_ids)
 
     def distinct_rows(self, stream_id: StreamId) -> dict[str, int]:
         """Return how many distinct rows of constants each group of a stream has."""

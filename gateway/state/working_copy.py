@@ -29,7 +29,7 @@ from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
-from grouping.model.table import Table
+from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
@@ -99,6 +99,10 @@ class WorkingCopy:
             tables, views = redis.hgetall(keys.tables), redis.hgetall(keys.views)
             inventory.tables = {name.decode(): msgspec.json.decode(body, type=Table) for name, body in tables.items()}
             inventory.views = {name.decode(): msgspec.json.decode(body, type=View) for name, body in views.items()}
+            dropped = redis.hgetall(keys.dropped_tables)
+            inventory.dropped_tables = {
+                name.decode(): msgspec.json.decode(body, type=DroppedTable) for name, body in dropped.items()
+            }
             quotas = redis.hgetall(keys.quotas)
             inventory.quotas = {_text(name): msgspec.json.decode(body, type=Quota) for name, body in quotas.items()}
             for field, body in redis.hgetall(keys.pauses).items():
@@ -211,6 +215,30 @@ class WorkingCopy:
     def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
         """Return the groups whose plans Redis has: a plan stays while a batch under way may need it."""
         return self._definitions.kept_plans(stream_id, group_ids)
+
+    def idle_groups(self, table_id: str) -> list[tuple[StreamId, GroupId]]:
+        """Return the groups without CQs that join a table, and whose plans batches may still ask for, by stream."""
+        inventory, made, kind = self.inventory, self.unit.new_definitions, DependencyKind.GROUP
+        streams = list(inventory.streams)
+        with mapped():
+            pipeline = self.connection.redis.pipeline(transaction=False)
+            for stream_id in streams:
+                pipeline.zrange(self._keys.unused(stream_id), 0, -1)
+            stored: list[list[bytes]] = pipeline.execute() if streams else []
+        unused = self.unit.unused_definitions()
+        for stream_id, names in zip(streams, stored, strict=True):
+            unused += [(stream_id, name.decode()) for name in names]
+        idle = defaultdict[StreamId, set[GroupId]](set)
+        for stream_id, name in unused:
+            if Dependency.read(name).kind is kind and name not in inventory.groups(stream_id):
+                idle[stream_id].add(GroupId(name))
+        joining: list[tuple[StreamId, GroupId]] = []
+        for stream_id, group_ids in idle.items():
+            there = self.kept_plans(stream_id, list(group_ids))
+            there |= {each for each in group_ids if (stream_id, Dependency(kind, each)) in made}
+            plans = self.plans(stream_id, there)
+            joining += [(stream_id, each) for each, plan in plans.items() if plan.joins(table_id)]
+        return joining
 
     def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
         """Return the plan of a live group."""

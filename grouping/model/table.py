@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from grouping.model.column import StreamColumn
+from grouping.model.ids import GroupId, StreamId
 
-__all__ = ["Table"]
+__all__ = ["DroppedTable", "Table"]
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -38,3 +39,11 @@ class Table(msgspec.Struct, frozen=True):
     def source_id(self) -> str:
         """The id of its rows: a topic that is deleted and made anew has others, and counts its offsets anew."""
         return f"{self.table_id}.{self.topic_id}"
+
+
+class DroppedTable(msgspec.Struct, frozen=True):
+    """A table that was dropped while micro-batches may still join it: for CQs that were dropped before it."""
+
+    table: Table
+    groups: tuple[tuple[StreamId, GroupId], ...]
+    """Streams, and their groups that join it: the table goes with the last plan of these."""

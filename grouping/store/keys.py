@@ -19,7 +19,7 @@ __all__ = ["FieldHash", "RedisKeys", "Role", "role_title"]
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
 
-FieldHash = Literal["cursors", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "views"]
+FieldHash = Literal["cursors", "dropped-tables", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "views"]
 """The hashes of which a unit of work sets and removes single fields."""
 
 
@@ -151,6 +151,11 @@ class RedisKeys(EvaluatorKeys):
     def tables(self) -> str:
         """Hash of table ids to `Table` as JSON. By the gateway, for both."""
         return f"{self.start}:tables"
+
+    @property
+    def dropped_tables(self) -> str:
+        """Hash of table ids to `DroppedTable` as JSON, while batches may join them. By the gateway, for both."""
+        return f"{self.start}:dropped-tables"
 
     @property
     def views(self) -> str:

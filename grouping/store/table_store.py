@@ -17,7 +17,7 @@ from grouping.access.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
-from grouping.model.table import Table
+from grouping.model.table import DroppedTable, Table
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, check_primary, connect, mapped
 from grouping.store.constant_table import Segment, net
@@ -173,12 +173,14 @@ class TableStore:
         }
 
     def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
-        """Return tables by id.
+        """Return tables by id, also dropped ones: CQs that were dropped before them may have events to come.
 
         Raises:
             StoreUnavailable: Some are not there: rows without them would be matches lost.
         """
         found = self._read(self._keys.tables, list(table_ids), Table)
+        dropped = self._read(self._keys.dropped_tables, [each for each in table_ids if each not in found], DroppedTable)
+        found |= {table_id: each.table for table_id, each in dropped.items()}
         if missing := sorted(set(table_ids) - found.keys()):
             raise StoreUnavailable("the tables are not complete", detail=f'Redis has lost "{missing[0]}".')
         return found
