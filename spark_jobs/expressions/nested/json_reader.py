@@ -14,12 +14,16 @@ from grouping.values.java_double import java_double
 
 __all__ = ["JsonReader", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
 
+_END = "\0"
+"""Stands behind the text, so that each place has a character: no value holds one outside of strings."""
 _BLANK = re.compile(r"[ \t\r\n]*")
+_BLANKS = frozenset(" \t\r\n")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
 _STRING = re.compile(rf"""(?s)"((?:[^"\\]|{_ESCAPES})*)"|'((?:[^'\\]|{_ESCAPES})*)'""")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-Za-z_.+\-])")
 _WORD = re.compile(r"(?:true|false|null)(?!\w)")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
+_HALF = re.compile("[\ud800-\udfff]")
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 """Characters that Jackson writes escaped: those of two UTF-16 units too, and halves of these."""
@@ -85,8 +89,8 @@ class JsonReader:
             text: JSON, maybe.
             halves: Whether half of a surrogate pair may stand in values that are passed over.
         """
-        self._text = text
-        self._at = 0
+        self._text = text + _END
+        self._go_to(0)
         self._halves = halves
         self.quote = quoted
         """Writes a text as a JSON string."""
@@ -112,7 +116,7 @@ class JsonReader:
 
     def is_null(self) -> bool:
         """Tell whether the value that begins here is null."""
-        return self._text.startswith("null", self._begin())
+        return self._text.startswith("null", self._at)
 
     def copy(self) -> str:
         """Read a value and return it as Jackson writes it."""
@@ -121,7 +125,7 @@ class JsonReader:
         while True:
             character = self.peek()
             if character in "{[":
-                self._at += 1
+                self._go_to(self._at + 1)
                 end = "}" if character == "{" else "]"
                 parts.append(character)
                 closing.append(end)
@@ -162,12 +166,12 @@ class JsonReader:
         if self.peek() in "\"'":
             return self.quote(self.string())
         if word := _WORD.match(self._text, self._at):
-            self._at = word.end()
+            self._go_to(word.end())
             return word[0]
         number = _NUMBER.match(self._text, self._at)
         if number is None or len(number[0]) > _LONGEST_NUMBER:
             raise NoJsonError
-        self._at = number.end()
+        self._go_to(number.end())
         if number[1] or number[2]:
             value = float(number[0])
             return f'"{java_double(value)}"' if isinf(value) else java_double(value)
@@ -175,33 +179,31 @@ class JsonReader:
 
     def string(self) -> str:
         """Read a string and return it."""
-        found = _STRING.match(self._text, self._begin())
+        found = _STRING.match(self._text, self._at)
         if found is None:
             raise NoJsonError
-        self._at = found.end()
+        self._go_to(found.end())
         inner = found[1] if found[1] is not None else found[2]
         text = _ESCAPE.sub(_plain, inner) if "\\" in inner else inner
-        if not self._halves and any("\ud800" <= one <= "\udfff" for one in text if one > "\ud7ff"):
+        if not self._halves and _HALF.search(text):
             raise NoJsonError  # half of a surrogate pair, which no text of UTF-8 can hold
         return text
 
-    def _begin(self) -> int:
-        """Step over blanks."""
-        self._at = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr]  # it matches everywhere
-        return self._at
+    def _go_to(self, place: int) -> None:
+        """Step to a place, and over the blanks there."""
+        if self._text[place] in _BLANKS:
+            place = _BLANK.match(self._text, place).end()  # type: ignore[union-attr]  # it matches everywhere
+        self._at = place
 
     def peek(self) -> str:
-        """Return the next character that is no blank."""
-        at = self._begin()
-        if at >= len(self._text):
-            raise NoJsonError
-        return self._text[at]
+        """Return the next character that is no blank; behind the text, one that begins no value."""
+        return self._text[self._at]
 
     def accept(self, character: str) -> bool:
         """Step over a character if it is the next one that is no blank; tell whether it was."""
-        if self.peek() != character:
+        if self._text[self._at] != character:
             return False
-        self._at += 1
+        self._go_to(self._at + 1)
         return True
 
     def expect(self, character: str) -> None:
