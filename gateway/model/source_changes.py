@@ -69,6 +69,12 @@ class SourceChanges:
             dropped = self._inventory.dropped_tables[table_id] = DroppedTable(table, joining)
             self._set_field("dropped-tables", table_id, msgspec.json.encode(dropped))
 
+    def lose_table(self, table_id: str) -> None:
+        """Note that the topic of a dropped table is gone, so that no batch waits for it."""
+        lost = msgspec.structs.replace(self._inventory.dropped_tables[table_id], lost=True)
+        self._inventory.dropped_tables[table_id] = lost
+        self._set_field("dropped-tables", table_id, msgspec.json.encode(lost))
+
     def add_view(self, view: View) -> None:
         """Make a view live."""
         self._inventory.views[view.name.casefold()] = view

@@ -8,7 +8,7 @@ and was not evaluated is lost; a dead letter for each partition says so. A table
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from gateway.state.catalog_records import stream_record, table_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
+from grouping.model.table import Table
 from grouping.settings.settings import Settings
 
 __all__ = ["SourceWatch", "seen"]
@@ -24,6 +25,8 @@ __all__ = ["SourceWatch", "seen"]
 log = logging.getLogger(__name__)
 
 _EVERY_MS = 1_000
+_GONE_MS = 60_000
+"""A topic that is not there for so long is gone: a broker that starts does not know its topics at once."""
 
 
 class SourceWatch:
@@ -34,6 +37,8 @@ class SourceWatch:
         self._working = working
         self._topics = topics
         self._looked_ms = 0
+        self._missing: dict[str, int] = {}
+        """By id of a dropped table: since when its topic was not there, epoch milliseconds."""
 
     def step(self, now_ms: int) -> Change:
         """Take over how source topics have changed; virtual topics have their sources' partitions then.
@@ -49,7 +54,9 @@ class SourceWatch:
         if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
             return Change()
         self._looked_ms = now_ms
-        forms = self._topics.forms([*(stream.topic for stream in streams), *(table.topic for table in tables)])
+        dropped = [each.table for each in inventory.dropped_tables.values() if not each.lost]
+        topics = [*(stream.topic for stream in streams), *(table.topic for table in (*tables, *dropped))]
+        forms = self._topics.forms(topics)
         found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
         changed = [(old, new) for old, new in found if old != new]
         letters: list[OutgoingRecord] = []
@@ -67,7 +74,21 @@ class SourceWatch:
                 anew = msgspec.structs.replace(table, topic_id=form.topic_id)
                 self._working.unit.sources.put_table(anew)
                 catalog.append(table_record(anew))
+        for table in self._gone(dropped, forms, now_ms):
+            log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
+            self._working.unit.sources.lose_table(table.table_id)
+            catalog.append(table_record(table, gone=True))  # again: what changes a unit goes with a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
+
+    def _gone(self, dropped: Sequence[Table], forms: Mapping[str, TopicForm], now_ms: int) -> list[Table]:
+        """Return the dropped tables whose topics are gone."""
+        missing = {
+            table.table_id: table
+            for table in dropped
+            if (form := forms.get(table.topic)) is None or table.topic_id not in ("", form.topic_id)
+        }
+        self._missing = {table_id: self._missing.get(table_id, now_ms) for table_id in missing}
+        return [missing[table_id] for table_id, since in self._missing.items() if now_ms >= since + _GONE_MS]
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""

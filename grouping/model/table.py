@@ -47,3 +47,5 @@ class DroppedTable(msgspec.Struct, frozen=True):
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]
     """Streams, and their groups that join it: the table goes with the last plan of these."""
+    lost: bool = False
+    """Whether its topic is gone too: then those groups have no results any more."""

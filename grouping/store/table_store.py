@@ -185,6 +185,11 @@ class TableStore:
             raise StoreUnavailable("the tables are not complete", detail=f'Redis has lost "{missing[0]}".')
         return found
 
+    def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
+        """Return those of some tables that were dropped, and whose topics are gone."""
+        dropped = self._read(self._keys.dropped_tables, list(table_ids), DroppedTable)
+        return {table_id for table_id, each in dropped.items() if each.lost}
+
     def table_pins(self, stream_id: StreamId, batch: int) -> TablePins:
         """Return the offsets of tables that a micro-batch sees, as far as they were kept."""
         with mapped():

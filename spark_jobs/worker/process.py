@@ -105,10 +105,7 @@ class WorkerProcess:
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
                 if paused:
                     snapshot = snapshot.without(paused)
-                views: dict[str, TableView] = {}
-                if snapshot.computations:
-                    views = self._joined(settings).views(stream_id, batch, snapshot.computations, store)
-                return BatchTables(version, snapshot, views)
+                return BatchTables(version, *self._with_views(stream_id, batch, snapshot, store, settings))
             except (TableAway, LeaseLost):
                 raise
             except OperationalError as error:
@@ -117,6 +114,27 @@ class WorkerProcess:
                 self._stores.clear()
                 waits += 1
                 self._sleep(WAIT_SECONDS)
+
+    def _with_views(
+        self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
+    ) -> tuple[Snapshot, dict[str, TableView]]:
+        """Return tables with the tables that they join; groups of dropped CQs are left out where these are gone."""
+        try:
+            return snapshot, self._views(stream_id, batch, snapshot, store, settings)
+        except TableAway:
+            lost = store.lost_tables(sorted({join.table_id for each in snapshot.computations for join in each.joins}))
+            if not lost:
+                raise
+            plans = [table.shape.plan for table in snapshot.tables]
+            kept = snapshot.without({plan.group_id for plan in plans if any(map(plan.joins, lost))})
+            return kept, self._views(stream_id, batch, kept, store, settings)
+
+    def _views(
+        self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
+    ) -> dict[str, TableView]:
+        if not snapshot.computations:
+            return {}
+        return self._joined(settings).views(stream_id, batch, snapshot.computations, store)
 
     def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of joined tables that no worker has written; none where Redis does not answer."""

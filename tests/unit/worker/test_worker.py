@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from grouping.model.computation import Computation, Join
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.group import GroupPlan
@@ -18,7 +19,9 @@ from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
-from spark_jobs.worker import worker
+from spark_jobs.kafka.table_log import TableAway
+from spark_jobs.replica.table_view import TableView
+from spark_jobs.worker import process, worker
 from spark_jobs.worker.process import WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 from tests.unit.matching.matching import Store, entry
@@ -38,6 +41,7 @@ class _Redis(Store):
         self.output: list[Output] = []
         self.succeeded = False
         self.paused: tuple[GroupId, ...] = ()
+        self.lost: set[str] = set()
 
     def open(self, _settings: Settings, _fences: EvaluatorFences | None) -> _Redis:
         self.opened += 1
@@ -48,6 +52,9 @@ class _Redis(Store):
         if self.succeeded:
             raise LeaseLost("another evaluator has taken over")
         return Pin(TableVersion(1, len(self.log)), self.paused)
+
+    def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
+        return self.lost & set(table_ids)
 
     def count_matches(
         self, _stream_id: str, tally: MatchTally | None, _partition: int, _batch: str, output: Output
@@ -70,11 +77,11 @@ def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Redis]:
     """Tables with one row, `a = 1`, for a worker of this process."""
     redis = _Redis()
     redis.commit((), [entry(7, ("INT",), (1,))])
-    process = WorkerProcess(open_store=redis.open, sleep=lambda _seconds: None)  # type: ignore[arg-type]
+    own = WorkerProcess(open_store=redis.open, sleep=lambda _seconds: None)  # type: ignore[arg-type]
     context = SimpleNamespace(getLocalProperty=lambda _name: "3", partitionId=lambda: 0)
     monkeypatch.setattr(worker, "TaskContext", SimpleNamespace(get=lambda: context))
-    monkeypatch.setattr(worker, "PROCESS", process)
-    monkeypatch.setattr(process, "end", lambda: None)  # this process is no worker: its memory stays as it is
+    monkeypatch.setattr(worker, "PROCESS", own)
+    monkeypatch.setattr(own, "end", lambda: None)  # this process is no worker: its memory stays as it is
     yield redis
 
 
@@ -113,6 +120,33 @@ def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
     assert [] == _task(b'{"a":1}')
     redis.paused = ()
     assert 2 == len(_task(b'{"a":1}'))
+
+
+def test_a_table_that_was_dropped_with_its_topic_stops_nobody(redis: _Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waited to be joined with it has no results; while the topic may come back the whole stream waits."""
+    joined = Computation("j_1", (Join("t_1", "p", ()),))
+    redis.known_plans["g_2"] = msgspec.structs.replace(
+        redis.known_plans["g_1"], group_id=GroupId("g_2"), computation=joined
+    )
+    redis.commit((), [entry(8, ("INT",), (1,), group="g_2")])
+    monkeypatch.setattr(process, "JoinedTables", lambda _: _NoTables())
+    with pytest.raises(TableAway):
+        _task(b'{"a":1}')
+    redis.lost = {"t_1"}
+    assert [b'{"s_1":1}'] == _task(b'{"a":1}')
+
+
+class _NoTables:
+    """Tables that joins need, of which none can be read."""
+
+    def views(self, *_: object) -> dict[str, TableView]:
+        raise TableAway("its topic cannot be read")
+
+    def letters(self, _: object) -> list[pa.RecordBatch]:
+        return []
+
+    def forget_idle(self, _: float) -> None:
+        """Forget none: there are none."""
 
 
 def test_a_task_waits_for_its_tables(redis: _Redis) -> None:

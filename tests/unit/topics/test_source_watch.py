@@ -1,0 +1,51 @@
+"""What the gateway does about topics that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+from gateway.kafka import TopicForm
+from gateway.model.inventory import Inventory
+from gateway.model.unit import Unit
+from gateway.topics.source_watch import SourceWatch
+from grouping.model.catalog import Stream
+from grouping.model.ids import GroupId, StreamId
+from grouping.model.table import Table
+from grouping.settings.settings import Settings
+
+_MINUTE = 60_000
+
+
+class _Topics:
+    """The topic of the stream, and perhaps that of the table."""
+
+    def __init__(self) -> None:
+        self.of_table: TopicForm | None = TopicForm("b", 1, 1)
+
+    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        """Return the forms of those that are there."""
+        known = {"t": TopicForm("a", 1, 1), "p": self.of_table}
+        return {topic: form for topic in topics if (form := known.get(topic)) is not None}
+
+
+def test_a_dropped_table_is_lost_with_its_topic() -> None:
+    """Batches wait no more for a topic that stays away for a minute, or is another one; not for one that comes back."""
+    inventory, topics = Inventory(), _Topics()
+    unit = Unit(inventory)
+    unit.sources.add_stream(Stream(StreamId("s_1"), "s", (), "t", "json", {"0": 0}, "", topic_id="a"))
+    unit.sources.put_table(Table("t_1", "p", (), ("k",), "p", "json", "", topic_id="b"))
+    unit.sources.remove_table("t_1", [(StreamId("s_1"), GroupId("g_1"))])
+    working = SimpleNamespace(inventory=inventory, unit=unit)
+    watch = SourceWatch(Settings(), working, topics)  # type: ignore[arg-type]
+
+    def lost(now_ms: int, form: TopicForm | None) -> bool:
+        topics.of_table = form
+        changed = bool(watch.step(now_ms).catalog)
+        assert changed == inventory.dropped_tables["t_1"].lost
+        return changed
+
+    here, another = TopicForm("b", 1, 1), TopicForm("c", 1, 1)
+    assert [False, False] == [lost(_MINUTE, here), lost(2 * _MINUTE, None)]
+    assert [False, False] == [lost(3 * _MINUTE - 1000, None), lost(3 * _MINUTE, here)]
+    assert [False, False, True] == [lost(at * _MINUTE, form) for at, form in ((4, None), (4.5, another), (5, another))]
