@@ -14,7 +14,7 @@ from sqlglot import exp
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import number, plainly_among, string
 from grouping.binding.implicit import of_shape
-from grouping.binding.operands import comparable, is_null
+from grouping.binding.operands import cast, comparable, is_null
 from grouping.model.expression import Column
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, STRING
@@ -71,8 +71,26 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     operands = plainly_among(needle, values) if all(read is not None for _, _, read in runs) else None
     if operands is None:
         literals = [(place, list(map(_literal, texts))) for place, texts, _ in runs]
-        return comparable((needle, *_merged(values, literals)), among=True)
+        return comparable(_of_one_width((needle, *_merged(values, literals))), among=True)
     return needle, *_merged(operands[1:], [(place, read) for place, _, read in runs if read is not None])
+
+
+def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
+    """Return the operands of an IN, exact numbers that are no constants as DOUBLEs where another one is inexact.
+
+    IN compares all as one type; and an index of exact numbers does not find a constant that is a DOUBLE. Beside a
+    needle that is one itself they are compared so anyhow.
+    """
+    others = [operand for operand in operands if not isinstance(operand, Constant)]
+    inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]
+    if not inexact or operands[0] in inexact:
+        return operands
+    return [
+        cast(operand, DOUBLE)
+        if operand.type.is_number and operand.type != FLOAT and not isinstance(operand, Constant)
+        else operand
+        for operand in operands
+    ]
 
 
 def _merged(values: Iterable[Bound], runs: Iterable[tuple[int, list[Constant]]]) -> Iterator[Bound]:
