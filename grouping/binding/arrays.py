@@ -28,6 +28,7 @@ __all__ = [
     "concat_arrays",
     "counted_call",
     "joined",
+    "name_in_struct",
     "named_struct",
     "numbered",
     "paired",
@@ -198,9 +199,18 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
 
 def _zipped_name(array: exp.Expr, place: int) -> str | None:
     """Return the name of a field of arrays_zip: a column's own, or its place; None where neither is certain."""
+    array = array.unnest()
     if isinstance(array, exp.Dot | exp.Bracket):
         return None
     return array.name if isinstance(array, exp.Column | exp.Identifier) else str(place)
+
+
+def name_in_struct(value: exp.Expr, place: int) -> str:
+    """Return the name of a field of struct: an alias, the own name of a column, field or key, or the place from 1."""
+    bare = value.unnest()
+    if isinstance(bare, exp.Bracket) and isinstance(key := bare.expressions[0], exp.Literal) and key.is_string:
+        return key.name
+    return bare.output_name if isinstance(bare, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
 
 
 def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -> Bound:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
-from grouping.binding.arrays import zipped
+from grouping.binding.arrays import name_in_struct, zipped
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.call import call, function_name, refusal
@@ -254,11 +254,10 @@ class Binder(PredicateBinder):
         return bound
 
     def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:
-        """Bind the values of a STRUCT, each behind its name: its alias or column, of anything else its place."""
+        """Bind the values of a STRUCT, each behind its name."""
         named: list[Bound] = []
         for place, value in enumerate(values, 1):
-            own = value.output_name if isinstance(value, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
-            named += (Constant(own, STRING), self.bind(value.unalias()))
+            named += (Constant(name_in_struct(value, place), STRING), self.bind(value.unalias()))
         return named
 
     def _bitwise(self, node: exp.Expr) -> Bound:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.arrays import numbered, paired
-from grouping.binding.bound import Bound, Constant, Term, nodes
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.maps import entries_of, map_of_arrays, merged
 from grouping.binding.nested import field, nested_call
 from grouping.binding.operands import boolean, is_null
@@ -142,13 +142,16 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
 
 
 def _contained(array: Bound, variable: Column, body: Bound) -> Bound | None:
-    """Return ``exists(array, x -> x = value)`` as array_contains, which has an index; None for anything else."""
+    """Return ``exists(array, x -> x = value)`` as array_contains, which has an index; None for anything else.
+
+    The value is a constant: where it is NULL, an array without elements contains neither it nor not, but none exists.
+    """
     match body:
         case Term("=", (left, right)) if variable in (left, right):
             value = right if left == variable else left
         case _:
             return None
-    if variable in nodes(value) or (isinstance(value, Constant) and value.value is None):
+    if not isinstance(value, Constant) or is_null(value):
         return None
     try:
         return nested_call("array_contains", (array, value))

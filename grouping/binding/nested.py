@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce
-from grouping.binding.operands import comparable, unify
+from grouping.binding.listed import comparable_among
+from grouping.binding.operands import unify
 from grouping.functions.functions import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING, VARIANT, SqlType, array_of
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, VARIANT, SqlType, array_of
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 from grouping.values.patterns import occurrences
@@ -108,7 +109,7 @@ def _array_contains(array: Bound, value: Bound) -> Bound:
     if (listed := _listed(array)) is not None:
         if not value.type.is_like(of):
             raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of its type.")
-        return Term("in", comparable((value, *listed), among=True), BOOLEAN)
+        return Term("in", comparable_among(value, listed), BOOLEAN)
     if isinstance(value, Constant):
         value = _as_element(value, of)
     elif not value.type.is_like(of) or of.is_decimal or value.type.is_decimal:
@@ -137,7 +138,12 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
                 "Use exists(array, x -> x = 0).",
             )
         terms = tuple(_array_contains(one, value) for value in listed)
-        return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
+        contained: Bound = terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
+        if _listed(one) or all(isinstance(value, Constant) for value in listed):
+            return contained
+        # What is no constant may be NULL: whether an empty array contains it is NULL, yet that overlaps with none.
+        some = Term(">", (Term("size", (one,), INT), Constant(0, BIGINT)), BOOLEAN)
+        return Term("and", (some, contained), BOOLEAN)
     if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:
         raise mismatch("arrays of different types do not overlap", f"They are {one.type} and {other.type}.")
     return Term("arrays_overlap", (one, other), BOOLEAN)

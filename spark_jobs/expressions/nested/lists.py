@@ -7,6 +7,7 @@ are compared by codes: of equal ones the same, and in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,8 @@ def identities_of(elements: pa.Array) -> Ints:
 def codes_of(elements: pa.Array) -> Ints:
     """Return whole numbers that are equal and in order as the elements are, -1 for NULL; NaN is the greatest."""
     if pa.types.is_floating(elements.type):
-        elements = pc.add(elements, 0.0)  # there is no negative zero
+        elements = pc.add(elements, 0.0)  # there is no negative zero, and one NaN, whose sign arithmetic leaves open
+        elements = pc.if_else(pc.is_nan(elements), pa.scalar(nan, elements.type), elements)
     encoded = elements.dictionary_encode()
     known = encoded.dictionary
     if pa.types.is_boolean(known.type):
