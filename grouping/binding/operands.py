@@ -49,6 +49,7 @@ __all__ = [
 
 CAST_NULL = "CAST"
 """The text of a NULL whose type a CAST names."""
+_DIGITS = frozenset("0123456789ABCDEF")
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
@@ -158,7 +159,8 @@ def _digits(operand: Bound) -> Bound:
         return Constant(str(operand.value).encode().hex().upper(), STRING)
     if isinstance(operand, Term) and operand.op == "unhex" and isinstance(operand.args[0], Constant):
         digits = str(operand.args[0].value).upper()
-        return Constant(digits.zfill(len(digits) + len(digits) % 2), STRING)
+        known = set(digits) <= _DIGITS
+        return Constant(digits.zfill(len(digits) + len(digits) % 2) if known else None, STRING)
     if operand.type not in (BINARY, STRING):
         raise mismatch(f"BINARY does not compare with {operand.type}", "A BINARY stands beside it.", "CAST one.")
     return Term("hex", (operand,), STRING)

@@ -46,6 +46,8 @@ _FIELDS = {
     for spelling in spellings.split()
 }
 """By each spelling in capitals: a function, or in capitals a field that has none."""
+_CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
+"""The units of intervals of days or seconds."""
 _OF_TIMES = frozenset(("hour", "minute", "SECOND"))
 
 
@@ -98,6 +100,8 @@ def field_of(written: str, time: Bound) -> Bound:
 def _of_interval(field: str, time: Bound) -> Bound:
     """Return a field of an interval, which Spark gives as INT, and but for days and years as TINYINT."""
     unit, count = interval_unit(time), counted(time)
+    if (units := _units_of(count)) and field.upper() in _CLOCK and field.upper() not in units:
+        raise mismatch(f"an interval without {field.upper()}", f"The literal has {' TO '.join(units)}.")
     if field == "day" and unit == "DAY":
         return Term("cast", (count,), INT) if count.type != INT else count
     if field == "day" and unit == "SECOND":
@@ -132,3 +136,12 @@ def text_of(argument: Bound, what: str) -> str:
     if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
         raise unsupported(f"{what} that is no constant", "It must be a STRING that stands in the query.")
     return argument.value
+
+
+def _units_of(count: Bound) -> tuple[str, ...]:
+    """Return the units of a literal of days or seconds; none of anything else, which has them all."""
+    while isinstance(count, Term) and count.op == "neg":
+        [count] = count.args
+    reader = (count.reader or "") if isinstance(count, Constant) else ""
+    first, _, last = reader.rpartition("interval ")[2].partition(" TO ")
+    return _CLOCK[_CLOCK.index(first) : _CLOCK.index(last or first) + 1] if first in _CLOCK else ()

@@ -13,7 +13,7 @@ from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
 from grouping.binding.operands import CAST_NULL, as_timestamp, cast, comparable, is_null, unify
-from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.functions.functions import FUNCTIONS, common_type, result_type
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
@@ -42,6 +42,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         if name in ("greatest", "least"):
             _check_alike(name, args)
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+        if name == "nullif" and is_null(args[0]):
+            return args[0]
         if name in ("greatest", "least") and not fitted[0].type.is_ordered:
             raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
     else:
@@ -79,10 +81,11 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     if any(argument.type == BINARY for argument in args):
         raise unsupported('"nullif" of a BINARY', "Its operands are compared by their digits.", "Use CASE.")
     first, other = comparable(args, looked_up=False)
-    if not isinstance(args[0], Constant) or args[0].type == first.type:
-        return first, other
-    if not first.type.is_number:
-        raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+    if isinstance(args[0], Constant) and args[0].type != first.type and not is_null(first):
+        if not first.type.is_number:
+            raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+        if common_type((args[0].type, other.type)) is None:
+            raise unsupported('"nullif" of such wide numbers', "No DECIMAL holds both.", "CAST one to DOUBLE.")
     return args[0], other
 
 
