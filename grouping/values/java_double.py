@@ -9,15 +9,17 @@ __all__ = ["java_double"]
 
 
 def java_double(value: float) -> str:
-    """Return a double as Java 19 and later write it: the shortest digits that name it.
+    """Return a double as Java 19 and later write it: the shortest digits that name it, but two at least.
 
     Example:
-        >>> java_double(1e7), java_double(0.001), java_double(123.0)
-        ('1.0E7', '0.001', '123.0')
+        >>> java_double(1e7), java_double(0.001), java_double(123.0), java_double(5e-324)
+        ('1.0E7', '0.001', '123.0', '4.9E-324')
     """
     if value == 0 or isinf(value):
         return repr(value) if not isinf(value) else "Infinity" if value > 0 else "-Infinity"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if len(digits) == 1:  # of the numbers of two digits another one may be nearer
+        sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()
     text = "".join(map(str, digits))
     place = len(text) + int(exponent) - 1
     shown = "-" * sign

@@ -17,6 +17,8 @@ _SHA2 = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashl
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _SEXTETS = {letter: value for value, letter in enumerate(_LETTERS)}
 _PADDING = ord("=")
+_LINE = 76
+"""Letters of a line of MIME's base64."""
 _BITS = 6
 _TRIPLE = 18
 """Of the first sextet of four: how far to the left its bits stand."""
@@ -61,6 +63,12 @@ def _unhex(text: str) -> bytes | None:
         return bytes.fromhex(text.zfill(len(text) + len(text) % 2))
     except ValueError:
         return None
+
+
+def _base64(value: str | bytes) -> str:
+    """Return base64 as java.util.Base64's MIME encoder writes it: in lines, between which stands CR LF."""
+    written = b64encode(_bytes(value)).decode()
+    return "\r\n".join(written[begin : begin + _LINE] for begin in range(0, len(written), _LINE))
 
 
 def _unbase64(text: str) -> bytes | None:
@@ -129,7 +137,7 @@ def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementat
 
 
 BYTE_CODES: dict[str, Implementation] = {
-    "base64": _by_value(lambda value: b64encode(_bytes(value)).decode(), STRING),
+    "base64": _by_value(_base64, STRING),
     "crc32": _by_value(lambda value: zlib.crc32(_bytes(value)), BIGINT),
     "decode": _by_value(_decode, STRING),
     "encode": _by_value(_encode, BINARY),

@@ -91,6 +91,8 @@ class JsonReader:
         """
         self._text = text + _END
         self._go_to(0)
+        self._root = self._at
+        """Where the first value begins."""
         self._halves = halves
         self.quote = quoted
         """Writes a text as a JSON string."""
@@ -171,7 +173,10 @@ class JsonReader:
         number = _NUMBER.match(self._text, self._at)
         if number is None or len(number[0]) > _LONGEST_NUMBER:
             raise NoJsonError
-        self._go_to(number.end())
+        end = number.end()
+        if number.start() == self._root and self._text[end] not in _BLANKS and end < len(self._text) - len(_END):
+            raise NoJsonError  # a number alone ends with the text, or at a blank
+        self._go_to(end)
         if number[1] or number[2]:
             value = float(number[0])
             return f'"{java_double(value)}"' if isinf(value) else java_double(value)

@@ -73,7 +73,9 @@ def _width_bucket(value: float, first: float, last: float, buckets: int) -> int 
     if through >= 0:
         return buckets + 1
     place = buckets * past / width
-    return (_LARGEST if place >= _LARGEST else 0 if isnan(place) else int(place)) + 1
+    if place >= _LARGEST:
+        return -_LARGEST - 1  # Java adds one to the largest BIGINT
+    return (0 if isnan(place) else int(place)) + 1
 
 
 def _factorial(number: int) -> int | None:
