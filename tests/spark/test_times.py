@@ -82,6 +82,8 @@ d <=> ts
 coalesce(ts, d)
 coalesce(d, ts)
 greatest(d, ts, e)
+nullif(d, ts)
+nullif(ts, d)
 CASE WHEN f THEN d ELSE ts END
 if(f, ts, e)
 hour(d)

@@ -158,6 +158,17 @@ substr(s FROM 1 FOR 2)
 2.50BD
 3.0D
 1.5F
+1 IN (x, i)
+1 NOT IN (fl, i)
+i IN (x, 3)
+2.50 IN (x, n)
+l IN (x, n, 1)
+9007199254740993 IN (x, l)
+array_contains(array(x, i), 3)
+b = unhex('xf')
+b > unhex('f')
+nullif(ti, si)
+nullif(2.50, n)
 try_add(ti, 10Y)
 try_add(si, 5S)
 """.strip().split("\n")
