@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from gateway.sdk.doubts import Doubts
 
@@ -18,6 +19,8 @@ __all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 """A dedicated topic goes some time after its cq.end: there is nothing more to read then."""
+_STUCK_SECONDS = 10.0
+"""After which a partition is looked for that gives nothing: librdkafka does not tell of a topic that was deleted."""
 Place = tuple[str, int]
 """A topic and its partition."""
 
@@ -37,6 +40,7 @@ class Tail:
                 "topic.metadata.refresh.interval.ms": 5000,
             }
         )
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._doubts = Doubts()
         self.next: dict[Place, int] = {}
         """The offset that each partition is read up to."""
@@ -100,11 +104,31 @@ class Tail:
         """Return everything up to where the partitions end at this moment."""
         deadline = time.monotonic() + timeout
         ends = {place: self._end(*place) for place in tuple(self.next)}
-        messages = []
+        messages: list[Any] = []
+        stuck_at = time.monotonic() + _STUCK_SECONDS
         while behind := {place: end for place, end in ends.items() if self.next.get(place, end) < end}:
             assert time.monotonic() < deadline, f"could not read up to {behind}, only to {self.next}"
-            messages += self.poll(0.05)
+            found = self.poll(0.05)
+            messages += found
+            if found:
+                stuck_at = time.monotonic() + _STUCK_SECONDS
+            elif time.monotonic() > stuck_at:
+                for place in behind:
+                    self._ask_again(place)
+                stuck_at = time.monotonic() + _STUCK_SECONDS
         return messages
+
+    def topic_id(self, topic: str) -> str:
+        """Return what tells a topic from one of the same name that was deleted."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(30)
+                return str(described.topic_id)
+            except KafkaException as exc:  # a broker that starts does not know it for a moment
+                if exc.args[0].code() not in _GONE or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -173,7 +197,8 @@ class Results:
 
     def __init__(self, bootstrap: str) -> None:
         self._tail = Tail(bootstrap)
-        self._from: dict[str, tuple[Place, int]] = {}
+        self._from: dict[str, tuple[Place, int, str]] = {}
+        """By destination: where it begins, and the topic's id where the topic is its own."""
         self._seen: dict[tuple[str, str], bytes] = {}
         self._highest: dict[tuple[str, str, int], int] = {}
         self._placed: set[tuple[str, int, int]] = set()
@@ -187,11 +212,15 @@ class Results:
         place = (destination["topic"], destination["partition"])
         key, offset = destination["key"], destination["offset"]
         known = self._from.get(key)
+        topic_id = self._tail.topic_id(place[0]) if place[0].endswith(key) else ""
+        if known is not None and known[2] != topic_id:
+            self._tail.remove(*place)
+            self._placed = {placed for placed in self._placed if placed[:2] != place}
         if known is not None and known[0] == place and known[1] <= offset and place in self._tail.next:
             return
         if known is not None:  # replies of other partitions may come first: earlier records are read after later ones
             self._highest = {line: highest for line, highest in self._highest.items() if line[0] != key}
-        self._from[key] = (place, offset)
+        self._from[key] = (place, offset, topic_id)
         self.first.setdefault(key, [])
         if offset < self._tail.next.get(place, offset + 1):
             self._tail.add(*place, offset)
