@@ -211,15 +211,15 @@ class _Service:
             patient: Whether nothing else is to be done, so that the first one may be waited for.
         """
         queue, most = self._commands.queue, self._settings.commands.batch
-        if queue.all_held:
-            self._stop.wait(_HELD_SECONDS)
+        listen = _HELD_SECONDS if queue.all_held else 0.0
         if queue.full:
+            self._stop.wait(listen)
             return
         began = time.monotonic()
         patient = patient and not queue
         alone = patient and not queue.together(began)
         gather = max(self._read_at + _APART_SECONDS - began, 0.0) if alone else 0.0
-        records = self._consumer.read(most, _LISTEN_SECONDS if patient else 0.0, gather)
+        records = self._consumer.read(most, _LISTEN_SECONDS if patient else listen, gather)
         self._read_at = time.monotonic()
         queue.add(records, self._read_at)
 

@@ -6,13 +6,16 @@ that are done. This is start-time fair queueing with equal weights and commands 
 Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
 dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones. Beside
 a subscriber who has a single command a unit is one round.
-A subscriber whose first command is held has no turn until that is ready.
+A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more that
+wait, pauses after each unit: the others' commands seldom meet one under way.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
@@ -38,7 +41,13 @@ _FIRST, _SMALLEST = 200, 16
 class CommandQueue:
     """The commands that were read and are not carried out."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without commands.
+
+        Args:
+            clock: The present, in seconds.
+        """
+        self._clock = clock
         self.begin({})
 
     def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
@@ -136,6 +145,20 @@ class CommandQueue:
             held: By subscriber: tells whether it is.
         """
         self._held |= held
+
+    def pause(self, seconds: Mapping[bytes | None, float]) -> None:
+        """Give subscribers of whose commands more wait no turns for some time, while several subscribers send.
+
+        Args:
+            seconds: By subscriber: for how long.
+        """
+        now = self._clock()
+        if self.together(now):
+            for subscriber in seconds.keys() & self._turns.keys() - self._held.keys():
+                self._held[subscriber] = partial(self._is_past, now + seconds[subscriber])
+
+    def _is_past(self, instant: float) -> bool:
+        return self._clock() >= instant
 
     def _is_held(self, subscriber: bytes | None) -> bool:
         if (is_ready := self._held.get(subscriber)) is None:

@@ -203,3 +203,19 @@ def test_a_held_command_holds_up_its_subscriber_alone() -> None:
     ready[0] = True
     assert not queue.all_held
     assert [(0, 0), (0, 1), (1, 0), (1, 1)] == [_place(record) for record in queue.take(9)]
+
+
+def test_a_pause_leaves_the_time_to_the_others() -> None:
+    """It ends by itself, and nobody pauses who is alone or has no further command."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    queue.add([_record(0, offset, "loud") for offset in range(3)], 0)
+    assert [(0, 0)] == [_place(record) for record in queue.take(1)]
+    queue.pause({b"loud": 60})
+    assert not queue.all_held, "nobody else sends"
+    queue.add([_record(1, 0, "quiet"), _record(1, 1, "quiet")], 0)
+    queue.pause({b"loud": 0.5, b"nobody": 0.5})
+    assert [(1, 0), (1, 1)] == [_place(record) for record in queue.take(9)]
+    assert queue.all_held
+    now[0] = 0.5
+    assert [(0, 1), (0, 2)] == [_place(record) for record in queue.take(9)]
