@@ -6,8 +6,8 @@ that are done. This is start-time fair queueing with equal weights and commands 
 Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
 dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones. Beside
 a subscriber who has a single command a unit is one round.
-A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more that
-wait, pauses after each unit: the others' commands seldom meet one under way.
+A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more of
+them, pauses after each unit: the others' commands seldom meet one under way.
 """
 
 from __future__ import annotations
