@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from confluent_kafka import KafkaError, KafkaException
 
 from gateway.sdk.errors import ResultsGone, TransportError
 
-__all__ = ["deleted", "gone", "mapped", "passing", "thrown", "unknown"]
+__all__ = ["QUIET", "deleted", "gone", "mapped", "passing", "thrown", "unknown"]
+
+log = logging.getLogger(__name__)
+
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
@@ -22,6 +27,15 @@ _PASSING = frozenset(
         KafkaError.COORDINATOR_NOT_AVAILABLE,
     }
 )
+
+
+def _note(error: KafkaError) -> None:
+    # Brokers that come and go: librdkafka connects again by itself, and deadlines are ours.
+    log.info("kafka connection trouble", extra={"error": error.str()})
+
+
+QUIET = {"log_level": "2", "error_cb": _note}
+"""Options of each client: librdkafka would write to stderr what is logged here, and what errors tell."""
 
 
 def passing(error: KafkaError) -> bool:

@@ -18,7 +18,7 @@
     ├── SigningUnavailable     commands cannot be signed with the key that is given
     └── ClientClosed           the client or subscription was closed
 
-Errors of the Kafka driver are turned into these in `transport.py` alone.
+Errors of the Kafka driver are turned into these by `driver_errors.py` alone.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from gateway.sdk.errors import ClientClosed, TransportError
+from gateway.sdk.inbox import Inbox
 from gateway.sdk.outbox import CommandUnderWay, Outbox
+from gateway.sdk.sender import Sender
 from gateway.sdk.signing import TOKEN_HEADER, SigningKey
-from gateway.sdk.transport import Inbox, Sender
 from schemas.partition import partition_of
 from schemas.topic_names import TopicNames
 

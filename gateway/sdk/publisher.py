@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gateway.sdk.errors import TransportError
-from gateway.sdk.transport import Sender
+from gateway.sdk.sender import Sender
 
 __all__ = ["Publisher"]
 

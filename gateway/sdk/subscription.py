@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import Self
 
 from gateway.sdk.errors import ClientClosed, TransportError
+from gateway.sdk.inbox import Inbox
 from gateway.sdk.records.cursor import Place
 from gateway.sdk.records.feed import Feed
 from gateway.sdk.records.reader import Reader
 from gateway.sdk.records.record import Fields
 from gateway.sdk.records.virtual import VirtualFilters
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
-from gateway.sdk.transport import Inbox
 
 __all__ = ["Subscription"]
 

@@ -15,8 +15,8 @@ import pytest
 
 from gateway.cli.script import exported
 from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, aio, connect
-from gateway.sdk.transport import Inbox
-from tests.kafka_client import RawClient
+from gateway.sdk.inbox import Inbox
+from tests.kafka_client import RawClient, wait_until
 from tests.stack.server import Stack
 
 Ran = subprocess.CompletedProcess[str]
@@ -197,6 +197,24 @@ def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, st
         client.drop(name)
     client.drop_view(view)
     client.drop_table(table)
+
+
+def test_a_reader_is_told_that_its_topic_was_deleted(stack: Stack) -> None:
+    """A topic deleted while it is read at its end is looked for: librdkafka tells nothing of it."""
+    now, topic = [0.0], f"sdk-{uuid.uuid4().hex}"
+    raw = RawClient(stack.bootstrap, stack.prefix)
+    raw.make_topic(topic)
+    inbox = Inbox(stack.bootstrap, {}, lambda: now[0])
+    inbox.assign({(topic, 0): 0})
+    wait_until(lambda: inbox.fetch(0.1) or inbox.reached, "end of the topic")
+    for _ in range(10):
+        now[0] += 30
+        inbox.fetch(0.0)
+    raw.admin.delete_topics([topic])[topic].result()
+    with pytest.raises(ResultsGone):
+        wait_until(lambda: now.append(now.pop() + 30) or inbox.fetch(0.1), "error")
+    inbox.close()
+    raw.close()
 
 
 def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, client: Client, stream: str) -> None:

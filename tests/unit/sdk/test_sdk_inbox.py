@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from gateway.sdk.transport import Inbox
+from gateway.sdk.inbox import Inbox
 
 _WHERE = ("results", 0)
 

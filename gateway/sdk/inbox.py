@@ -1,4 +1,4 @@
-"""The SDK's one seam to the Kafka driver: clients made with the right options, records freed, errors mapped."""
+"""What the SDK reads comes by a consumer of assigned partitions; its records are freed, its errors mapped."""
 
 from __future__ import annotations
 
@@ -15,114 +15,24 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicPartition,
 )
 
 from gateway.sdk.doubts import Doubts
-from gateway.sdk.driver_errors import deleted, gone, mapped, passing, thrown, unknown
+from gateway.sdk.driver_errors import QUIET, deleted, gone, mapped, passing, thrown, unknown
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.records.record import Fields
 
-__all__ = ["Inbox", "Sender"]
+__all__ = ["Inbox"]
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 5.0
 """How long Kafka is waited for when it is asked whether a topic was deleted."""
-_QUIET = {"log_level": "2"}
-"""librdkafka would write to stderr what `_note` logs and errors tell; options given may bring it back."""
-
-
-def _note(error: KafkaError) -> None:
-    # Brokers that come and go: librdkafka connects again by itself, and deadlines are ours.
-    log.info("kafka connection trouble", extra={"error": error.str()})
-
-
-class Sender:
-    """A producer that keeps order and sends nothing twice."""
-
-    def __init__(
-        self, bootstrap: str, extra: Mapping[str, str], *, failed: Callable[[bytes, TransportError], None]
-    ) -> None:
-        """Make the producer.
-
-        Args:
-            bootstrap: Kafka's servers.
-            extra: Further options.
-            failed: Called, out of `serve` or `flush`, with the value of a record that will never be written.
-        """
-        self._failed = failed
-        options = {
-            **_QUIET,
-            **extra,
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "partitioner": "murmur2_random",
-            "linger.ms": 2,
-            "queue.buffering.max.messages": 200_000,
-            "error_cb": _note,
-            "on_delivery": self._undelivered,
-            "delivery.report.only.error": True,
-        }
-        self._producer = Producer(options)
-
-    def send(
-        self, topic: str, value: bytes | None, *, key: bytes | None, headers: Mapping[str, bytes] | None = None
-    ) -> bool:
-        """Queue a record; False when the queue is full: `serve` and try again.
-
-        Args:
-            topic: Where to.
-            value: The record's value; None removes what the key names.
-            key: The record's key; None spreads records over partitions.
-            headers: The record's headers.
-
-        Raises:
-            TransportError: The record cannot be sent at all, for one because it is too large.
-        """
-        try:
-            self._producer.produce(topic, value, key, headers=dict(headers) if headers else None)
-        except BufferError:
-            return False
-        except KafkaException as exc:
-            raise thrown(exc, f'writing to "{topic}"') from exc
-        return True
-
-    def _undelivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failed(message.value() or b"", mapped(error, f'writing to "{message.topic()}"'))
-
-    def serve(self, seconds: float) -> None:
-        """Let reports of failed deliveries come in."""
-        self._producer.poll(seconds)
-
-    def flush(self, seconds: float) -> int:
-        """Wait until everything is written, at most so long; returns how many records are not."""
-        return int(self._producer.flush(seconds))
-
-    def partitions(self, topic: str, seconds: float) -> int:
-        """How many partitions a topic has; waits at most so long for Kafka.
-
-        Raises:
-            TransportError: Kafka is not reached, or there is no such topic.
-        """
-        try:
-            found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
-        except KafkaException as exc:
-            raise thrown(exc, f'asking for topic "{topic}"') from exc
-        if found.error is not None:
-            raise TransportError(
-                f'topic "{topic}" does not exist',
-                detail=f"{found.error.str()}.",
-                hint="Start the gateway, or pass its topic prefix.",
-            )
-        return len(found.partitions)
-
-    def close(self) -> None:
-        """Drop records that are not written yet, and close the connections."""
-        self._producer.purge()
-        self._producer.flush(1.0)
+_QUIET_SECONDS = 60.0
+"""From one look for topics that give nothing to the next: librdkafka does not tell of one that is deleted meanwhile."""
+_FEW = 5
+"""Topics that Kafka is asked about one by one."""
 
 
 class Inbox:
@@ -131,9 +41,16 @@ class Inbox:
     `fetch` and `close` may be called by different threads: `close` waits until a `fetch` under way is done.
     """
 
-    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap: str, extra: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        """Connect.
+
+        Args:
+            bootstrap: Where Kafka is.
+            extra: Further options of librdkafka.
+            clock: The present, in seconds.
+        """
         options = {
-            **_QUIET,
+            **QUIET,
             **extra,
             "bootstrap.servers": bootstrap,
             "group.id": "unused",
@@ -145,9 +62,12 @@ class Inbox:
             "fetch.wait.max.ms": 100,
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": 32_768,
-            "error_cb": _note,
         }
         self._consumer = Consumer(options)
+        self._clock = clock
+        self._look_at = clock() + _QUIET_SECONDS
+        self._positions: dict[tuple[str, int], int] = {}
+        """Where each partition was read to when it was looked at last."""
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
@@ -233,6 +153,7 @@ class Inbox:
                 messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
             except KafkaException as exc:
                 raise thrown(exc, "reading") from exc
+            self._look_for_quiet_topics()
             self._resolve_doubts()
             return self.sound(messages, skip_lost)
 
@@ -260,7 +181,7 @@ class Inbox:
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
             elif unknown(error):
-                self.doubts.note((message.topic() or "", message.partition() or 0), time.monotonic())
+                self.doubts.note((message.topic() or "", message.partition() or 0), self._clock())
             elif not passing(error):
                 self._trouble = mapped(error, f'reading "{message.topic()}"')
         if self._trouble is not None and not sound:
@@ -268,9 +189,32 @@ class Inbox:
             raise trouble
         return sound
 
+    def _look_for_quiet_topics(self) -> None:
+        """Now and then, doubt topics that gave nothing since the last time and that Kafka does not know any more."""
+        if self._clock() < self._look_at or not self._begins:
+            return
+        self._look_at = self._clock() + _QUIET_SECONDS
+        found = self._consumer.position([TopicPartition(*where) for where in self._begins])
+        before, self._positions = self._positions, {(one.topic, one.partition): one.offset for one in found}
+        quiet = {where for where, offset in self._positions.items() if before.get(where) == offset}
+        unknown_topics = self._unknown({topic for topic, _ in quiet})
+        for where in quiet:
+            if where[0] in unknown_topics:
+                self.doubts.note(where, self._clock())
+
+    def _unknown(self, topics: set[str]) -> set[str]:
+        """Return those of some topics that Kafka does not know; none where it does not answer."""
+        try:
+            if len(topics) > _FEW:
+                return topics - self._consumer.list_topics(timeout=_LOOK_SECONDS).topics.keys()
+            asked = [self._consumer.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic] for topic in topics]
+        except KafkaException:
+            return set()
+        return {str(told.topic) for told in asked if told.error is not None and unknown(told.error)}
+
     def _resolve_doubts(self) -> None:
         """Read on where a topic is there after all: librdkafka would look for it minutes later."""
-        places = self.doubts.due(time.monotonic())
+        places = self.doubts.due(self._clock())
         if not places:
             return
         try:
@@ -278,7 +222,7 @@ class Inbox:
             positions = self._consumer.position([TopicPartition(*where) for where in places])
         except KafkaException:
             for where in places:
-                self.doubts.note(where, time.monotonic())
+                self.doubts.note(where, self._clock())
             return
         for where, position in zip(places, positions, strict=True):
             if where not in self._begins:
