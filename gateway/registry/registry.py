@@ -22,6 +22,7 @@ from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.registry.strikes import Strikes
+from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
@@ -60,6 +61,7 @@ class Registry:
         """Refuses new groups to whom too many were quarantined of."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
+        self._times = TimesSeen(working)
 
     def reload(self) -> None:
         """Forget what was derived from a working copy that is read anew."""
@@ -121,6 +123,7 @@ class Registry:
         expire_ms = expiry(statement.expire, accepted_ms) if statement.expire is not None else None
         check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
+        self._times.check((start_ms, expire_ms), destination)
         if self._working.unit.membership(destination_id) is None:
             self.strikes.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
@@ -246,6 +249,8 @@ class Registry:
         if destination.mode == "virtual":
             ended = tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
             pauses = (*ended, (now_ms, None)) if paused else ended
+        if not paused:
+            self._times.check(cq.window, destination)
         changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
         return self._put(key, changed, destination, now_ms)
 
@@ -281,9 +286,12 @@ class Registry:
             request = self.placing.new_request(old, trigger, key.subscriber)
             self.load((), [request])
             destination = self._destination(request.destination_id)
+            self._times.check((start_ms, expire_ms), destination)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)
             joined_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+        elif not cq.paused:
+            self._times.check((start_ms, expire_ms), destination)
         changed = msgspec.structs.replace(
             cq,
             destination_id=destination.destination_id,
