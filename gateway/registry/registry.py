@@ -130,7 +130,8 @@ class Registry:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination_id, accepted_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
-            cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
+            # Its reader may still have to pass over what others of the group had written meanwhile.
+            cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
         return self._put(key, cq, destination, now_ms, query)
@@ -247,7 +248,7 @@ class Registry:
         destination = self.destination_of(cq)
         pauses = cq.pauses
         if destination.mode == "virtual":
-            ended = tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
+            ended = _ended(pauses, now_ms)
             pauses = (*ended, (now_ms, None)) if paused else ended
         if not paused:
             self._times.check(cq.window, destination)
@@ -330,3 +331,11 @@ class Registry:
         membership = self._working.unit.membership(cq.destination_id)
         assert membership is not None, "a CQ has a destination"
         return membership.destination
+
+
+_Pauses = tuple[tuple[int, int | None], ...]
+
+
+def _ended(pauses: _Pauses, now_ms: int) -> _Pauses:
+    """Return the latest pauses of a virtual CQ, the last one ended by now."""
+    return tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
