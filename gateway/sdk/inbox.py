@@ -133,17 +133,17 @@ class Inbox:
 
         Raises:
             ClientClosed: It was closed.
-            ResultsGone: A topic was deleted, or records were and `skip_lost` is False.
+            ResultsGone: A topic was deleted, perhaps made anew since, or records were and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
-        return [_freed(message) for message in self._next(seconds, most, skip_lost)]
+        return [_freed(message) for message in self._next(seconds, most, skip_lost, anew=False)]
 
     def values(self, seconds: float, key: bytes, *, most: int = 5000) -> list[bytes]:
         """Return the values of the next records that have that key, waiting as `fetch` does."""
-        found = (message.value() for message in self._next(seconds, most, True) if message.key() == key)
+        found = (message.value() for message in self._next(seconds, most, True, anew=True) if message.key() == key)
         return [value for value in found if value is not None]
 
-    def _next(self, seconds: float, most: int, skip_lost: bool) -> list[Message]:
+    def _next(self, seconds: float, most: int, skip_lost: bool, *, anew: bool) -> list[Message]:
         with self._lock:
             if self._closed:
                 raise ClientClosed("the consumer was closed")
@@ -155,7 +155,7 @@ class Inbox:
                 raise thrown(exc, "reading") from exc
             self._look_for_quiet_topics()
             self._resolve_doubts()
-            return self.sound(messages, skip_lost)
+            return self.sound(messages, skip_lost, anew=anew)
 
     def close(self) -> None:
         """Leave; no thread of the driver stays behind."""
@@ -164,8 +164,14 @@ class Inbox:
                 self._closed = True
                 self._consumer.close()
 
-    def sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Message]:
-        """Return the messages without errors; an error is raised when no record would be lost with it."""
+    def sound(self, messages: Iterable[Message], skip_lost: bool, *, anew: bool = True) -> list[Message]:
+        """Return the messages without errors; an error is raised when no record would be lost with it.
+
+        Args:
+            messages: What the driver gave.
+            skip_lost: Where the records to be read are deleted, go on with the first that is kept.
+            anew: Go on so too where a topic was deleted and made anew.
+        """
         sound = []
         for message in messages:
             error = message.error()
@@ -177,6 +183,10 @@ class Inbox:
                 where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
                 if where not in self._consumer.assignment():
                     continue  # of a topic that was left, and deleted since
+                if not anew and self._ends_before(where):
+                    # The results that there are now are those of others.
+                    self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
+                    continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
@@ -211,6 +221,17 @@ class Inbox:
         except KafkaException:
             return set()
         return {str(told.topic) for told in asked if told.error is not None and unknown(told.error)}
+
+    def _ends_before(self, where: TopicPartition) -> bool:
+        """Tell whether a partition ends before what was to be read next."""
+        place = TopicPartition(where.topic, where.partition)
+        try:
+            [position] = self._consumer.position([place])
+            ends = self._consumer.get_watermark_offsets(place, timeout=_LOOK_SECONDS)
+        except KafkaException:
+            return False
+        next_offset = position.offset if position.offset >= 0 else self._begins.get((where.topic, where.partition), 0)
+        return ends is not None and 0 <= ends[1] < next_offset
 
     def _resolve_doubts(self) -> None:
         """Read on where a topic is there after all: librdkafka would look for it minutes later."""

@@ -1,9 +1,13 @@
-"""What the SDK's consumer is told of partitions, without a broker."""
+"""What the SDK's consumer is told of partitions, without a broker or by one that librdkafka plays."""
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError
+import time
 
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from gateway.sdk.errors import ResultsGone
 from gateway.sdk.inbox import Inbox
 
 _WHERE = ("results", 0)
@@ -29,3 +33,31 @@ def test_what_was_left_is_not_read_from_its_beginning() -> None:
     inbox.leave([_WHERE])
     assert [] == inbox.sound([_DeletedRecords()], skip_lost=True)  # type: ignore[list-item]
     inbox.close()
+
+
+def _read(inbox: Inbox) -> list[bytes]:
+    """Return the values of the records that come."""
+    until, found = time.monotonic() + 20, list[bytes]()
+    while len(found) < 3 and time.monotonic() < until:
+        found += inbox.values(0.2, b"key")
+    return found
+
+
+def test_a_topic_that_was_made_anew_is_told() -> None:
+    """It ends before what was to be read next: what is there now are the results of others. Replies are read on."""
+    broker = Producer({"test.mock.num.brokers": 1, "log_level": "2"})
+    for number in range(3):
+        broker.produce(_WHERE[0], str(number), b"key", partition=0)
+    assert not broker.flush(20)
+    [address] = {f"{each.host}:{each.port}" for each in broker.list_topics(timeout=20).brokers.values()}
+    inbox = Inbox(address, {})
+    inbox.assign({_WHERE: 5_000})
+    with pytest.raises(ResultsGone, match="deleted") as told:
+        for _ in range(100):
+            inbox.fetch(0.2)
+    assert told.value.detail == "The topic was deleted and made anew."
+    inbox.close()
+    replies = Inbox(address, {})
+    replies.assign({_WHERE: 5_000})
+    assert [b"0", b"1", b"2"] == _read(replies)
+    replies.close()
