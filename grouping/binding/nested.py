@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce
 from grouping.binding.listed import comparable_among
-from grouping.binding.operands import unify
+from grouping.binding.operands import CAST_NULL, is_null, unify
 from grouping.functions.functions import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
@@ -193,8 +193,9 @@ def _map(operand: Bound, name: str) -> SqlType:
 
 def _map_contains_key(base: Bound, key: Bound) -> Bound:
     _map(base, "map_contains_key")
-    if key.type != STRING:
-        raise mismatch(f"a key is {key.type}", "The keys of a MAP are STRING.")
+    untyped = is_null(key) and isinstance(key, Constant) and key.text != CAST_NULL
+    if key.type != STRING or untyped:
+        raise mismatch(f"a key is {'NULL' if untyped else key.type}", "The keys of a MAP are STRING.")
     return Term("array_contains", (_map_keys(base), key), BOOLEAN)
 
 

@@ -77,13 +77,14 @@ def _to_date(text: Bound, pattern: str | None) -> Bound:
 
 
 def _unix_timestamp(text: Bound, pattern: str | None) -> Bound:
-    time = as_timestamp(text) if text.type in _TIMES else _to_timestamp(text, pattern or _USUAL)
+    time = as_timestamp(text) if text.type in _TIMES else _to_timestamp(text, _USUAL if pattern is None else pattern)
     # As Spark has it here: cut towards 1970, where unix_seconds goes down.
     return _term("div", _term("unix_micros", time), Value(1_000_000, "BIGINT"))
 
 
 def _from_unixtime(seconds: Bound, pattern: str | None) -> Bound:
-    return _date_format(_term("timestamp_seconds", whole_number(seconds, "from_unixtime")), pattern or _USUAL)
+    time = _term("timestamp_seconds", whole_number(seconds, "from_unixtime"))
+    return _date_format(time, _USUAL if pattern is None else pattern)
 
 
 def _term(name: str, *args: Bound) -> Term:

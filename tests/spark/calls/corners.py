@@ -70,6 +70,8 @@ _FOUND = (
     "EXTRACT(HOUR FROM INTERVAL 90 SECONDS * 60)", "EXTRACT(HOUR FROM INTERVAL 1 DAY + INTERVAL 1 HOUR)",
     "width_bucket(1e308, 0, 1.5e308, 5)", "width_bucket(1e308, -1e308, 1.7e308, 3)",
     "width_bucket(-1e308, 1e308, 0, 2)",
+    "from_unixtime(0, '')", "unix_timestamp('', '')", "unix_timestamp('x', '')", "map_contains_key(map('a', 1), NULL)",
+    "map_contains_key(map('a', 1), CAST(NULL AS STRING))", "to_char(CAST(repeat('a', 100) AS BINARY), 'base64')",
     "1 IN (DOUBLE('1.5'), ascii('1'), 1L)", "9007199254740993L IN (DOUBLE('1'), crc32('a') + 9007199250842945L)",
 )  # fmt: skip
 
