@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from grouping.values.json_path import EVERY, JsonPath
-from spark_jobs.expressions.nested.json_reader import JsonReader, NoJsonError, plainly_quoted
+from spark_jobs.expressions.nested.json_reader import HALF, JsonReader, NoJsonError, plainly_quoted
 
 __all__ = ["json_object"]
 
@@ -28,9 +28,12 @@ def json_object(text: str, path: JsonPath) -> str | None:
     """
     found: list[str] = []
     try:
-        return " ".join(found) if _Gatherer(text).gather(path, _Style.RAW, found) else None
+        if not _Gatherer(text).gather(path, _Style.RAW, found):
+            return None
     except NoJsonError:
         return None
+    result = " ".join(found)
+    return None if HALF.search(result) else result
 
 
 class _Style(Enum):

@@ -12,7 +12,7 @@ from math import isinf
 
 from grouping.values.java_double import java_double
 
-__all__ = ["JsonReader", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
+__all__ = ["HALF", "JsonReader", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
 
 _END = "\0"
 """Stands behind the text, so that each place has a character: no value holds one outside of strings."""
@@ -23,7 +23,8 @@ _STRING = re.compile(rf"""(?s)"((?:[^"\\]|{_ESCAPES})*)"|'((?:[^'\\]|{_ESCAPES})
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-Za-z_.+\-])")
 _WORD = re.compile(r"(?:true|false|null)(?!\w)")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
-_HALF = re.compile("[\ud800-\udfff]")
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which no text of UTF-8 can hold."""
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 """Characters that Jackson writes escaped: those of two UTF-16 units too, and halves of these."""
@@ -45,7 +46,7 @@ def json_array_length(text: str) -> int | None:
         (3, None)
     """
     try:
-        return _passed(JsonReader(text, halves=True))
+        return _passed(JsonReader(text))
     except NoJsonError:
         return None
 
@@ -58,7 +59,7 @@ def json_object_keys(text: str) -> list[str] | None:
         ['a', 'c', 'a']
     """
     try:
-        return _names(JsonReader(text, halves=True))
+        return [HALF.sub("?", name) for name in _names(JsonReader(text))]
     except NoJsonError:
         return None
 
@@ -82,18 +83,12 @@ def _names(reader: JsonReader) -> list[str]:
 class JsonReader:
     """A text from left to right."""
 
-    def __init__(self, text: str, *, halves: bool = False) -> None:
-        """Begin before the first value.
-
-        Args:
-            text: JSON, maybe.
-            halves: Whether half of a surrogate pair may stand in values that are passed over.
-        """
+    def __init__(self, text: str) -> None:
+        """Begin before the first value of what is JSON, maybe."""
         self._text = text + _END
         self._go_to(0)
         self._root = self._at
         """Where the first value begins."""
-        self._halves = halves
         self.quote = quoted
         """Writes a text as a JSON string."""
 
@@ -183,16 +178,13 @@ class JsonReader:
         return str(int(number[0]))
 
     def string(self) -> str:
-        """Read a string and return it."""
+        """Read a string and return it; halves of surrogate pairs may be in it."""
         found = _STRING.match(self._text, self._at)
         if found is None:
             raise NoJsonError
         self._go_to(found.end())
         inner = found[1] if found[1] is not None else found[2]
-        text = _ESCAPE.sub(_plain, inner) if "\\" in inner else inner
-        if not self._halves and _HALF.search(text):
-            raise NoJsonError  # half of a surrogate pair, which no text of UTF-8 can hold
-        return text
+        return _ESCAPE.sub(_plain, inner) if "\\" in inner else inner
 
     def _go_to(self, place: int) -> None:
         """Step to a place, and over the blanks there."""

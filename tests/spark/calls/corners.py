@@ -72,6 +72,10 @@ _FOUND = (
     "width_bucket(-1e308, 1e308, 0, 2)",
     "from_unixtime(0, '')", "unix_timestamp('', '')", "unix_timestamp('x', '')", "map_contains_key(map('a', 1), NULL)",
     "map_contains_key(map('a', 1), CAST(NULL AS STRING))", "to_char(CAST(repeat('a', 100) AS BINARY), 'base64')",
+    *(f"get_json_object('{text}', '$.a')" for text in (
+        '{"a": ["\\ud83d"]}', '{"b": "\\ud83d", "a": 1}', '{"a": "\\ud83d"}', '{"\\udc00": 1, "a": {"\\ud83d": 2}}')),
+    """get_json_object('{"a": ["\\ud83d", {"b": 1, "c": "\\ud83d"}]}', '$.a[*].b')""",
+    """get_json_object('["\\ud83d", "x"]', '$[*]')""", """json_object_keys('{"x\\ud83dy": 1, "\\ud83d\\ude00": 2}')""",
     "1 IN (DOUBLE('1.5'), ascii('1'), 1L)", "9007199254740993L IN (DOUBLE('1'), crc32('a') + 9007199250842945L)",
 )  # fmt: skip
 
