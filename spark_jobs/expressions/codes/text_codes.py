@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import quote_plus, unquote_to_bytes
 
@@ -23,10 +24,13 @@ def _url_decode(text: str) -> str | None:
     pieces = text.split("%")[1:]
     if not all(len(piece) > 1 and all(digit in _HEX for digit in piece[:2]) for piece in pieces):
         return None
-    return unquote_to_bytes(text.replace("+", " ")).decode(errors="replace")
+    decoded = _HALF.sub("\ufffd".encode(), unquote_to_bytes(text.replace("+", " ")))
+    return decoded.decode(errors="replace")
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""Half of a surrogate pair, whole or cut off, which Java replaces by one character, and Python by two or three."""
 
 CODES: dict[str, Implementation] = {
     "chr": _code(lambda number: chr(number % 256) if number >= 0 else ""),

@@ -76,6 +76,7 @@ _FOUND = (
         '{"a": ["\\ud83d"]}', '{"b": "\\ud83d", "a": 1}', '{"a": "\\ud83d"}', '{"\\udc00": 1, "a": {"\\ud83d": 2}}')),
     """get_json_object('{"a": ["\\ud83d", {"b": 1, "c": "\\ud83d"}]}', '$.a[*].b')""",
     """get_json_object('["\\ud83d", "x"]', '$[*]')""", """json_object_keys('{"x\\ud83dy": 1, "\\ud83d\\ude00": 2}')""",
+    "url_decode('%ED%A0%BD%ED%B8%80x')", "url_decode('%ED%A0x%ED%9F%BF')", "url_decode('%F0%9F')",
     "1 IN (DOUBLE('1.5'), ascii('1'), 1L)", "9007199254740993L IN (DOUBLE('1'), crc32('a') + 9007199250842945L)",
 )  # fmt: skip
 
