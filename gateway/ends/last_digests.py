@@ -72,7 +72,13 @@ class LastDigests:
                 elif self._fired(notice):
                     yield notice, []
         for notice, ready in self._timers.last_digests(owing):
-            yield notice, [] if ready is None else self._records(notice, ready)
+            match ready:
+                case None:
+                    yield notice, []
+                case OutgoingRecord():
+                    yield notice, [ready]
+                case _:
+                    yield notice, self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
         """Tell whether the digests are written that may hold matches of members that left a destination to others."""

@@ -7,6 +7,7 @@ digest is written.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
 __all__ = ["Delivery", "DueDigest", "digest_records", "source_of"]
+
+log = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.encode
 _TRANSACTION_BYTES = 64 << 20
@@ -114,8 +117,28 @@ class Delivery:
         self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))])
         return name, cut
 
+    def refusal(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
+        """Return the dead letter that stands for a digest which is never made.
+
+        Args:
+            destination: The destination.
+            tick_ms: The tick.
+            reason: Why, a full sentence.
+        """
+        digest = f"{destination.destination_id}/{tick_ms}/1"
+        log.error("a digest is left out", extra={"digest": digest, "reason": reason})
+        detail = f"The digest is left out, and what waited for it is passed over. {reason}"
+        headers = (("code", b"result-too-large"), ("detail", detail.encode()), ("source", digest.encode()))
+        return OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
+
     def deliver(
-        self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None, quiet: Mapping[str, Cursor]
+        self,
+        name: str,
+        cut: Cut,
+        ready: Sequence[DueDigest],
+        left: Cut | None,
+        quiet: Mapping[str, Cursor],
+        letters: Sequence[OutgoingRecord] = (),
     ) -> None:
         """Write digests of a cut with the cursors that they move, and close the cut unless a part of it is left.
 
@@ -125,10 +148,12 @@ class Delivery:
             ready: The digests.
             left: The rest of the cut, None where nothing is left.
             quiet: Cursors, by incarnation, that move without a digest.
+            letters: Dead letters that stand for digests.
         """
         encode = cursor_encoder()
 
         def records() -> Iterator[OutgoingRecord]:
+            yield from letters
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
                 yield self._record(TickKey.cursor(each.incarnation), encode(each.cursor))
@@ -165,12 +190,12 @@ class Delivery:
         LATE_MATCHES.inc(sum(each.late for each in sent))
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
-    def move(self, cursors: Mapping[str, Cursor]) -> None:
-        """Write the cursors of destinations that had matches at a tick, but no group that HAVING keeps."""
+    def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
+        """Write the cursors of destinations that had matches at a tick but get no digest, and dead letters for some."""
         if cursors:
             encode = cursor_encoder()
             moved = (self._record(TickKey.cursor(name), encode(cursor)) for name, cursor in cursors.items())
-            self._write(moved, list)
+            self._write(moved, lambda: letters)
 
     def cursor(self, incarnation: str, cursor: Cursor) -> OutgoingRecord:
         """Return the record of a cursor."""

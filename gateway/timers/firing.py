@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from gateway.kafka import OutgoingRecord
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
@@ -28,7 +29,7 @@ from grouping.digests.rows import RowsUnavailable
 from grouping.model.group import SelectList
 from grouping.model.ids import DestinationId, StreamId
 
-__all__ = ["CHUNK", "TickRun"]
+__all__ = ["CHUNK", "LastDigest", "TickRun"]
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ _BYTES = 64 << 20
 """Rows of the digests that are made at once, about."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
+LastDigest = DueDigest | OutgoingRecord | None
+"""The dead letter in its place where it is too large; None where nothing is pending."""
 _SAME_CUT_MS = 1_000
 """How long chunks of destinations share one cut."""
 
@@ -105,10 +108,14 @@ class TickRun:
         done: list[tuple[DestinationId, Membership]] = []
         size = 0
         quiet: dict[str, Cursor] = {}
+        letters: list[OutgoingRecord] = []
         moves = MovedCursors(covered)
         for each, answer in zip(served, self._gathering.answers(served, covered), strict=True):
             membership, tick, cursor = each.membership, each.tick, each.cursor
-            if tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
+            if tick is not None and answer.refusal:
+                letters.append(self._delivery.refusal(membership.destination, tick, answer.refusal))
+                cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
+            elif tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
                 digest = self._digest(membership.destination, answer, each.from_ms)
                 if digest is None:
                     left.append((each.name, tick, each.from_ms))
@@ -138,9 +145,9 @@ class TickRun:
         if ready or left:
             named = [*(one.named for one in ready), *left]
             key, cut = self._delivery.cut(stream_id, covered, named, self._clock())
-            self._deliver(key, cut, ready, left, quiet)
+            self._deliver(key, cut, ready, left, quiet, letters)
         else:
-            self._delivery.move(quiet)
+            self._delivery.move(quiet, letters)
         if ready:
             self.fired += [one.tick_ms for one in ready]
             TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
@@ -173,11 +180,17 @@ class TickRun:
             return None
 
     def _deliver(
-        self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Sequence[Named], quiet: Mapping[str, Cursor]
+        self,
+        key: str,
+        cut: Cut,
+        ready: Sequence[DueDigest],
+        left: Sequence[Named],
+        quiet: Mapping[str, Cursor],
+        letters: Sequence[OutgoingRecord],
     ) -> None:
         """Write the digests of a cut that are ready, move `quiet` cursors, and leave the cut open for the rest."""
         rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
-        self._delivery.deliver(key, cut, ready, rest, quiet)
+        self._delivery.deliver(key, cut, ready, rest, quiet, letters)
         self._cuts.keep(key, rest, self._clock())
 
     def choose(
@@ -255,9 +268,15 @@ class TickRun:
         answers = self._gathering.answers(left, cut.covered)
         ready: list[DueDigest] = []
         again: list[Named] = []
+        quiet: dict[str, Cursor] = {}
+        letters: list[OutgoingRecord] = []
         moves = MovedCursors(cut.covered)
         for each, answer in zip(left, answers, strict=True):
             destination, tick = each.membership.destination, each.tick or 0
+            if answer.refusal:
+                letters.append(self._delivery.refusal(destination, tick, answer.refusal))
+                quiet[each.incarnation] = self._moved(moves, each, tick, answer)
+                continue
             digest = self._digest(destination, answer, each.from_ms)
             if digest is None:
                 again.append((each.name, tick, each.from_ms))
@@ -265,15 +284,15 @@ class TickRun:
                 cursor = self._moved(moves, each, tick, answer)
                 ready.append(DueDigest(destination, digest, tick, each.from_ms, each.incarnation, cursor))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
-        self._deliver(key, cut, ready, again, {})
+        self._deliver(key, cut, ready, again, quiet, letters)
         # Each gets a look: matches left for later ticks arm it, and `choose` passed over a new incarnation meanwhile.
         waiting = {name for name, _, _ in again}
         named = zip(cut.digests, memberships, strict=True)
         looks = {name: 0 for (name, _, _), membership in named if membership is not None and name not in waiting}
-        self._state.settle(cut.stream_id, looks, (), {one.incarnation: one.cursor for one in ready})
+        self._state.settle(cut.stream_id, looks, (), quiet | {one.incarnation: one.cursor for one in ready})
 
-    def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
-        """Yield destinations that have ended with their last digests, None where nothing is pending.
+    def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
+        """Yield destinations that have ended with their last digests.
 
         The notice tells which versions of the tables a destination saw, so a last digest is the same whenever it is
         made. A destination whose digest finds no room is left out, and is passed over for a while.
@@ -293,6 +312,9 @@ class TickRun:
             destination = notice.destination
             membership = Membership(destination, 0, timed=notice.timed)
             last_ms = last_tick(membership, wanted.cursor, self._probes.runs(destination.stream_id))
+            if answer.refusal:
+                yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.refusal)
+                continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
             if last_ms >= notice.ended_ms or not (answer.failure or answer.rows or empty_too):
                 yield notice, None

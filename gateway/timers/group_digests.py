@@ -6,7 +6,7 @@ The evaluator's own code puts groups together and decides HAVING (`grouping.dige
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from gateway.model.records import Destination
 from grouping.digests.cursor import Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_code import GroupCode, GroupDestination
+from grouping.digests.group_code import GroupCode, GroupDestination, TooManyGroups
 from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Row, Rows
@@ -53,14 +53,19 @@ class _CachedAnswer(NamedTuple):
     """The offset of the log up to which they were gathered."""
 
 
+_Answers = dict[bytes, _CachedAnswer | None]
+"""By content of a question: its answer, None where it has more groups than a digest may hold."""
+_REFUSAL = "It has too many groups, or too large ones."
+
+
 class AnswerCache:
     """What was gathered of a cut lately: at a tick of many destinations those of one store come in different chunks."""
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
-        self._found: dict[bytes, _CachedAnswer] = {}
+        self._found: _Answers = {}
 
-    def of(self, covered: Offsets | None) -> dict[bytes, _CachedAnswer]:
+    def of(self, covered: Offsets | None) -> _Answers:
         """Return the answers by what decides them, besides the cut; None covers everything, which grows.
 
         The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
@@ -123,32 +128,55 @@ def _made(
     pending: PendingLog,
     asked: Sequence[GroupRequest],
     contents: Sequence[bytes],
-    gathered: dict[bytes, _CachedAnswer],
+    gathered: _Answers,
 ) -> list[DigestMatches]:
     """Return what destinations of one query get."""
     plan, select = asked[0].plan, asked[0].select
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
     if new:
-        merge = code.merging(select, len(new))
-        questions = [
-            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in new.values()
-        ]
-        answers = gather_groups(pending, questions, merge.take)
-        for (content, each), answer, groups, late in zip(
-            new.items(), answers, merge.groups(), merge.late.tolist(), strict=True
-        ):
-            gathered[content] = _CachedAnswer(answer, groups, late, each.reached)
+        _gather(code, pending, select, new, gathered)
+    answers = [gathered[content] for content in contents]
     destinations = [
         GroupDestination(
-            gathered[content].groups,
+            answer.groups,
             each.destination.row,
             each.question.before_ms is not None and each.destination.clause.even_if_empty,
         )
-        for each, content in zip(asked, contents, strict=True)
+        for each, answer in zip(asked, answers, strict=True)
+        if answer is not None
     ]
+    kept = iter(code.kept(plan, select, destinations) if destinations else ())
     made = []
-    for content, groups in zip(contents, code.kept(plan, select, destinations), strict=True):
-        answer, _, late, reached = gathered[content]
+    for known in answers:
+        if known is None:
+            made.append(DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL))
+            continue
+        groups = next(kept)
         rows = Rows(Row(0, place, 0, body) for place, body in enumerate(groups.rows))
-        made.append(DigestMatches(rows, *answer, counted=groups.matches, late=late, reached=reached))
+        made.append(DigestMatches(rows, *known.answer, counted=groups.matches, late=known.late, reached=known.reached))
     return made
+
+
+def _gather(
+    code: GroupCode, pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers
+) -> None:
+    """Answer questions that differ; where one has too many groups, the others are answered without it."""
+    left = dict(new)
+    while left:
+        merge = code.merging(select, len(left))
+        questions = [
+            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in left.values()
+        ]
+        try:
+            answers, found = gather_groups(pending, questions, merge.take), merge.groups()
+        except TooManyGroups as excess:
+            refused = [content for number, content in enumerate(left) if number in excess.questions]
+            gathered.update(dict.fromkeys(refused))
+            for content in refused:
+                del left[content]
+            continue
+        for (content, each), answer, groups, late in zip(
+            left.items(), answers, found, merge.late.tolist(), strict=True
+        ):
+            gathered[content] = _CachedAnswer(answer, groups, late, each.reached)
+        return

@@ -19,9 +19,9 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.cuts import Cut
-from gateway.timers.deliver import Delivery, DueDigest
+from gateway.timers.deliver import Delivery
 from gateway.timers.digest_orders import OrderDesk
-from gateway.timers.firing import TickRun
+from gateway.timers.firing import LastDigest, TickRun
 from gateway.timers.gathering import DigestGathering
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
@@ -226,6 +226,6 @@ class Timers:
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 
-    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
-        """Yield destinations that have ended with their last digests, None where nothing is pending."""
+    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
+        """Yield destinations that have ended with their last digests."""
         return self._firing.last_digests(notices)

@@ -59,6 +59,8 @@ class DigestMatches(NamedTuple):
     """How many of these have a record time before the digest begins."""
     reached: int | None = None
     """The offset of the log up to which they were gathered, where that was for an earlier question; else None."""
+    refusal: str = ""
+    """Why there is no digest, whenever it is tried."""
 
 
 BOUNDS = Bounds()

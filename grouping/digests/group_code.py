@@ -5,7 +5,7 @@ The code lies with the evaluator (`spark_jobs/groups/`); the gateway gets it fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +17,16 @@ from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
 
-__all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging"]
+__all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging", "TooManyGroups"]
+
+
+class TooManyGroups(Exception):
+    """Some questions have more groups than a digest may hold."""
+
+    def __init__(self, questions: Iterable[int]) -> None:
+        """Name the questions by their numbers."""
+        super().__init__("too many groups")
+        self.questions = frozenset(questions)
 
 
 class GroupDestination(NamedTuple):
@@ -46,10 +55,10 @@ class GroupMerging(Protocol):
     """By question: matches of times before its digest."""
 
     def take(self, parts: Sequence[GroupPart]) -> None:
-        """Take in what counts of some records, in the order of the log."""
+        """Take in what counts of some records, in the order of the log; raises TooManyGroups."""
 
     def groups(self) -> Sequence[Any]:
-        """Return the groups of each question."""
+        """Return the groups of each question; raises TooManyGroups."""
 
 
 class GroupCode(Protocol):

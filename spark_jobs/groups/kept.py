@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.group_code import DigestGroups, GroupDestination
+from grouping.digests.group_code import DigestGroups, GroupDestination, TooManyGroups
 from grouping.digests.group_gather import GroupPart
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
@@ -23,7 +23,12 @@ from spark_jobs.groups.partials import Partials
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.results.encode import encode
 
-__all__ = ["GroupMerge", "MergedGroups", "kept_groups"]
+__all__ = ["MOST_GROUPS", "GroupMerge", "MergedGroups", "kept_groups"]
+
+MOST_GROUPS = 1_000_000
+"""Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for so many."""
+_MOST_BYTES = 256 << 20
+"""Bytes of what is kept of them, which may be sets of distinct values."""
 
 
 class MergedGroups(NamedTuple):
@@ -37,15 +42,24 @@ class MergedGroups(NamedTuple):
 class GroupMerge:
     """Puts the parts of groups together as they are gathered, so that none of their records need stay in memory."""
 
-    def __init__(self, select: SelectList, questions: int) -> None:
+    def __init__(
+        self, select: SelectList, questions: int, most_groups: int = MOST_GROUPS, most_bytes: int = _MOST_BYTES
+    ) -> None:
         self._partials = _partials(select)
         self._count = questions
+        self._most = (most_groups, most_bytes)
+        self._next = self._most
+        """The groups, and their bytes, at which the questions are looked at next."""
         self._tables: list[pl.DataFrame] = []
         self.late = np.zeros(questions, np.int64)
         """By question: matches of times before its digest."""
 
     def take(self, parts: Sequence[GroupPart]) -> None:
-        """Take in what counts of some records, in the order of the log."""
+        """Take in what counts of some records, in the order of the log.
+
+        Raises:
+            TooManyGroups: Some questions have too many, or too large ones.
+        """
         own = []
         for part in parts:
             states = pl.read_ipc_stream(part.record.values[0])[part.rows]
@@ -53,18 +67,41 @@ class GroupMerge:
             own.append(states.with_columns(pl.Series("question", part.question)))
         merged = self._partials.merged(pl.concat(own, how="diagonal_relaxed"), ["question"])
         self._tables.append(merged)
-        if len(self._tables) > _MOST_TABLES:
+        groups, size = (sum(each) for each in zip(*map(_extent, self._tables), strict=True))
+        if len(self._tables) > _MOST_TABLES or groups > self._next[0] or size > self._next[1]:
             self._tables = [self._whole()]
+            self._check(self._tables[0])
+
+    def _check(self, whole: pl.DataFrame) -> None:
+        """Raise TooManyGroups where a question has too many, or too large ones."""
+        most_groups, most_bytes = self._most
+        groups, size = _extent(whole)
+        large: set[int] = set()
+        if groups > most_groups:
+            large.update(np.flatnonzero(np.bincount(whole["question"].to_numpy()) > most_groups).tolist())
+        if size > most_bytes:
+            large.update(
+                int(number) for (number,), own in whole.group_by("question") if own.estimated_size() > most_bytes
+            )
+        if large:
+            raise TooManyGroups(large)
+        self._next = max(most_groups, 2 * groups), max(most_bytes, 2 * size)
 
     def _whole(self) -> pl.DataFrame:
         whole = pl.concat(self._tables, how="diagonal_relaxed")
         return whole if len(self._tables) == 1 else self._partials.merged(whole, ["question"])
 
     def groups(self) -> list[MergedGroups]:
-        """Return the groups of each question."""
+        """Return the groups of each question.
+
+        Raises:
+            TooManyGroups: Some have too many, or too large ones.
+        """
         if not self._tables:
             return [MergedGroups(_NO_GROUPS, 0, 0)] * self._count
-        table = self._whole().sort("question", *self._partials.keys, nulls_last=True)
+        whole = self._whole()
+        self._check(whole)
+        table = whole.sort("question", *self._partials.keys, nulls_last=True)
         bounds = np.searchsorted(table["question"].to_numpy(), np.arange(self._count + 1)).tolist()
         return [MergedGroups(table, *bounds[number : number + 2]) for number in range(self._count)]
 
@@ -117,6 +154,11 @@ def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[in
     own = ((tables[id(each.table)][1][each.begin, each.end], each.end - each.begin) for each in groups)
     joined = pl.concat(found, how="diagonal_relaxed")
     return joined, [(begin, begin + count) for begin, count in own]
+
+
+def _extent(table: pl.DataFrame) -> tuple[int, int]:
+    """Return how many groups a table has, and their bytes."""
+    return table.height, int(table.estimated_size())
 
 
 _MOST_TABLES = 16

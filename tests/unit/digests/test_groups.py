@@ -23,6 +23,8 @@ from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.model.group import SelectList
+from spark_jobs.groups.kept import GroupMerge
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
 from tests.unit.digests.random_groups import COUNTS, random_groups
 
@@ -211,3 +213,51 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     first, second = ask(10), ask(20)
     assert first.counted and second == first._replace(rows=second.rows)
     assert second.reached == 10
+
+
+class _FewGroups(EvaluatorGroups):
+    """The evaluator's code, where a digest holds three groups at most, or so many bytes of them."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+
+    def merging(self, select: SelectList, questions: int) -> GroupMerge:
+        """Return what puts the groups of so many questions together."""
+        return GroupMerge(select, questions, 3, self._most_bytes)
+
+
+@pytest.mark.parametrize(
+    ("select", "most_bytes"), [("v", 1 << 20), ("count(DISTINCT v)", 1_000)], ids=["many", "large ones"]
+)
+def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int) -> None:
+    """No memory would do for some: they are not made, the others of the query are, and no refused one is read again."""
+    stream = Stream("t (v INT)")
+    asked = checked(
+        f"SELECT {select} AS x FROM t {'' if '(' in select else 'GROUP BY v'} EVERY '5 seconds'", stream, AT
+    )
+    log_reads = []
+    bodies: list[bytes] = []
+    requests, known = [], AnswerCache()
+    for number, count in enumerate((2, 2_000, 3)):
+        rows, store = [{"v": value} for value in range(count)], bytes([number] * 12)
+        tasks = evaluated(asked, placed(rows, stream, AT), f"p_{store.hex()}", "pending")
+        own = [body for task in tasks for body in task.pending]
+        places = range(len(bodies), len(bodies) + len(own))
+        bodies += own
+        question = DigestQuestion(
+            store, MatchPlaces(0, array("q", places)), Cursor(), _ALWAYS, START_MS + 5_000_000, {"0": 5_000}
+        )
+        requests.append(GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select))
+
+    def span(_: int, first: int, last: int) -> list[tuple[int, bytes]]:
+        log_reads.append(first)
+        return [(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]
+
+    log = PendingLog(lambda *places: iter(span(*places)))
+    code = _FewGroups(most_bytes)
+    found = group_digests(code, log, requests, known)
+    assert [False, True, False] == [bool(each.refusal) for each in found]
+    assert [2, None, 3] == [each.counted for each in found]
+    log_reads.clear()
+    assert [True] == [bool(each.refusal) for each in group_digests(code, log, requests[1:2], known)]
+    assert not log_reads
