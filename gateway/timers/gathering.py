@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
+from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets
@@ -49,12 +49,11 @@ class DigestGathering:
             yield from gather(self._intake.log, self._questions(served, covered))
             return
         requests = list(self._requests(grouped, self._questions(grouped, covered)))
-        answers = group_digests(self._code, self._intake.log, requests, self._known)
-        of_groups = dict(zip((each.name for each in grouped), answers, strict=True))
-        single = [each for each in served if each.name not in of_groups]
+        groups = each_group_digest(self._code, self._intake.log, requests, self._known)
+        single = [each for each in served if each.membership.destination.slots is None]
         matches = gather(self._intake.log, self._questions(single, covered))
         for each in served:
-            yield of_groups[each.name] if each.name in of_groups else next(matches)
+            yield next(matches if each.membership.destination.slots is None else groups)
 
     def _requests(
         self, grouped: Iterable[DueDestination], questions: Iterable[DigestQuestion]
@@ -74,8 +73,10 @@ class DigestGathering:
             visibility = each.membership.timed.visibility
             yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
 
-    def last_answers(self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]) -> list[DigestMatches]:
-        """Return the matches or groups of destinations' last digests, in the order of the notices."""
+    def last_answers(
+        self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]
+    ) -> Iterator[DigestMatches]:
+        """Yield the matches or groups of destinations' last digests, in the order of the notices."""
         requests = []
         for notice, question in zip(notices, questions, strict=True):
             if notice.plan is None or notice.select is None:
@@ -83,7 +84,8 @@ class DigestGathering:
             if notice.destination.trigger.over_ms:
                 question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
             requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select))
-        of_groups = iter(group_digests(self._code, self._intake.log, requests) if requests else ())
+        groups = each_group_digest(self._code, self._intake.log, requests, AnswerCache())
         single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
         matches = gather(self._intake.log, single)
-        return [next(matches if notice.plan is None else of_groups) for notice in notices]
+        for notice in notices:
+            yield next(matches if notice.plan is None else groups)

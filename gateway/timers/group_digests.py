@@ -6,7 +6,7 @@ The evaluator's own code puts groups together and decides HAVING (`grouping.dige
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,13 +14,13 @@ import msgspec
 from gateway.model.records import Destination
 from grouping.digests.cursor import Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_code import GroupCode, GroupDestination, TooManyGroups
+from grouping.digests.group_code import GroupCode, GroupDestination, TooManyGroups, TooManyTogether
 from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Row, Rows
 from grouping.model.group import GroupPlan, SelectList
 
-__all__ = ["GroupRequest", "AnswerCache", "group_digests"]
+__all__ = ["AnswerCache", "GroupRequest", "each_group_digest", "group_digests"]
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,27 @@ class AnswerCache:
         return self._found
 
 
+def each_group_digest(
+    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
+) -> Iterator[DigestMatches]:
+    """Yield what destinations are to get, in their order: half of them at a time where all have too many groups.
+
+    Args:
+        code: The evaluator's code.
+        pending: Where the groups are.
+        asked: One cut and one time of all.
+        known: What was gathered before.
+    """
+    try:
+        found = group_digests(code, pending, asked, known) if asked else []
+    except TooManyTogether:
+        half = len(asked) // 2
+        for some in (asked[:half], asked[half:]):
+            yield from each_group_digest(code, pending, some, AnswerCache())  # nothing is kept of so many
+        return
+    yield from found
+
+
 def group_digests(
     code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
@@ -86,6 +107,9 @@ def group_digests(
         pending: Where the groups are.
         asked: One cut and one time of all.
         known: What was gathered before.
+
+    Raises:
+        TooManyTogether: They have too many groups.
     """
     gathered = (known or AnswerCache()).of(asked[0].question.covered if asked else None)
     found: list[DigestMatches | None] = [None] * len(asked)
@@ -94,6 +118,8 @@ def group_digests(
         contents = [_content(each) for each in some]
         try:
             made = _made(code, pending, some, contents, gathered)
+        except TooManyTogether:
+            raise
         except code.faults as fault:
             # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
             log.exception("groups not put together", extra={"group": some[0].plan.group_id})

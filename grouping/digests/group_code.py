@@ -17,7 +17,7 @@ from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
 
-__all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging", "TooManyGroups"]
+__all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging", "TooManyGroups", "TooManyTogether"]
 
 
 class TooManyGroups(Exception):
@@ -27,6 +27,10 @@ class TooManyGroups(Exception):
         """Name the questions by their numbers."""
         super().__init__("too many groups")
         self.questions = frozenset(questions)
+
+
+class TooManyTogether(Exception):
+    """Some questions have more groups together than are to be in memory at once; each alone has not."""
 
 
 class GroupDestination(NamedTuple):
@@ -55,10 +59,10 @@ class GroupMerging(Protocol):
     """By question: matches of times before its digest."""
 
     def take(self, parts: Sequence[GroupPart]) -> None:
-        """Take in what counts of some records, in the order of the log; raises TooManyGroups."""
+        """Take in what counts of some records, in the order of the log; raises TooManyGroups and TooManyTogether."""
 
     def groups(self) -> Sequence[Any]:
-        """Return the groups of each question; raises TooManyGroups."""
+        """Return the groups of each question; raises TooManyGroups and TooManyTogether."""
 
 
 class GroupCode(Protocol):

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.group_code import DigestGroups, GroupDestination, TooManyGroups
+from grouping.digests.group_code import DigestGroups, GroupDestination, TooManyGroups, TooManyTogether
 from grouping.digests.group_gather import GroupPart
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
@@ -29,6 +29,8 @@ MOST_GROUPS = 1_000_000
 """Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for so many."""
 _MOST_BYTES = 256 << 20
 """Bytes of what is kept of them, which may be sets of distinct values."""
+_TOGETHER = 2
+"""So many times as much may be of several digests at once."""
 
 
 class MergedGroups(NamedTuple):
@@ -59,6 +61,7 @@ class GroupMerge:
 
         Raises:
             TooManyGroups: Some questions have too many, or too large ones.
+            TooManyTogether: All of them have.
         """
         own = []
         for part in parts:
@@ -73,7 +76,7 @@ class GroupMerge:
             self._check(self._tables[0])
 
     def _check(self, whole: pl.DataFrame) -> None:
-        """Raise TooManyGroups where a question has too many, or too large ones."""
+        """Raise TooManyGroups, or TooManyTogether, where there are too many or too large ones."""
         most_groups, most_bytes = self._most
         groups, size = _extent(whole)
         large: set[int] = set()
@@ -85,6 +88,8 @@ class GroupMerge:
             )
         if large:
             raise TooManyGroups(large)
+        if self._count > 1 and (groups > _TOGETHER * most_groups or size > _TOGETHER * most_bytes):
+            raise TooManyTogether
         self._next = max(most_groups, 2 * groups), max(most_bytes, 2 * size)
 
     def _whole(self) -> pl.DataFrame:
@@ -96,6 +101,7 @@ class GroupMerge:
 
         Raises:
             TooManyGroups: Some have too many, or too large ones.
+            TooManyTogether: All of them have.
         """
         if not self._tables:
             return [MergedGroups(_NO_GROUPS, 0, 0)] * self._count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +14,15 @@ import pytest
 
 from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
+from gateway.evaluation.standing_query import StandingQuery
 from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
+from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest, group_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.group_code import TooManyTogether
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.model.group import SelectList
@@ -226,38 +228,54 @@ class _FewGroups(EvaluatorGroups):
         return GroupMerge(select, questions, 3, self._most_bytes)
 
 
+def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tuple[list[bytes], list[GroupRequest]]:
+    """Return a log on which each store has so many values, and a question for each store."""
+    bodies: list[bytes] = []
+    requests = []
+    for number, count in enumerate(counts):
+        rows, store = [{"v": value} for value in range(count)], bytes([number] * 12)
+        tasks = evaluated(asked, placed(rows, stream, AT), f"p_{store.hex()}", "pending")
+        own = [body for task in tasks for body in task.pending]
+        places = MatchPlaces(0, array("q", range(len(bodies), len(bodies) + len(own))))
+        bodies += own
+        question = DigestQuestion(store, places, Cursor(), _ALWAYS, START_MS + 5_000_000, {"0": 5_000})
+        requests.append(GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select))
+    return bodies, requests
+
+
 @pytest.mark.parametrize(
     ("select", "most_bytes"), [("v", 1 << 20), ("count(DISTINCT v)", 1_000)], ids=["many", "large ones"]
 )
 def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int) -> None:
     """No memory would do for some: they are not made, the others of the query are, and no refused one is read again."""
-    stream = Stream("t (v INT)")
-    asked = checked(
-        f"SELECT {select} AS x FROM t {'' if '(' in select else 'GROUP BY v'} EVERY '5 seconds'", stream, AT
-    )
-    log_reads = []
-    bodies: list[bytes] = []
-    requests, known = [], AnswerCache()
-    for number, count in enumerate((2, 2_000, 3)):
-        rows, store = [{"v": value} for value in range(count)], bytes([number] * 12)
-        tasks = evaluated(asked, placed(rows, stream, AT), f"p_{store.hex()}", "pending")
-        own = [body for task in tasks for body in task.pending]
-        places = range(len(bodies), len(bodies) + len(own))
-        bodies += own
-        question = DigestQuestion(
-            store, MatchPlaces(0, array("q", places)), Cursor(), _ALWAYS, START_MS + 5_000_000, {"0": 5_000}
-        )
-        requests.append(GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select))
+    stream, by = Stream("t (v INT)"), "" if "(" in select else "GROUP BY v"
+    asked = checked(f"SELECT {select} AS x FROM t {by} EVERY '5 seconds'", stream, AT)
+    bodies, requests = _stores(asked, stream, (2, 2_000, 3))
+    log_reads: list[int] = []
 
-    def span(_: int, first: int, last: int) -> list[tuple[int, bytes]]:
+    def span(_: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
         log_reads.append(first)
-        return [(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]
+        return iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))])
 
-    log = PendingLog(lambda *places: iter(span(*places)))
-    code = _FewGroups(most_bytes)
+    log, code, known = PendingLog(span), _FewGroups(most_bytes), AnswerCache()
     found = group_digests(code, log, requests, known)
     assert [False, True, False] == [bool(each.refusal) for each in found]
     assert [2, None, 3] == [each.counted for each in found]
     log_reads.clear()
     assert [True] == [bool(each.refusal) for each in group_digests(code, log, requests[1:2], known)]
     assert not log_reads
+
+
+def test_digests_of_too_many_groups_together_are_made_by_parts() -> None:
+    """Each is small enough, and all of them would not be: they come in their order, some of them at a time."""
+    stream = Stream("t (v INT)")
+    asked = checked("SELECT v, count(*) AS n FROM t GROUP BY v EVERY '5 seconds'", stream, AT)
+    bodies, requests = _stores(asked, stream, (3, 1, 3, 200, 2, 3))
+    log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
+    with pytest.raises(TooManyTogether):
+        group_digests(_FewGroups(1 << 20), log, requests)
+    found = list(each_group_digest(_FewGroups(1 << 20), log, requests, AnswerCache()))
+    assert [3, 1, 3, None, 2, 3] == [each.counted for each in found]
+    whole = group_digests(EvaluatorGroups(), log, requests)
+    for one, other in zip(found, whole, strict=True):
+        assert one.refusal or [row.body for row in one.rows] == [row.body for row in other.rows]
