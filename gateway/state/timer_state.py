@@ -68,13 +68,16 @@ class TimerState:
     def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
         """Return the cursors of the readers of each store."""
         readers = self.readers(stores)
-        names = [name for some in readers for name in some]
+        cursors = self.readers_cursors([name for some in readers for name in some])
+        return [[cursors[name] for name in some if name in cursors] for some in readers]
+
+    def readers_cursors(self, names: Sequence[DestinationId]) -> dict[DestinationId, Cursor]:
+        """Return the cursors of readers, those left out that are gone."""
         memberships = zip(names, self.memberships(names), strict=True)
         incarnations = {
             name: incarnation_of(name, membership.timed) for name, membership in memberships if membership is not None
         }
-        cursors = dict(zip(incarnations, self.cursors(list(incarnations.values())), strict=True))
-        return [[cursors[name] for name in some if name in cursors] for some in readers]
+        return dict(zip(incarnations, self.cursors(list(incarnations.values())), strict=True))
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
         """Keep cursors of incarnations of destinations that have none yet."""

@@ -26,10 +26,12 @@ from grouping.digests.pending_matches import PendingMatches
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
-__all__ = ["Intake"]
+__all__ = ["READERS_AT_ONCE", "Intake"]
 
 _TAKEN = 500
 """Records of the log taken in at once."""
+READERS_AT_ONCE = 2500
+"""Readers of stores that are armed at once: a store may have a million, and commands wait meanwhile."""
 _RESTORED = 5000
 """Restored stores whose readers are armed at once."""
 
@@ -71,7 +73,9 @@ class Intake:
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
-        """Whether the readers of all restored stores are armed."""
+        """Whether all restored stores have been gone through."""
+        self._wanted: dict[DestinationId, int] = {}
+        """Readers that are still to be armed: the earliest time of the matches that wait for each."""
 
     def recover(self) -> None:
         """Read the checkpoints, and follow the log from there."""
@@ -85,6 +89,7 @@ class Intake:
         offsets = {number: max(beginnings[topic, number], known.get(number, 0)) for _, number in places}
         self._tail = TailReader(self._settings, topic, offsets)
         self._restored, self.complete = iter(list(self.index)), False
+        self._wanted.clear()
         self._working.joined.clear()
 
     @property
@@ -93,13 +98,21 @@ class Intake:
         assert self._tail is not None, "recovered before"
         return self._tail.reached
 
+    @property
+    def armed(self) -> bool:
+        """Whether the readers of all matches that were taken in are armed: no tick fires before that."""
+        return self.complete and not self._wanted
+
     def step(self) -> bool:
         """Do a bounded amount of work, and return whether more can be done at once."""
+        if self._wanted:
+            self._arm_some()
+            return True
         if not self.complete:
             self._restore(list(islice(self._restored, _RESTORED)))
             return True
         self._join()
-        return self._take_in() == _TAKEN
+        return self._take_in() == _TAKEN or bool(self._wanted)
 
     def _restore(self, some: list[tuple[bytes, MatchPlaces]]) -> None:
         """Arm the readers of restored stores, and drop positions that the cursors passed since the checkpoint."""
@@ -159,14 +172,14 @@ class Intake:
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores with new matches.
 
-        All readers are armed where a match is earlier than any that the store had, else only the idle ones.
+        All readers are armed where a match is earlier than any that the store had, else only the idle ones; of very
+        many some are left for the next steps.
         """
         everyone = [
             store
             for store, (stored, earliest_ms) in stores.items()
             if stored.earliest_ms is None or earliest_ms < stored.earliest_ms
         ]
-        wanted: dict[DestinationId, int] = {}
         for store, readers in zip(everyone, self._state.readers(everyone), strict=True):
             stored, earliest_ms = stores[store]
             stored.earliest_ms = earliest_ms
@@ -174,11 +187,16 @@ class Intake:
             stored.idle.clear()
             if not readers and store not in self.held:
                 self.index.drop(store)
-            _want(wanted, readers, earliest_ms)
+            _want(self._wanted, readers, earliest_ms)
         for stored, earliest_ms in stores.values():
-            _want(wanted, stored.idle, earliest_ms)
+            _want(self._wanted, stored.idle, earliest_ms)
             stored.idle.clear()
-        names = list(wanted)
+        self._arm_some()
+
+    def _arm_some(self) -> None:
+        """Arm the next ones of the readers that are wanted."""
+        names = list(islice(self._wanted, READERS_AT_ONCE))
+        wanted = {name: self._wanted.pop(name) for name in names}
         ticks: dict[StreamId, dict[DestinationId, int]] = {}
         for name, membership in zip(names, self._state.memberships(names), strict=True):
             if membership is None:

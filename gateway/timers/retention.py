@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from gateway.kafka import Topics
 from gateway.model.membership import Membership
@@ -21,6 +22,35 @@ _READERS = 2500
 """Readers whose cursors are looked up at once, about."""
 
 
+class _Passed(NamedTuple):
+    """What some readers of a store need no more."""
+
+    readers: int = 0
+    low: int = 0
+    """All of them have passed the positions before this one, but the `held`."""
+    held: frozenset[int] = frozenset()
+
+    def joined(self, cursors: Iterable[Cursor]) -> _Passed:
+        """Return the same with further readers."""
+        readers, low, held = self.readers, self.low, set(self.held)
+        for cursor in cursors:
+            low = min(low, cursor.next) if readers else cursor.next
+            held.update(cursor.held)
+            readers += 1
+        return _Passed(readers, low, frozenset(held))
+
+
+class _LargeStore(NamedTuple):
+    """A store with very many readers, some of whose cursors were looked up."""
+
+    store: bytes
+    names: list[DestinationId]
+    """Those that are left."""
+    passed: _Passed
+    reached: int
+    """Up to where its partition of the log was taken in when the first were looked up."""
+
+
 class Retention:
     """Forgets stored matches, in memory and on the log."""
 
@@ -33,11 +63,13 @@ class Retention:
         """By destination, how many incarnations still owe a last digest: a later incarnation fires only after them."""
         self._served: dict[bytes, None] = {}
         """Stores with several readers whose positions may be forgotten."""
+        self._large: _LargeStore | None = None
 
     def reset(self) -> None:
         """Begin anew, as after a crash; the owners of last digests call `hold` again."""
         self.owed.clear()
         self._served.clear()
+        self._large = None
         self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
@@ -60,7 +92,7 @@ class Retention:
             stored.fired = 0
             cursor = moved.get(incarnation_of(name, membership.timed))
             if stored.readers == 1 and cursor is not None:
-                self._forget(store, [cursor])
+                self._forget(store, _Passed().joined([cursor]))
             else:
                 self._served[store] = None
 
@@ -68,29 +100,54 @@ class Retention:
         """Forget positions of some stores with several readers, and return whether more can be done at once.
 
         No tick waits for this: the cursors of all readers are looked up, which takes as long as to serve a few of them.
+        Of a store with very many, cursors of some are looked up at a time: those move on meanwhile, and pass nothing
+        that is not passed already.
         """
         some: list[bytes] = []
         readers = 0
         for store in self._served:
             stored = self._intake.index.get(store)
+            own = 0 if stored is None else stored.readers
+            if own > _READERS:
+                if not some:
+                    return self._look_on(store)
+                break
             some.append(store)
-            readers += 0 if stored is None else stored.readers
+            readers += own
             if readers >= _READERS:
                 break
         for store, cursors in zip(some, self._state.cursors_of(some), strict=True):
             del self._served[store]
             if store not in self._intake.held:
-                self._forget(store, cursors)
+                self._forget(store, _Passed().joined(cursors))
         return bool(self._served)
 
-    def _forget(self, store: bytes, cursors: list[Cursor]) -> None:
+    def _look_on(self, store: bytes) -> bool:
+        """Look the cursors of some further readers of a store up, and forget positions once all were."""
+        if self._large is None or self._large.store != store:
+            [names] = self._state.readers([store])
+            stored = self._intake.index.get(store)
+            reached = 0 if stored is None else self._intake.reached[stored.partition]
+            self._large = _LargeStore(store, names, _Passed(), reached)
+        large = self._large
+        some = [large.names.pop() for _ in range(min(_READERS, len(large.names)))]
+        passed = large.passed.joined(self._state.readers_cursors(some).values())
+        self._large = large._replace(passed=passed)
+        if not large.names:
+            self._large = None
+            del self._served[store]
+            if store not in self._intake.held:
+                # Who began to read the store meanwhile needs nothing of before.
+                self._forget(store, passed._replace(low=min(passed.low, large.reached)))
+        return bool(self._served)
+
+    def _forget(self, store: bytes, passed: _Passed) -> None:
         stored = self._intake.index.get(store)
         if stored is None:
             return
-        stored.readers = len(cursors)
-        if cursors:
-            low = min(cursor.next for cursor in cursors)
-            stored.forget_before(low, {offset for cursor in cursors for offset in cursor.held})
+        stored.readers = passed.readers
+        if passed.readers:
+            stored.forget_before(passed.low, set(passed.held))
         if stored.first is None:
             self._intake.index.drop(store)
 

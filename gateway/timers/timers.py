@@ -139,7 +139,7 @@ class Timers:
         now_ms = self._clock()
         self._firing.fired = []
         self.busy = self._intake.step()
-        if not self._intake.complete:
+        if not self._intake.armed:
             return
         self._probes.step(now_ms, self._intake.reached)
         if self._probes.completed:
