@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -201,7 +202,8 @@ class Results:
         """By destination: where it begins, and the topic's id where the topic is its own."""
         self._seen: dict[tuple[str, str], bytes] = {}
         self._highest: dict[tuple[str, str, int], int] = {}
-        self._placed: set[tuple[str, int, int]] = set()
+        self._placed: defaultdict[Place, set[int]] = defaultdict(set)
+        """Offsets of the records that were taken."""
         self.first: dict[str, list[Result]] = {}
         """Per destination id, each result once, in order."""
         self.repeats = 0
@@ -215,11 +217,12 @@ class Results:
         topic_id = self._tail.topic_id(place[0]) if place[0].endswith(key) else ""
         if known is not None and known[2] != topic_id:
             self._tail.remove(*place)
-            self._placed = {placed for placed in self._placed if placed[:2] != place}
+            self._placed.pop(place, None)
         if known is not None and known[0] == place and known[1] <= offset and place in self._tail.next:
             return
         if known is not None:  # replies of other partitions may come first: earlier records are read after later ones
-            self._highest = {line: highest for line, highest in self._highest.items() if line[0] != key}
+            for line in [line for line in tuple(self._highest) if line[0] == key]:  # another thread may be reading
+                self._highest.pop(line, None)
         self._from[key] = (place, offset, topic_id)
         self.first.setdefault(key, [])
         if offset < self._tail.next.get(place, offset + 1):
@@ -250,13 +253,13 @@ class Results:
 
     def _take(self, messages: list[Any]) -> None:
         for message in messages:
-            placed = (message.topic(), message.partition(), message.offset())
+            place, offset = (message.topic(), message.partition()), message.offset()
             key = message.key().decode()
-            if placed in self._placed or key not in self._from or placed[2] < self._from[key][1]:
+            if offset in self._placed[place] or key not in self._from or offset < self._from[key][1]:
                 continue
-            self._placed.add(placed)
+            self._placed[place].add(offset)
             headers = {name: value.decode() for name, value in message.headers() or []}
-            self._add(Result(*placed, key, message.value(), headers))
+            self._add(Result(*place, offset, key, message.value(), headers))
 
     def _add(self, result: Result) -> None:
         identity = (result.key, result.headers["ce_id"])
