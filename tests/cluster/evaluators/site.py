@@ -19,6 +19,7 @@ import psutil
 from gateway.local.java import find_java
 from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
+from tests.processes import kill_all
 
 __all__ = ["Role", "Site", "site"]
 
@@ -105,10 +106,7 @@ class Role:
     def kill(self) -> None:
         """Kill it with all that it has started."""
         if self.process.poll() is None:
-            family = self.family()
-            for one in family:
-                one.kill()
-            psutil.wait_procs(family, timeout=30)
+            kill_all(self.family())
         self.process.wait(30)
 
 

@@ -16,6 +16,7 @@ import pyspark
 from gateway.local.java import find_java
 from gateway.local.program import free_port
 from tests.cluster.hosts import LOCAL, Host
+from tests.processes import kill_all
 
 __all__ = ["Standalone", "standalone"]
 
@@ -95,9 +96,6 @@ def _start(closing: ExitStack, host: Host, folder: Path, name: str, main: str, *
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        for one in (*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)):
-            try:
-                one.kill()
-            except psutil.NoSuchProcess:
-                continue
+        own = psutil.Process(process.pid)
+        kill_all([own, *own.children(recursive=True)])
     process.wait()

@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from gateway.sdk import Client, connect
 from tests.cluster.standalone.cluster import Standalone, standalone
 from tests.kafka_client import wait_until
+from tests.processes import kill_all
 from tests.stack.server import Stack
 
 _EVENTS = 4_000
@@ -84,10 +85,7 @@ def _publish(producer: Producer, begin: int) -> int:
 
 def _kill_worker(cluster: Standalone) -> None:
     worker = cluster.workers[0]
-    family = worker.children(recursive=True)
-    for process in (worker, *family):
-        process.kill()
-    assert not psutil.wait_procs(family, timeout=30)[1]
+    kill_all([worker, *worker.children(recursive=True)])
 
 
 def _kill_driver(cluster: Standalone, stack: Stack) -> None:
