@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.types
 from numpy.typing import NDArray
 
 from grouping.functions.text_size import Size, TextSizes, constant_size
@@ -21,7 +19,6 @@ from grouping.model.sql_type import (
     BOOLEAN,
     DATE,
     DOUBLE,
-    FLOAT,
     INT,
     SMALLINT,
     STRING,
@@ -30,10 +27,10 @@ from grouping.model.sql_type import (
     VARIANT,
     SqlType,
 )
-from grouping.values.variant import shown
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
+from spark_jobs.results.shown_values import object_maker, shown_values
 
 __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 
@@ -88,7 +85,7 @@ def encode(
             columns = [list(compress(column, small)) for column in columns]
             if not kept.size:
                 return EncodedRows(pa.nulls(len(rows), pa.binary()), sizes)
-    make = _object_maker(tuple(item.name for item in select.items))
+    make = object_maker(tuple(item.name for item in select.items))
     values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
     if len(kept) == len(rows):
         return EncodedRows(values, _lengths(values))
@@ -137,10 +134,10 @@ def _values(
     if sql_type.is_nested or sql_type == VARIANT:
         return _nested(events, expression, rows, evaluate_expression)
     if not isinstance(expression, Column):
-        return _plain(evaluate_expression(expression, events, rows))
+        return shown_values(evaluate_expression(expression, events, rows), sql_type)
     if events.declares(expression.name) and events.type_of(expression.name) in _AS_THEY_COME:
         return events.values_at(expression.name, rows)
-    return _plain(events.column(expression.name).take(pa.array(rows)))
+    return shown_values(events.column(expression.name).take(pa.array(rows)), sql_type)
 
 
 def _nested(
@@ -151,48 +148,7 @@ def _nested(
         array = events.column(expression.name).take(pa.array(rows))
     else:
         array = evaluate_expression(expression, events, rows)
-    sql_type = expression.type  # type: ignore[union-attr]
-    return [_shown(value, sql_type) for value in array.to_pylist()]
-
-
-def _shown(value: Any, sql_type: SqlType) -> Any:
-    """Return a value with its maps as objects and its decimals as text; a map is a list of entries here."""
-    if value is None:
-        return None
-    if sql_type == VARIANT:
-        return msgspec.Raw(shown(value).encode())
-    if sql_type.is_decimal:
-        return format(value, "f")
-    if sql_type == FLOAT:
-        return float(str(np.float32(value)))
-    if sql_type.fields:
-        return {name: _shown(value[name], field) for name, field in sql_type.fields}
-    if sql_type.element is None:
-        return value
-    if sql_type.key is None:
-        return [_shown(each, sql_type.element) for each in value]
-    return {entry["key"]: _shown(entry["value"], sql_type.element) for entry in value}
-
-
-def _plain(array: pa.Array) -> list[Any]:
-    """Return an array's values; decimals as text in plain notation, which keeps the column's scale."""
-    if pyarrow.types.is_float32(array.type):
-        # As few digits as tell it from other FLOATs: as a DOUBLE it would have digits that it never had.
-        return [None if value is None else float(str(np.float32(value))) for value in array.to_pylist()]
-    values: list[Any] = array.to_pylist()
-    if pyarrow.types.is_decimal(array.type):
-        return [None if value is None else format(value, "f") for value in values]
-    return values
-
-
-@lru_cache(maxsize=1024)
-def _object_maker(names: tuple[str, ...]) -> Callable[..., object]:
-    """Return a function that makes an object with these names, in this order."""
-    fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
-    try:
-        return msgspec.defstruct("Result", fields, gc=False)
-    except ValueError:  # it takes no names that JSON must escape
-        return lambda *values: dict(zip(names, values, strict=True))
+    return shown_values(array, expression.type)  # type: ignore[union-attr]
 
 
 def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:

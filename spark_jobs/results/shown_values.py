@@ -1,0 +1,87 @@
+"""Columns as values that the JSON encoder writes as docs/results.md has them, nested ones by their parts.
+
+An array of structs is read as one column for each field, whose values are then put together: Arrow's own way, from one
+nested value to the next, takes some ten times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types
+
+from grouping.model.sql_type import VARIANT, SqlType
+from grouping.values.variant import shown
+
+__all__ = ["object_maker", "shown_values"]
+
+
+def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    """Return an array's values: structs and maps as objects, decimals as text in plain notation, with their scale.
+
+    Args:
+        array: The values; a map is a list of entries.
+        sql_type: Their type.
+
+    Example:
+        >>> shown_values(pa.array([[1, 2], None, []]), SqlType.of("ARRAY<INT>"))
+        [[1, 2], None, []]
+    """
+    if sql_type.fields:
+        made = _objects(array, sql_type)
+    elif sql_type.element is not None:
+        made = _lists(array, sql_type)
+    else:
+        return _scalars(array, sql_type)
+    if not array.null_count:
+        return made
+    return [value if there else None for value, there in zip(made, array.is_valid().to_pylist(), strict=True)]
+
+
+def _objects(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    names = tuple(name for name, _ in sql_type.fields)
+    parts = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
+    fields = [shown_values(parts[name], field) for name, field in sql_type.fields]
+    return list(map(object_maker(names), *fields))
+
+
+def _lists(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    """Return arrays, or the objects that maps are."""
+    assert sql_type.element is not None
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    spans = list(pairwise([0, *np.cumsum(lengths).tolist()]))
+    parts = array.flatten()
+    if sql_type.key is None:
+        values = shown_values(parts, sql_type.element)
+        return [values[begin:end] for begin, end in spans]
+    keys, values = parts.field("key").to_pylist(), shown_values(parts.field("value"), sql_type.element)
+    return [dict(zip(keys[begin:end], values[begin:end], strict=True)) for begin, end in spans]
+
+
+def _scalars(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    values: list[Any] = array.to_pylist()
+    if sql_type == VARIANT:
+        return [None if value is None else msgspec.Raw(shown(value).encode()) for value in values]
+    if pyarrow.types.is_decimal(array.type):
+        return [None if value is None else format(value, "f") for value in values]
+    if pyarrow.types.is_float32(array.type):
+        # As few digits as tell it from other FLOATs: as a DOUBLE it would have digits that it never had.
+        return [None if value is None else float(str(np.float32(value))) for value in values]
+    return values
+
+
+@lru_cache(maxsize=1024)
+def object_maker(names: tuple[str, ...]) -> Callable[..., object]:
+    """Return a function that makes an object with these names, in this order, of its values."""
+    fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
+    try:
+        return msgspec.defstruct("Result", fields, gc=False)
+    except ValueError:  # it takes no names that JSON must escape
+        return lambda *values: dict(zip(names, values, strict=True))
