@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.functions.text_size import Size, TextSizes, constant_size
-from grouping.model.expression import Column, Expression
+from grouping.model.expression import Column, Expression, source_of
 from grouping.model.group import SelectList
 from grouping.model.sql_type import (
     BIGINT,
@@ -30,7 +30,7 @@ from grouping.model.sql_type import (
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
-from spark_jobs.results.shown_values import object_maker, shown_values
+from spark_jobs.results.shown_values import object_maker, shown_as_decoded, shown_values
 
 __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 
@@ -144,11 +144,13 @@ def _nested(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> list[Any]:
     """Return an output column of nested values, or of VARIANTs."""
-    if isinstance(expression, Column):
-        array = events.column(expression.name).take(pa.array(rows))
-    else:
-        array = evaluate_expression(expression, events, rows)
-    return shown_values(array, expression.type)  # type: ignore[union-attr]
+    sql_type: SqlType = expression.type  # type: ignore[union-attr]
+    if not isinstance(expression, Column):
+        return shown_values(evaluate_expression(expression, events, rows), sql_type)
+    of_event = not source_of(expression.name)[0] and events.declares(expression.name)
+    if of_event and (show := shown_as_decoded(sql_type)) is not None:  # tables hold Arrow arrays
+        return list(map(show, events.values_at(expression.name, rows)))
+    return shown_values(events.column(expression.name).take(pa.array(rows)), sql_type)
 
 
 def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:

@@ -17,10 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types
 
-from grouping.model.sql_type import VARIANT, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    VARIANT,
+    SqlType,
+)
 from grouping.values.variant import shown
 
-__all__ = ["object_maker", "shown_values"]
+__all__ = ["object_maker", "shown_as_decoded", "shown_values"]
+
+_AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
+"""Types of parts that the encoder writes as the decoder reads them."""
+_Show = Callable[[Any], Any]
 
 
 def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
@@ -43,6 +58,47 @@ def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
     if not array.null_count:
         return made
     return [value if there else None for value, there in zip(made, array.is_valid().to_pylist(), strict=True)]
+
+
+@lru_cache(maxsize=1024)
+def shown_as_decoded(sql_type: SqlType) -> _Show | None:
+    """Return what makes a decoded value of a nested type one that the encoder writes, None where only Arrow can.
+
+    A struct is a dict that may lack fields, in any order; a map is a dict. No array is made of them first.
+
+    Example:
+        >>> show = shown_as_decoded(SqlType.of("ARRAY<STRUCT<a: INT, b: INT>>"))
+        >>> msgspec.json.encode(show([{"b": 2}, None]))
+        b'[{"a":null,"b":2},null]'
+    """
+    if sql_type in _AS_DECODED:
+        return _same
+    if sql_type.fields:
+        return _struct_shower(sql_type)
+    if sql_type.element is None or (show := shown_as_decoded(sql_type.element)) is None:
+        return None
+    if show is _same:
+        return _same
+    if sql_type.key is None:
+        return lambda value: None if value is None else list(map(show, value))
+    return lambda value: None if value is None else {key: show(each) for key, each in value.items()}
+
+
+def _struct_shower(sql_type: SqlType) -> _Show | None:
+    names = tuple(name for name, _ in sql_type.fields)
+    make = object_maker(names)
+    found = [shown_as_decoded(field) for _, field in sql_type.fields]
+    shows = [show for show in found if show is not None]
+    if len(shows) < len(found):
+        return None
+    if all(show is _same for show in shows):
+        return lambda value: None if value is None else make(*map(value.get, names))
+    parts = tuple(zip(names, shows, strict=True))
+    return lambda value: None if value is None else make(*[show(value.get(name)) for name, show in parts])
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _objects(array: pa.Array, sql_type: SqlType) -> list[Any]:
