@@ -204,7 +204,7 @@ class Inbox:
         if self._clock() < self._look_at or not self._begins:
             return
         self._look_at = self._clock() + _QUIET_SECONDS
-        found = self._consumer.position([TopicPartition(*where) for where in self._begins])
+        found = self._consumer.position([TopicPartition(*where) for where in tuple(self._begins)])
         before, self._positions = self._positions, {(one.topic, one.partition): one.offset for one in found}
         quiet = {where for where, offset in self._positions.items() if before.get(where) == offset}
         unknown_topics = self._unknown({topic for topic, _ in quiet})
