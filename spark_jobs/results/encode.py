@@ -14,30 +14,18 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression, source_of
 from grouping.model.group import SelectList
-from grouping.model.sql_type import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    VARIANT,
-    SqlType,
-)
+from grouping.model.sql_type import TIMESTAMP, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
-from spark_jobs.results.shown_values import object_maker, shown_as_decoded, shown_values
+from spark_jobs.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values
 
 __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 
 EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
-_AS_THEY_COME = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE, TIMESTAMP})
+_AS_THEY_COME = AS_DECODED | {TIMESTAMP}
 """Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
 
 _encoder = msgspec.json.Encoder()
@@ -131,26 +119,15 @@ def _values(
 ) -> Sequence[Any]:
     """Return one output column as values that the encoder writes."""
     sql_type: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
-    if sql_type.is_nested or sql_type == VARIANT:
-        return _nested(events, expression, rows, evaluate_expression)
     if not isinstance(expression, Column):
         return shown_values(evaluate_expression(expression, events, rows), sql_type)
-    if events.declares(expression.name) and events.type_of(expression.name) in _AS_THEY_COME:
-        return events.values_at(expression.name, rows)
-    return shown_values(events.column(expression.name).take(pa.array(rows)), sql_type)
-
-
-def _nested(
-    events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
-) -> list[Any]:
-    """Return an output column of nested values, or of VARIANTs."""
-    sql_type: SqlType = expression.type  # type: ignore[union-attr]
-    if not isinstance(expression, Column):
-        return shown_values(evaluate_expression(expression, events, rows), sql_type)
-    of_event = not source_of(expression.name)[0] and events.declares(expression.name)
-    if of_event and (show := shown_as_decoded(sql_type)) is not None:  # tables hold Arrow arrays
-        return list(map(show, events.values_at(expression.name, rows)))
-    return shown_values(events.column(expression.name).take(pa.array(rows)), sql_type)
+    name = expression.name
+    if events.declares(name):
+        if events.type_of(name) in _AS_THEY_COME:
+            return events.values_at(name, rows)
+        if not source_of(name)[0] and (show := shown_as_decoded(sql_type)) is not None:  # tables hold Arrow arrays
+            return list(map(show, events.values_at(name, rows)))
+    return shown_values(events.column(name).take(pa.array(rows)), sql_type)
 
 
 def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:

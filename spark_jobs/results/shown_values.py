@@ -31,9 +31,9 @@ from grouping.model.sql_type import (
 )
 from grouping.values.variant import shown
 
-__all__ = ["object_maker", "shown_as_decoded", "shown_values"]
+__all__ = ["AS_DECODED", "object_maker", "shown_as_decoded", "shown_values"]
 
-_AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
+AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
 """Types of parts that the encoder writes as the decoder reads them."""
 _Show = Callable[[Any], Any]
 
@@ -71,7 +71,7 @@ def shown_as_decoded(sql_type: SqlType) -> _Show | None:
         >>> msgspec.json.encode(show([{"b": 2}, None]))
         b'[{"a":null,"b":2},null]'
     """
-    if sql_type in _AS_DECODED:
+    if sql_type in AS_DECODED:
         return _same
     if sql_type.fields:
         return _struct_shower(sql_type)
