@@ -83,6 +83,20 @@ class Topics:
         with mapped("describing topics"):
             return self._admin.ask(lambda admin: self._forms(admin, asked), ANSWER_SECONDS)
 
+    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        """Return the forms of topics that were just made: each broker knows of them a moment after the controller.
+
+        Raises:
+            KafkaUnavailable: One of them did not appear.
+        """
+        wanted = set(topics)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while missing := wanted - (found := self.forms(wanted)).keys():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
+            time.sleep(0.01)
+        return found
+
     def _forms(self, admin: AdminClient, asked: list[str]) -> dict[str, TopicForm]:
         found = {}
         futures = admin.describe_topics(TopicCollection(asked), request_timeout=QUESTION_SECONDS)
@@ -179,13 +193,7 @@ class Topics:
                     elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
                     made.discard(name)
-        there = wanted.keys() - refused.keys()
-        # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while missing := there - self.forms(there).keys():
-            if time.monotonic() > deadline:
-                raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
-            time.sleep(0.01)
+        self.await_forms(wanted.keys() - refused.keys())  # their offsets are asked for next
         return made, refused
 
     def delete(self, names: Iterable[str]) -> set[str]:

@@ -130,7 +130,7 @@ def source_form(
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error
-    return _checked(statement, topics.forms([statement.topic])[statement.topic])
+    return _checked(statement, topics.await_forms([statement.topic])[statement.topic])
 
 
 def _checked(statement: CreateStream | CreateTable, found: TopicForm) -> TopicForm:

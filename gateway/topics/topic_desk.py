@@ -30,6 +30,9 @@ class TopicQuestions(Protocol):
     def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
         """Return the forms of those topics that exist."""
 
+    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        """Return the forms of topics that were just made, of which not each broker may know yet."""
+
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the configurations of those topics that exist."""
 
@@ -119,6 +122,9 @@ class _CommandQuestions:
 
     def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
         return self._ask(self._topics.forms, list(topics))
+
+    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        return self._ask(self._topics.await_forms, list(topics))
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return self._ask(self._topics.configs, list(topics))

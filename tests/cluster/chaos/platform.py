@@ -17,8 +17,8 @@ from grouping.settings.settings import Settings
 from grouping.store.lease import Lease
 from tests.chaos.host import HANG_SECONDS, Host
 from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
-from tests.cluster.chaos.gateway_keeper import GatewayKeeper, gateway_keeper
 from tests.cluster.failover.pair import Pair, watched_pair
+from tests.cluster.gateway_keeper import GatewayKeeper, gateway_keeper
 from tests.cluster.hosts import LOCAL
 from tests.cluster.hosts import Host as Place
 from tests.cluster.network.network import network

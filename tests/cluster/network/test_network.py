@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +13,10 @@ import pytest
 
 from gateway.local.valkey import CONFIGURATION, valkey_binary
 from gateway.sdk import connect
-from grouping.store.lease import LIFETIME_MS
+from grouping.settings.settings import Settings
+from grouping.store.lease import LIFETIME_MS, Lease
 from tests.cluster.brokers.brokers import COUNT, three_brokers
+from tests.cluster.gateway_keeper import gateway_keeper
 from tests.cluster.hosts import Host
 from tests.cluster.network.network import network, require_namespaces
 from tests.cluster.standalone.cluster import standalone
@@ -61,12 +61,19 @@ def test_links_that_are_cut(tmp_path: Path) -> None:
             stack = Stack(tmp_path / "data", within=site.command(), **told, **evaluator)
             try:
                 stack.up()
-                with _gateway(tmp_path / "other", other, told), connect(kafka.bootstrap, "alice") as client:
+                with (
+                    gateway_keeper(tmp_path / "other", other, told) as keeper,
+                    connect(kafka.bootstrap, "alice") as client,
+                ):
                     load = SteadyLoad(client, kafka.bootstrap)
                     for host in (brokers[0], redis_host, spark_hosts[1]):
                         load.go_on()
                         _cut(host)
-                    load.go_on()
+                        load.go_on()
+                    if _active_gateway(redis_url) == keeper.pid:
+                        _cut(other)  # it took over while Redis was cut off
+                        load.go_on()
+                    assert _active_gateway(redis_url) != keeper.pid
                     site.cut()
                     cut_at = time.monotonic()
                     load.carry_out_commands()
@@ -87,6 +94,12 @@ def _cut(host: Host) -> None:
     host.mend()
 
 
+def _active_gateway(redis_url: str) -> int:
+    """Return the pid of the gateway that has the lease."""
+    holder = Lease(Settings(redis={"url": redis_url}), "gateway").holder()
+    return int(holder.split("/")[1]) if holder else 0
+
+
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
@@ -102,20 +115,6 @@ def _redis(folder: Path, host: Host) -> Iterator[str]:
         process = subprocess.Popen(host.command(valkey_binary(), "valkey.conf"), cwd=folder, stdout=log)
     try:
         yield f"redis://{host.address}:6379/0"
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextmanager
-def _gateway(folder: Path, host: Host, told: dict[str, str]) -> Iterator[None]:
-    """Run a gateway on a host, which stands by."""
-    folder.mkdir()
-    command = host.command(sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder))
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, env={**os.environ, **told}, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        yield
     finally:
         process.kill()
         process.wait()
