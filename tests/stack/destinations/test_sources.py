@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
@@ -10,6 +12,7 @@ from gateway.sdk import Match, connect
 from tests.kafka_client import RawClient, wait_until
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
+from tests.stack.server import Stack
 
 _N = "n INT"
 
@@ -107,3 +110,25 @@ def test_topics_of_kafka_and_of_gateways_are_not_read(lab: Lab, name: str) -> No
     reply = lab.client.execute(ddl, lab.subscriber("owner"))
     lab.client.admin.delete_topics(theirs)
     assert "not-allowed" == reply.code, reply.fields
+
+
+def test_a_topic_deleted_for_good_ends_with_its_stream(stack: Stack, lab: Lab) -> None:
+    """A CQ is dropped that events of the topic have not met yet: its `cq.end` comes once the stream is dropped too."""
+    source = lab.stream(_N)
+    made = lab.create("all", f"SELECT n FROM {source.name}", clauses="DO PUBLISH SHARED")
+    source.publish_values(b'{"n": 1}')
+    lab.matches(made, source)
+    stack.kill("evaluator")
+    source.publish_values(b'{"n": 2}')
+    lab.drop("all")
+    lab.client.admin.delete_topics([source.topic])[source.topic].result()
+    source.unwatch()
+    wait_until(lambda: "UNKNOWN_TOPIC" in stack.told_of_stream(source.name).get("reason", ""), "why it does not run")
+    assert not _ended(lab, made)
+    lab.client.result(f"DROP STREAM {source.name}", lab.subscriber("owner"))
+    wait_until(lambda: _ended(lab, made), "cq.end")
+
+
+def _ended(lab: Lab, made: dict[str, Any]) -> bool:
+    lab.results.drain()
+    return any(one.kind == "cq.end" for one in lab.results.of(made["destination"]))
