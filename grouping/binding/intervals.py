@@ -15,7 +15,17 @@ from grouping.model.expression import Value
 from grouping.model.sql_type import BIGINT, SqlType
 from grouping.values.intervals import DAY_MICROS, INTERVAL_READERS, UNITS, interval_kind, parse_interval, unreadable
 
-__all__ = ["INTERVAL", "alike", "counted", "interval", "interval_literal", "interval_unit", "is_interval", "whole"]
+__all__ = [
+    "INTERVAL",
+    "alike",
+    "counted",
+    "interval",
+    "interval_literal",
+    "interval_unit",
+    "is_interval",
+    "units_within",
+    "whole",
+]
 
 INTERVAL = "interval"
 """The operator of the wrapping."""
@@ -101,7 +111,7 @@ def _with_units(text: str) -> Term:
     words = text.split()
     if not words or len(words) % 2:
         raise ValueError("no number and unit")
-    units = [_singular(unit.upper()) for unit in words[1::2]]
+    units = units_within(text)
     kinds = {interval_kind(unit) for unit in units}
     if len(kinds) > 1 and "MONTH" in kinds:
         raise ValueError("a mixture of months and days")
@@ -110,7 +120,16 @@ def _with_units(text: str) -> Term:
     for number, unit in zip(words[::2], units, strict=True):
         days = kind == "SECOND" and interval_kind(unit) == "DAY"
         total += parse_interval(number, unit) * (DAY_MICROS if days else 1)
-    return interval(kind, Constant(total, BIGINT))
+    return interval(kind, Constant(total, BIGINT, text=text))
+
+
+def units_within(text: str) -> list[str]:
+    """Return the units of a text of numbers and units, each in the singular.
+
+    Raises:
+        ValueError: One is no unit.
+    """
+    return [_singular(unit) for unit in text.split()[1::2]]
 
 
 def _singular(unit: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.binding.intervals import counted, interval_unit, is_interval
+from grouping.binding.intervals import counted, interval_unit, is_interval, units_within
 from grouping.binding.operands import as_day, as_timestamp, whole_number
 from grouping.functions.functions import result_type
 from grouping.model.errors import InputError, near_name
@@ -48,6 +48,8 @@ _FIELDS = {
 """By each spelling in capitals: a function, or in capitals a field that has none."""
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 """The units of intervals of days or seconds."""
+_COUNTED_AS = {"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}
+"""Further units, by the one that Spark's type of an interval names in their place."""
 _OF_TIMES = frozenset(("hour", "minute", "SECOND"))
 
 
@@ -142,6 +144,14 @@ def _units_of(count: Bound) -> tuple[str, ...]:
     """Return the units of a literal of days or seconds; none of anything else, which has them all."""
     while isinstance(count, Term) and count.op == "neg":
         [count] = count.args
-    reader = (count.reader or "") if isinstance(count, Constant) else ""
-    first, _, last = reader.rpartition("interval ")[2].partition(" TO ")
-    return _CLOCK[_CLOCK.index(first) : _CLOCK.index(last or first) + 1] if first in _CLOCK else ()
+    if not isinstance(count, Constant):
+        return ()
+    if count.reader is None:
+        written = units_within(count.text)
+    else:
+        first, _, last = count.reader.rpartition("interval ")[2].partition(" TO ")
+        written = [first, last or first]
+    places = sorted(
+        _CLOCK.index(_COUNTED_AS.get(unit, unit)) for unit in written if _COUNTED_AS.get(unit, unit) in _CLOCK
+    )
+    return _CLOCK[places[0] : places[-1] + 1] if places else ()

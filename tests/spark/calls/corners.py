@@ -68,6 +68,10 @@ _FOUND = (
     "EXTRACT(MINUTE FROM INTERVAL 90 SECONDS)", "EXTRACT(DAY FROM INTERVAL '02:03' HOUR TO MINUTE)",
     "EXTRACT(HOUR FROM -INTERVAL 90 SECONDS)", "EXTRACT(MINUTE FROM INTERVAL '02:03' HOUR TO MINUTE)",
     "EXTRACT(HOUR FROM INTERVAL 90 SECONDS * 60)", "EXTRACT(HOUR FROM INTERVAL 1 DAY + INTERVAL 1 HOUR)",
+    *(f"EXTRACT({field} FROM INTERVAL {length})"
+      for field in ("DAY", "HOUR", "MINUTE")
+      for length in ("1 HOUR 30 MINUTES", "1 DAY 30 MINUTES", "1 WEEK 2 HOURS", "'1 day 2 hours'", "5 MILLISECONDS",
+                     "1 MINUTE 5 MICROSECONDS", "'90 minutes'", "1 WEEK")),
     "width_bucket(1e308, 0, 1.5e308, 5)", "width_bucket(1e308, -1e308, 1.7e308, 3)",
     "width_bucket(-1e308, 1e308, 0, 2)",
     "from_unixtime(0, '')", "unix_timestamp('', '')", "unix_timestamp('x', '')", "map_contains_key(map('a', 1), NULL)",
