@@ -184,31 +184,33 @@ def _constants_type(operands: Sequence[Bound]) -> SqlType:
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
-    """Return operands that have one common type, as the results of CASE have."""
-    known = [operand.type for operand in operands if not (is_null(operand) and operand.type == STRING)]
+    """Return operands that have one common type, as the results of CASE have; texts are read as Spark does so."""
     if any(map(is_interval, operands)):
         raise unsupported(
             f"{what} of intervals", "A value is no interval.", "timestampdiff(SECOND, a, b) gives a number."
         )
-    times = [operand.type for operand in operands if operand.type in (DATE, TIMESTAMP)]
-    if set(times) == {DATE, TIMESTAMP}:
+    if (read := read_as(_known(operands))) is not None:
+        read_text = _time_of if read in (DATE, TIMESTAMP) else coerce
+        operands = [
+            read_text(one, read) if isinstance(one, Constant) and one.type == STRING and not is_null(one) else one
+            for one in _with_texts_read(operands)
+        ]
+    if {DATE, TIMESTAMP} <= {*_known(operands)}:
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
-        known = [TIMESTAMP if sql_type == DATE else sql_type for sql_type in known]
-        times = [TIMESTAMP]
-    sql_type = times[0] if times and set(known) <= {times[0], STRING} else common_type(known) if known else STRING
+    known = _known(operands)
+    sql_type = common_type(known) if known else STRING
     if sql_type is None:
         if all(one.is_number for one in known):
             raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
         raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
-    unified: list[Bound] = []
-    for operand in operands:
-        if isinstance(operand, Constant) and (is_null(operand) or sql_type == DOUBLE or times):
-            unified.append(coerce(operand, sql_type) if not is_null(operand) else Constant(None, sql_type))
-        elif times and operand.type != sql_type:
-            raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
-        else:
-            unified.append(operand)
-    return tuple(unified)
+    read_anew = sql_type in (DOUBLE, DATE, TIMESTAMP)
+    operands = [Constant(None, sql_type) if is_null(one) else one for one in operands]
+    return tuple(coerce(one, sql_type) if isinstance(one, Constant) and read_anew else one for one in operands)
+
+
+def _known(operands: Sequence[Bound]) -> list[SqlType]:
+    """Return the types of operands, but for NULLs that have none."""
+    return [operand.type for operand in operands if not (is_null(operand) and operand.type == STRING)]
 
 
 def _listed(kinds: Sequence[SqlType], between: str = ", ") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -141,17 +141,21 @@ def text_of(argument: Bound, what: str) -> str:
 
 
 def _units_of(count: Bound) -> tuple[str, ...]:
-    """Return the units of a literal of days or seconds; none of anything else, which has them all."""
-    while isinstance(count, Term) and count.op == "neg":
-        [count] = count.args
+    """Return the units of a literal of days or seconds, or of a sum of such; none of anything else, which has all."""
+    if isinstance(count, Term):
+        first, *others = count.args
+        if count.op == "neg" or (count.op == "*" and isinstance(others[0], Value)):  # as `intervals.whole` has days
+            return _units_of(first)
+        added = [_units_of(part) for part in count.args] if count.op in ("+", "-") else [()]
+        return _span(part for units in added for part in units) if all(added) else ()
     if not isinstance(count, Constant):
         return ()
     if count.reader is None:
-        written = units_within(count.text)
-    else:
-        first, _, last = count.reader.rpartition("interval ")[2].partition(" TO ")
-        written = [first, last or first]
-    places = sorted(
-        _CLOCK.index(_COUNTED_AS.get(unit, unit)) for unit in written if _COUNTED_AS.get(unit, unit) in _CLOCK
-    )
+        return _span(units_within(count.text))
+    return _span(count.reader.rpartition("interval ")[2].split(" TO "))
+
+
+def _span(units: Iterable[str]) -> tuple[str, ...]:
+    """Return the units from the first to the last one of these, none for months and years."""
+    places = sorted(_CLOCK.index(unit) for each in units if (unit := _COUNTED_AS.get(each, each)) in _CLOCK)
     return _CLOCK[places[0] : places[-1] + 1] if places else ()

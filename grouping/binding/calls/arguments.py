@@ -12,6 +12,7 @@ from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
+from grouping.binding.implicit import read_as
 from grouping.binding.operands import CAST_NULL, as_timestamp, cast, comparable, is_null, unify
 from grouping.functions.functions import FUNCTIONS, common_type, result_type
 from grouping.model.refusals import mismatch, unsupported
@@ -80,6 +81,9 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     """Return the operands of nullif: the first one is the result, and keeps its type."""
     if any(argument.type == BINARY for argument in args):
         raise unsupported('"nullif" of a BINARY', "Its operands are compared by their digits.", "Use CASE.")
+    read = read_as([one.type for one in args])
+    if read is not None and args[1].type == STRING and not isinstance(args[1], Constant):
+        args = (args[0], cast(args[1], read))
     first, other = comparable(args, looked_up=False)
     if isinstance(args[0], Constant) and args[0].type != first.type and not is_null(first):
         if not first.type.is_number:

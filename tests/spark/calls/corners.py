@@ -72,6 +72,17 @@ _FOUND = (
       for field in ("DAY", "HOUR", "MINUTE")
       for length in ("1 HOUR 30 MINUTES", "1 DAY 30 MINUTES", "1 WEEK 2 HOURS", "'1 day 2 hours'", "5 MILLISECONDS",
                      "1 MINUTE 5 MICROSECONDS", "'90 minutes'", "1 WEEK")),
+    *(f"{name}({args})" for name in ("coalesce", "array", "nullif", "greatest") for args in (
+        "1, '3'", "'3', 1", "1.5, '3'", "'3', 1.5", "true, 'false'", "1F, '3'", "nullif(1, 1), '3'", "'x', 3L",
+        "DATE'2020-01-01', '2021-01-01'", "2, ltrim('3')", "2.5, ltrim('3')", "ltrim('3'), 2", 
+        "true, ltrim('no')", "DATE'2020-01-01', ltrim('2021-01-01')", 
+        "nullif(true, true), ltrim('yes')", "nullif(2D, 2), ltrim('4.5')")),
+    *(f"coalesce({args})" for args in (
+        "'3', 1.5, 2", "CAST(NULL AS INT), '3', 1.5", "'3', CAST(NULL AS INT), 1.5", "2, ltrim('3'), 4.5D",
+        "NULL, ltrim('3'), 2", "DATE'2020-01-01', ltrim('2021-01-01'), TIMESTAMP'2020-01-01 01:00:00'")),
+    "CASE WHEN NULL THEN 1 ELSE 2 END", "CASE WHEN true THEN 1 ELSE '2' END", "if(true, ltrim('1'), 2.5D)",
+    "if(NULL, 1, ltrim('2'))", "nvl2(1, ltrim('5'), 2)", "nvl2(1, '5', 2)",
+    "CASE 1 WHEN '1' THEN ltrim('4') ELSE 3 END",
     "width_bucket(1e308, 0, 1.5e308, 5)", "width_bucket(1e308, -1e308, 1.7e308, 3)",
     "width_bucket(-1e308, 1e308, 0, 2)",
     "from_unixtime(0, '')", "unix_timestamp('', '')", "unix_timestamp('x', '')", "map_contains_key(map('a', 1), NULL)",
