@@ -30,17 +30,16 @@ class Tail:
     """Partitions read from an offset onwards, committed records only."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "reads-without-a-group",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "fetch.wait.max.ms": 20,
-                "topic.metadata.refresh.interval.ms": 5000,
-            }
-        )
+        self._options = {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reads-without-a-group",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "topic.metadata.refresh.interval.ms": 5000,
+        }
+        self._consumer = Consumer(self._options)
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._doubts = Doubts()
         self.next: dict[Place, int] = {}
@@ -114,10 +113,20 @@ class Tail:
             if found:
                 stuck_at = time.monotonic() + _STUCK_SECONDS
             elif time.monotonic() > stuck_at:
+                self._renew()
                 for place in behind:
                     self._ask_again(place)
                 stuck_at = time.monotonic() + _STUCK_SECONDS
         return messages
+
+    def _renew(self) -> None:
+        """Read on with another consumer: librdkafka never reads a topic again whose epoch fell when it was made anew.
+
+        The one before goes when a thread that polls it has returned.
+        """
+        consumer = Consumer(self._options)
+        consumer.assign([TopicPartition(*place, offset) for place, offset in tuple(self.next.items())])
+        self._consumer = consumer
 
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from one of the same name that was deleted."""

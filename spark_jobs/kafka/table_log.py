@@ -20,6 +20,12 @@ __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
 """The polls in a row that may give no record although one must be there."""
+_RENEW_AFTER = (3, 15, 35)
+"""The polls in a row without a record after which another consumer asks, which looks the topic up.
+
+librdkafka takes the leader's epoch of a topic that was made anew, which is lower, for an old answer, and then never
+reads the topic again: seen where a broker had been restarted before.
+"""
 _AT_ONCE = 10_000
 """Records of a batch."""
 AT_ONCE_BYTES = 64_000_000
@@ -36,12 +42,15 @@ class TableLog:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        config = client_options(settings.kafka)
+        self._settings = settings
         self._offsets = TopicOffsets(open_admin(settings))
-        self._consumer = Consumer(
+        self._consumer = self._connected()
+
+    def _connected(self) -> Consumer:
+        return Consumer(
             {
-                **config,
-                "group.id": settings.clients.evaluator_log,
+                **client_options(self._settings.kafka),
+                "group.id": self._settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 # The last offsets before an end may have no record: they were compacted away, or end a transaction.
                 "enable.partition.eof": True,
@@ -85,20 +94,24 @@ class TableLog:
         left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
             return
-        places = [TopicPartition(topic, partition, starts.get(partition, 0)) for partition in left]
+        reached = {partition: starts.get(partition, 0) for partition in left}
         bounds = _by_partition(left)
         held: list[Message] = []
         size = silent = 0
         try:
-            self._consumer.assign(places)
+            self._begin(topic, reached)
             while left:
                 # One is waited for, and what else is there is taken: a call for many waits until it has them all.
                 messages = self._consumer.consume(1, _POLL_SECONDS)
                 messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
-                records = self._records(topic, messages, left)
+                records = self._records(topic, messages, left, reached)
                 silent = 0 if records else silent + 1
                 if silent == _PATIENCE:
                     raise TableAway(f'topic "{topic}" of a table does not give all its records', detail=f"{left}")
+                if silent in _RENEW_AFTER and left:
+                    self._consumer.close()
+                    self._consumer = self._connected()
+                    self._begin(topic, {partition: reached[partition] for partition in left})
                 held += records
                 size += sum(len(record) + len(record.key() or b"") for record in records)
                 if held and (len(held) >= _AT_ONCE or size >= AT_ONCE_BYTES or not left):
@@ -109,10 +122,14 @@ class TableLog:
         finally:
             self._consumer.unassign()  # it would go on fetching what follows
 
-    def _records(self, topic: str, messages: Sequence[Message], left: Offsets) -> list[Message]:
-        """Return the records among some messages; partitions whose end is reached are `left` no more."""
+    def _begin(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
+
+    def _records(
+        self, topic: str, messages: Sequence[Message], left: Offsets, reached: dict[int, int]
+    ) -> list[Message]:
+        """Return the records among some messages, noting where each partition is; one at its end is `left` no more."""
         records = []
-        reached: Offsets = {}
         for message in messages:
             if (error := message.error()) is None:
                 records.append(message)

@@ -6,8 +6,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
+from grouping.settings.settings import Settings
+from spark_jobs.kafka.table_log import TableLog
+from tests.kafka_client import RawClient, wait_until
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
@@ -97,3 +100,32 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
     for n, (symbol, change) in enumerate(published):
         assert symbol == found[n]["symbol"]
         assert found[n]["said"] in said[symbol][change:], f"event {n} met a row of before it"
+
+
+def test_a_topic_made_anew_after_its_broker_died_is_read(stack: Stack, lab: Lab) -> None:
+    """The leader's epoch of the new topic is lower than the one that the driver has seen, which takes it for stale."""
+    topic = lab.client.make_topic(f"anew-{lab.token}")
+    killed = stack.kill("kafka")
+    stack.await_restart("kafka", killed)
+    log = TableLog(Settings(kafka={"bootstrap": stack.bootstrap}))
+    lab.client.publish(topic, b"before")
+    assert [b"before"] == _values(log, topic, 1)
+    lab.client.admin.delete_topics([topic])[topic].result()
+
+    def made() -> bool:
+        try:
+            return bool(lab.client.make_topic(topic))
+        except KafkaException:
+            return False  # the deletion is under way
+
+    wait_until(made, f"topic {topic} made again")
+    fresh = RawClient(stack.bootstrap)
+    for n in range(3):
+        fresh.publish(topic, b"%d" % n)
+    fresh.close()
+    assert [b"0", b"1", b"2"] == _values(log, topic, 3)
+    log.close()
+
+
+def _values(log: TableLog, topic: str, count: int) -> list[bytes]:
+    return [value for batch in log.read(topic, {}, {0: count}) for value in batch["value"].to_pylist()]
