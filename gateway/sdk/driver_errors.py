@@ -25,6 +25,10 @@ _PASSING = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
+        # While brokers are restarted, a partition's new leader does not know yet how far the records count.
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
 
