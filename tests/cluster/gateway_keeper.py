@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from grouping.settings.settings import Settings
+from grouping.store.lease import Lease
 from tests.cluster.hosts import Host
 
-__all__ = ["GatewayKeeper", "gateway_keeper"]
+__all__ = ["GatewayKeeper", "active_pid", "gateway_keeper"]
 
 _LOOK_SECONDS = 0.2
 
@@ -71,3 +73,9 @@ def gateway_keeper(folder: Path, host: Host, told: Mapping[str, str]) -> Iterato
         yield gateway
     finally:
         gateway.end()
+
+
+def active_pid(settings: Settings) -> int:
+    """Return the process of the gateway that has the lease, 0 where none has it."""
+    holder = Lease(settings, "gateway").holder()
+    return int(holder.split("/")[1]) if holder else 0

@@ -14,11 +14,10 @@ import psutil
 
 from gateway.local.run_folder import RunFolder
 from grouping.settings.settings import Settings
-from grouping.store.lease import Lease
 from tests.chaos.host import HANG_SECONDS, Host
 from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
 from tests.cluster.failover.pair import Pair, watched_pair
-from tests.cluster.gateway_keeper import GatewayKeeper, gateway_keeper
+from tests.cluster.gateway_keeper import GatewayKeeper, active_pid, gateway_keeper
 from tests.cluster.hosts import LOCAL
 from tests.cluster.hosts import Host as Place
 from tests.cluster.network.network import network
@@ -67,8 +66,7 @@ class Platform(Host):
 
         def there() -> bool:
             time.sleep(0.05)
-            holder = Lease(self._settings, "gateway").holder()
-            pid = int(holder.split("/")[1]) if holder else 0
+            pid = active_pid(self._settings)
             if pid and psutil.pid_exists(pid):
                 place = self.other_site if pid == self._other.pid else self.site
                 found.append((psutil.Process(pid), place))
