@@ -25,7 +25,7 @@ from spark_jobs.kafka.record_writer import RecordWriter
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.digest_task import DigestTask
 from tests.ground import Ground
-from tests.stack.digests.desk import HOUR, NOW, let_pass, take_in
+from tests.stack.digests.desk import HOUR, NOW, await_taken_in, let_pass, take_in
 from tests.timer_desk import Desk
 
 _CQS = 10
@@ -152,8 +152,7 @@ def test_a_big_tick_is_one_job(desk: Desk, evaluator: _Evaluator) -> None:
     """The digests come when the job wrote them; what comes in meanwhile is in the next ones."""
     _big_tick(desk)
     job = evaluator.take()
-    take_in_ms = desk.now_ms
-    desk.match(_stores(desk)[:4], [take_in_ms] * 4)
+    take_in(desk, _stores(desk)[:4], desk.now_ms)
     let_pass(desk, 60_000)
     assert not _results(desk)
     evaluator.write(job)
@@ -209,6 +208,7 @@ def test_an_evaluator_that_dies_is_waited_for_as_long_as_it_could_write(
     let_pass(desk, 4000)
     assert _counts(desk, NOW + HOUR) == [1] * _CQS
     # What came in behind the cut is in the digests of the next hour.
+    await_taken_in(desk)
     desk.now_ms = NOW + 2 * HOUR
     let_pass(desk, 2000)
     assert _counts(desk, NOW + 2 * HOUR) == [1] * _CQS

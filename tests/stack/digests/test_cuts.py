@@ -15,6 +15,7 @@ from gateway.topics.source_watch import SourceWatch
 from grouping.digests.rows import Rows
 from grouping.model.errors import OperationalError
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
 from tests.timer_desk import Desk
 
@@ -108,8 +109,9 @@ def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY], expire_ms=NOW + 30_000)
     let_pass(desk, 2000)
-    topics = Topics(ground.settings)
-    topics.grow(f"{ground.settings.prefix}t", 3)
+    topics, source = Topics(ground.settings), f"{ground.settings.prefix}t"
+    topics.grow(source, 3)
+    wait_until(lambda: topics.partitions(source) == 3, "partition that events can be published to")
     desk.publish(partition=2)
     desk.now_ms = NOW + 31_000
     let_pass(desk, 3000)
