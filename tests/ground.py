@@ -21,6 +21,7 @@ from gateway.local.program import Program
 from gateway.local.run_folder import RunFolder
 from gateway.local.watchdog import Watchdog
 from grouping.settings.settings import Settings
+from tests.kafka_client import wait_until
 
 __all__ = ["Ground", "goal_seconds", "open_ground"]
 
@@ -39,10 +40,11 @@ class Ground:
     settings: Settings
 
     def make_topic(self, name: str, partitions: int, **config: str) -> None:
-        """Make a topic; its options with underscores for dots."""
+        """Make a topic, its options with underscores for dots; return when the broker knows of it, a moment later."""
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
         options = {option.replace("_", "."): value for option, value in config.items()}
         admin.create_topics([NewTopic(name, partitions, 1, config=options)])[name].result()
+        wait_until(lambda: _leaders(admin, name) == partitions, f"leaders of {name}")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, so that its disk space is free for the next round."""
@@ -61,6 +63,11 @@ class Ground:
         for deleted in admin.delete_topics(names).values() if names else ():
             with suppress(KafkaException):  # one that the test has just deleted may still be listed
                 deleted.result()
+
+
+def _leaders(admin: AdminClient, topic: str) -> int:
+    """Return how many partitions of a topic have a leader."""
+    return sum(part.leader >= 0 for part in admin.list_topics(topic, timeout=30).topics[topic].partitions.values())
 
 
 @contextmanager

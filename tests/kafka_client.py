@@ -190,10 +190,14 @@ class RawClient:
         return [placed[number] for number in range(count)]
 
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        """Create a topic, with underscores for the points in names of its configuration, and return its name."""
+        """Create a topic, with underscores for the points in names of its configuration, and return its name.
+
+        The broker knows of it then, which is a moment after its creation.
+        """
         options = {option.replace("_", "."): value for option, value in config.items()}
         for created in self.admin.create_topics([NewTopic(name, partitions, 1, config=options)]).values():
             created.result(DEADLINE)
+        wait_until(lambda: self.partitions(name, DEADLINE) == partitions, f"partitions of {name}")
         return name
 
     def grow_topic(self, name: str, partitions: int) -> None:

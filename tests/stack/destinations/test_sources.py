@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewPartitions
 
 from gateway.sdk import Match, connect
-from tests.kafka_client import RawClient, wait_until
+from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
@@ -83,10 +82,8 @@ def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
     made = lab.client.result(text, lab.subscriber())
     lab.cqs[lab.subscriber(), "v"] = made
     source.publish_values(b'{"n": 1}')
-    lab.client.admin.create_partitions([NewPartitions(source.topic, 3)])[source.topic].result()
-    fresh = RawClient(lab.client.bootstrap)  # a producer that is older learns of partitions minutes later
-    fresh.publish(source.topic, b'{"n": 2}', partition=2)
-    fresh.close()
+    lab.client.grow_topic(source.topic, 3)
+    source.publish_values(b'{"n": 2}', partition=2)
     topic = made["destination"]["topic"]
 
     def grown() -> bool:

@@ -18,6 +18,7 @@ from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNotes
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.stack.counter import Counter
 
 _CQS = (
@@ -79,6 +80,17 @@ class _Patient:
         streams = self.redis.hgetall(self.keys.streams)
         return next(each.decode() for each, body in streams.items() if json.loads(body)["name"] == name)
 
+    def delete_topics(self, *names: str) -> None:
+        """Delete topics, and return when the broker has learned of it."""
+        self.topics.delete(names)
+        wait_until(lambda: self.topics.names().isdisjoint(names), f"end of {names}")
+
+    def configure_catalog(self, option: str, value: str) -> None:
+        """Set an option of the catalog's topic, and return when the broker has learned of it."""
+        topic = self.settings.topics.catalog
+        self.topics.configure(topic, {option: value})
+        wait_until(lambda: self.topics.configs([topic])[topic][option] == value, f"{option} = {value}")
+
 
 def _lose_row(patient: _Patient) -> None:
     stream = patient.stream_of("s")
@@ -127,16 +139,13 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
     "a row": (_lose_row, ["row-missing"]),
     "rows twice": (_double_rows, ["row-unknown"]),
     "all rows": (lambda it: it.redis.delete(it.keys.segments(it.stream_of("s"))), ["tables-incomplete"]),
-    "a dedicated topic": (lambda it: it.topics.delete([it.topic_of("mine")]), ["result-topic-missing"]),
-    "a virtual topic": (lambda it: it.topics.delete([it.topic_of("virtual")]), ["result-topic-missing"]),
+    "a dedicated topic": (lambda it: it.delete_topics(it.topic_of("mine")), ["result-topic-missing"]),
+    "a virtual topic": (lambda it: it.delete_topics(it.topic_of("virtual")), ["result-topic-missing"]),
     "a topic too many": (
         lambda it: it.topics.create({it.settings.topics.own_results("d_" + "0" * 24): 1}),
         ["result-topic-unknown"],
     ),
-    "a form": (
-        lambda it: it.topics.configure(it.settings.topics.catalog, {"cleanup.policy": "delete"}),
-        ["own-topic"],
-    ),
+    "a form": (lambda it: it.configure_catalog("cleanup.policy", "delete"), ["own-topic"]),
 }
 """By name of what is lost or broken: how, and what the doctor finds."""
 
@@ -195,7 +204,7 @@ def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
     RoleNotes(patient.settings).tell("gateway", "ready", {"streams": alone})
     for lease in patient.leases:
         lease.release()
-    patient.topics.delete(["events-of-doctor", "limits-of-doctor"])
+    patient.delete_topics("events-of-doctor", "limits-of-doctor")
     findings = list(Doctor(patient.settings, lambda _: None).examine())
     stopped = [("stream-stopped", "stream b"), ("stream-stopped", "stream e"), ("stream-stuck", "stream c")]
     down = [("evaluator-down", "evaluator"), ("gateway-down", "gateway")]
