@@ -42,6 +42,7 @@ def test_it_pins_nothing_and_takes_nothing(pair: Pair, monkeypatch: pytest.Monke
     try:
         wait_until(lambda: pair.primary() != old, "promotion of the follower")
         successor = Lease(settings, "gateway")
+        successor.lifetime_ms = 60_000  # nobody renews it, however slow the machine is
         wait_until(lambda: _acquired(successor), "lease")
         _filled(settings, successor, epoch=2)
     finally:

@@ -17,7 +17,7 @@ def _commands(numbers: Iterable[int], text: str = "SHOW CQS LIMIT 1") -> list[tu
     return [(f"c{number}", f"s{number % 3}", text) for number in numbers]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(60, func_only=True)  # not the start of the servers, where this is the first test
 def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 commands again, in any order, and a new one of another: all are answered.
 

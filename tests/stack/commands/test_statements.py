@@ -86,7 +86,7 @@ def test_describe(lab: Lab) -> None:
         told.update(lab.client.result("DESCRIBE CQ told", alice))
         return told["matches"] == 2
 
-    wait_until(counted, "two matches in DESCRIBE", 15)
+    wait_until(counted, "two matches in DESCRIBE")
     assert {**made, "destination": None} == {**{name: told[name] for name in made}, "destination": None}
     assert made["destination"]["id"] == told["destination"]["id"]
     assert ("active", True) == (told["status"], told["text"].startswith('CREATE CQ "told"'))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.stack.digests.ticks import digests, now_ms, tick_of
@@ -12,7 +13,7 @@ from tests.stack.server import SPARK_FROM
 __all__ = ["Many"]
 
 _EVERY_MS = 2000
-_LEAD_MS = 3000
+_LEAD_MS = 4000
 _CLAUSES = f"START '2026-01-01T00:00:00Z' EVERY '{_EVERY_MS // 1000} seconds'"
 _SYMBOLS = SPARK_FROM + 10
 _KINDS = {"latest": "DIGEST LATEST BY symbol", "top": "DIGEST TOP 3 BY price", "count": "DIGEST COUNT"}
@@ -45,14 +46,18 @@ class Many:
             self.made[name] = lab.cqs[owner, name] = reply.result
             lab.results.follow(reply.result["destination"])
 
-    def publish(self) -> tuple[list[dict[str, Any]], int]:
+    def publish(self, before_tick: Callable[[], object] = lambda: None) -> tuple[list[dict[str, Any]], int]:
         """Publish some events of each symbol; return them, evaluated by then, and their tick, which is still to come.
 
         Their times lie ahead, so that they wait for a tick that is far enough away; on a machine that takes longer
         to evaluate them than that, further away.
+
+        Args:
+            before_tick: Is called when they are evaluated, and is over before their tick.
         """
         while True:
             rows, tick_ms = self._publish()
+            before_tick()
             if now_ms() < tick_ms:
                 return rows, tick_ms
             self._lead_ms *= 2

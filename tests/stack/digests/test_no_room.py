@@ -23,8 +23,8 @@ def test_a_digest_without_room_is_tried_again(stack: Stack, lab: Lab) -> None:
     before = resource.prlimit(gateway, resource.RLIMIT_FSIZE)
     resource.prlimit(gateway, resource.RLIMIT_FSIZE, (_FILE_BYTES, before[1]))  # as a disk that is full
     try:
-        at_ms = now_ms() + 4000
         bodies = [json.dumps({"symbol": "x" * 9000, "qty": number}).encode() for number in range(_ROWS)]
+        at_ms = now_ms() + 8000  # all are there before their tick
         lab.client.publish_all(source.topic, [(body, None, 0, at_ms) for body in bodies])
         lab.results.until(lambda: len(numbers(digests(lab, small))) == 3, "the small digest")
         lab.results.until(lambda: _waiting(stack, source) == 1, "a digest waiting")

@@ -22,6 +22,7 @@ from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
 from tests.ground import Ground
+from tests.stack.digests.desk import HOUR
 
 _QUOTES, _ORDERS = StreamId("s_1"), StreamId("s_2")
 _SHARES = {"fast": "quotes"}
@@ -34,6 +35,7 @@ class _Evaluator:
         self.settings = _shared(ground.settings, name)
         self.lease = Lease(self.settings, "evaluator", name)
         fences = EvaluatorFences.of(self.settings, self.lease.token)
+        self.lease.lifetime_ms = HOUR  # nobody renews it; it ends when the test says so, however slow the machine is
         self.ownership = Ownership(self.settings, fences)
         self.store = TableStore(self.settings, fences)
         assert self.lease.acquire()
@@ -141,6 +143,7 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
 def test_all_evaluators_are_roles(ground: Ground) -> None:
     """Those that the gateway says have to run; without a gateway those of the settings."""
     gateway = Lease(ground.settings, "gateway")
+    gateway.lifetime_ms = HOUR
     assert gateway.acquire()
     _Evaluator(ground).tell()
     assert {"gateway": "silent", "evaluator": "ready"} == _states(told_roles(ground.settings))
