@@ -87,17 +87,15 @@ class Stack:
     def down(self) -> None:
         """Stop everything; not one of its processes may be left."""
         pids = [pid for pid in self.endpoints()["pids"].values() if pid]
-        families = [
-            child.pid
-            for pid in pids
-            if psutil.pid_exists(pid)
-            for child in psutil.Process(pid).children(recursive=True)
-        ]
+        families: list[int] = []
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):  # one that has ended
+                families += [child.pid for child in psutil.Process(pid).children(recursive=True)]
         self._cq("down", "--data", str(self.data), timeout=120)
         deadline = time.monotonic() + 20
         while left := [pid for pid in {*pids, *families} if _alive(pid)]:
             assert time.monotonic() < deadline, f"cq down left the processes {left}"
-            psutil.wait_procs([psutil.Process(pid) for pid in left if psutil.pid_exists(pid)], timeout=0.5)
+            time.sleep(0.05)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -140,14 +138,21 @@ class Stack:
         return pid
 
     def kill_workers(self) -> None:
-        """Kill all Python processes in which events are evaluated; there must be one."""
+        """Kill all Python processes in which events are evaluated, once there is one: the first events begin them."""
+        deadline = time.monotonic() + 120
+        while not self._killed_workers():
+            assert time.monotonic() < deadline, "no worker evaluates events"
+            time.sleep(0.05)
+
+    def _killed_workers(self) -> int:
+        """Kill the workers that there are, and return how many these were."""
         workers = 0
         for each in psutil.Process(int(self.endpoints()["pids"]["evaluator"])).children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile
                 if "pyspark.worker" in each.cmdline():
                     each.kill()
                     workers += 1
-        assert workers
+        return workers
 
     def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""

@@ -65,6 +65,7 @@ def test_streams_are_spread_over_evaluators(running: Site) -> None:
         again = running.evaluator("first", CQ_EVALUATOR_NAME="fast")
         quotes.fence()
         again.wait_for("ready")
+        _await_word(again, "quotes", None, "running")
         assert {"quotes"} == again.told()["streams"].keys()
         _await_status(running, "ready", quotes="evaluator/fast", letters="evaluator", numbers="evaluator")
         assert 0 == rest.told()["streams"]["numbers"]["failures"]

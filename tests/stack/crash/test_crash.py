@@ -105,7 +105,7 @@ def test_redis_lost_with_its_files(stack: Stack, lab: Lab) -> None:
     check(lab, source, watched, 1200)
     assert [] == [one for one in lab.matches(dropped, source) if one.row["n"] >= 0]
     lab.client.send("DESCRIBE CQ w0", alice, command_id=remembered)
-    wait_until(lambda: lab.client.poll(0.05) or len(lab.client.replies_to(remembered)) == 2, "repeated reply")
+    wait_until(lambda: not lab.client.poll(0.05) and len(lab.client.replies_to(remembered)) == 2, "repeated reply")
     assert before.fields == lab.client.replies_to(remembered)[1].fields
     again = lab.client.result("SHOW GROUPS LIMIT 1000", alice)["groups"]
     counted = ("group", "signature", "stream", "cqs", "constants")

@@ -49,8 +49,9 @@ def test_a_replay_sees_the_rows_that_the_batch_saw(stack: Stack, lab: Lab) -> No
     source.fence()
     _publish_at_once(stack, source.topic)
     lab.results.until(lambda: lab.results.of(made["destination"]), "the first results of the batch")
-    evaluator, redis = stack.kill("evaluator"), stack.kill("redis")
-    wipe_redis(stack)
+    evaluator = stack.kill("evaluator")
+    wipe_redis(stack)  # before Redis dies: it is started again at once
+    redis = stack.kill("redis")
     table.put(*({"symbol": f"S{n}", "said": "after"} for n in range(4)))
     stack.await_restart("redis", redis)
     stack.await_restart("evaluator", evaluator)

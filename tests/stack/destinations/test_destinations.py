@@ -138,8 +138,10 @@ def test_or_replace(lab: Lab) -> None:
     lab.results.follow(second["destination"])
     source.publish_values(*[b'{"volume": %d}' % n for n in range(400, 600)])
     new = [one.row["volume"] for one in lab.matches(second, source)]
-    old = [one.row["volume"] for one in lab.results.of(first["destination"]) if one.kind == "cq.match"]
+    found = lab.results.of(first["destination"])
+    lab.results.until(lambda: any(one.kind == "cq.end" for one in found), "cq.end of the first form")
+    old = [one.row["volume"] for one in found if one.kind == "cq.match"]
     old = [volume for volume in old if volume is not None]
     assert list(range(0, 600)) == old + new
-    ends = [one.row["reason"] for one in lab.results.of(first["destination"]) if one.kind == "cq.end"]
+    ends = [one.row["reason"] for one in found if one.kind == "cq.end"]
     assert ["replaced"] == ends

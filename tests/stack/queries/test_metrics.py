@@ -81,14 +81,16 @@ def test_queries_of_alerts_and_dashboard_find_what_they_ask_for(stack: Stack, la
         return found
 
     wanted = {selector.metric for query in queries() for selector in query.selectors}
+    there: dict[str, set[str]] = {}
 
     def complete() -> bool:
         source.publish_values(b"no event", b'{"qty": 1}')
         lab.matches(created, source)
-        return wanted <= labels().keys()
+        there.clear()
+        there.update(labels())
+        return wanted <= there.keys()
 
     wait_until(complete, "every metric")
-    there = labels()
     for query in queries():
         known = [there[selector.metric] | _OF_PROMETHEUS for selector in query.selectors]
         for selector, has in zip(query.selectors, known, strict=True):

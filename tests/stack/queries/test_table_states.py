@@ -97,7 +97,7 @@ def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, stat
         assert [1] == [one.row["qty"] for one in lab.matches(alone, other)]
         lab.results.drain()
         assert before == len(lab.results.of(reading.joined["destination"])), "its stream waits"
-        wait_until(lambda: stack.told_of_table(table.name)["state"] == state, f"{state} in the status")
+        wait_until(lambda: stack.told_of_table(table.name).get("state") == state, f"{state} in the status")
     finally:
         worker.resume()
     source.fence()

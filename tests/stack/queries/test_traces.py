@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from opentelemetry import trace
@@ -24,7 +26,7 @@ def _told(traces: Collector, name: str, trace: str, count: int) -> tuple[list[To
     def whole() -> list[ToldSpan]:
         return [span for span in traces.of_trace(trace) if span.name == name]
 
-    wait_until(lambda: len(whole()) == count, f"{count} spans {name}")
+    wait_until(lambda: time.sleep(0.05) or len(whole()) == count, f"{count} spans {name}")
     last = whole()[-1]
     parts = [span for span in traces.of_trace(trace) if span.parent == last.span]
     return whole(), {span.name: span for span in sorted(parts, key=lambda span: (span.began_ns, span.ended_ns))}
