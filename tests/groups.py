@@ -13,6 +13,14 @@ _OWN = (
     f"{CRASHES}test_kept_folder.py",
 )
 """Tests that start servers of their own."""
+_THIRD = (
+    "tests/stack/queries/test_joins.py",
+    "tests/stack/queries/test_quarantine.py",
+    f"{CRASHES}test_crash_groups.py",
+    f"{CRASHES}test_crash_timers.py",
+)
+"""Of the tests on the shared servers those that wait longest: the process that is through with all else has them, on
+servers of its own, while the other two, which wait for ticks and for roles that start anew, leave half the machine."""
 _SECOND = (
     "tests/stack/commands/",
     "tests/stack/digests/test_cuts.py",
@@ -20,12 +28,10 @@ _SECOND = (
     "tests/stack/state/",
     CRASHES,
 )
-"""Of the tests on the shared servers those that go together; the others do. Both halves take about as long.
-
-Much of that is waiting, for ticks and for roles that start anew: a third process has the tests without shared servers.
-"""
-_ORDER = ("second stack", "first stack", "own servers", "spark")
-"""Groups by how long they take, the longest first; pure tests fill up the time that is left."""
+"""Of the others those that go together; the rest are the first ones. Both take about as long."""
+_PURE = "pure"
+_ORDER = ("second stack", "first stack", "own servers", "spark", _PURE, "third stack")
+"""Groups in the order in which they are handed out; each pure file is a group of its own."""
 
 
 def group_of(nodeid: str) -> str:
@@ -40,14 +46,21 @@ def group_of(nodeid: str) -> str:
         return "spark"
     if not place.startswith("tests/stack/") or place.startswith(_OWN):
         return place
+    if place.startswith(_THIRD):
+        return "third stack"
     return "second stack" if place.startswith(_SECOND) else "first stack"
 
 
 def place_of(nodeid: str) -> int:
-    """Return when a test is handed out among several processes, the lowest first."""
+    """Return when a test is handed out among several processes, the lowest first.
+
+    Example:
+        >>> place_of("tests/unit/test_docs.py::test_b") < place_of("tests/stack/queries/test_joins.py::test_c")
+        True
+    """
     group = group_of(nodeid)
     kind = "own servers" if group.startswith(_OWN) else group
-    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+    return _ORDER.index(kind if kind in _ORDER else _PURE)
 
 
 class TestGroups(LoadScopeScheduling):
