@@ -218,18 +218,19 @@ class Topics:
         """Return the end offset of each (topic, partition); of committed records only, when asked so."""
         return self._offsets(places, OffsetSpec.latest(), committed)
 
-    def known_ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the ends of committed records; partitions that do not exist (any more) are left out, at no wait.
+    def known_ends(self, places: Sequence[tuple[str, int]], *, committed: bool = True) -> dict[tuple[str, int], int]:
+        """Return the ends, of committed records only unless told; partitions that do not exist (any more) are left out.
 
         One without a leader, or one that may not be read, has the end that it had last: nothing comes to it meanwhile,
         or nothing that anybody here will see.
         """
         latest: OffsetSpec = OffsetSpec.latest()
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [place for place in places if place not in self._unanswerable]
         wanted = {TopicPartition(topic, partition): latest for topic, partition in asked}
         with mapped("asking for offsets"):
             try:
-                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED) if wanted else {}
+                found = self._list_offsets(wanted, level) if wanted else {}
             except KafkaException as error:
                 if error_code(error) not in (*NOT_YET, _NO_LEADERS, *FORBIDDEN):
                     raise
@@ -241,7 +242,7 @@ class Topics:
                     and place.partition < forms[place.topic].partitions
                     and (place.topic, place.partition) not in self._unanswerable
                 }
-                found = self._list_offsets(there, IsolationLevel.READ_COMMITTED) if there else {}
+                found = self._list_offsets(there, level) if there else {}
         self._last_ends |= found
         silent = self._unanswerable & set(places)
         return found | {place: self._last_ends[place] for place in silent if place in self._last_ends}

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
+from gateway.kafka.markers import Markers, Partition
 from grouping.settings.settings import Settings
 
 __all__ = ["OutgoingRecord", "TransactionalWriter"]
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _OFFSETS_SECONDS = 10.0
 _STUCK_SECONDS = 12.0
+_NOBODY = b"nobody"
+"""The key of records that are never committed."""
 
 
 class OutgoingRecord(NamedTuple):
@@ -35,9 +38,14 @@ class OutgoingRecord(NamedTuple):
 
 
 class TransactionalWriter:
-    """Writes the records of one commit, and the commands that they answer, all or none."""
+    """Writes the records of one commit, and the commands that they answer, all or none.
+
+    Records can be read when `write` returns. The next transaction must not begin before: when it is aborted, the
+    records of a hanging one (`markers.py`) go with it.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        self._markers = Markers(settings)
         self._producer = Producer(
             client_config(
                 settings,
@@ -73,9 +81,12 @@ class TransactionalWriter:
 
         Raises:
             ProducerFenced: Another gateway has taken over.
-            KafkaUnavailable: Nothing was written.
+            KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
         """
         producer = self._producer
+        records = list(records)
+        last = {(record.topic, record.partition): at for at, record in enumerate(records) if record.partition >= 0}
+        watched = {*watched, *last.values()}
         offsets: dict[int, int] = {}
 
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
@@ -107,7 +118,36 @@ class TransactionalWriter:
             except KafkaException:
                 producer.abort_transaction(ANSWER_SECONDS)
                 raise
+        self._markers.await_behind({partition: offsets[number] for partition, number in last.items()})
         return offsets
+
+    def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:
+        """Abort what an earlier transaction has left open in topics, and return where; nobody is writing to them.
+
+        A marker closes all of a producer's records that are open in a partition, those of an earlier writer included.
+
+        Args:
+            topics: Those that only the gateway's transactions write to, or others without transactions.
+            consumer: Its offsets may hang as well.
+
+        Raises:
+            KafkaUnavailable: Kafka did not do it.
+        """
+        hanging = self._markers.missing(topics)
+        if hanging:
+            log.warning("a transaction hangs", extra={"partitions": hanging})
+            with mapped("aborting a hanging transaction"):
+                self._producer.begin_transaction()
+                for topic, partition in hanging:
+                    self._producer.produce(topic, None, _NOBODY, partition)
+                self._producer.flush(ANSWER_SECONDS)
+                with _ending_if_stuck():
+                    self._producer.send_offsets_to_transaction(
+                        consumer.positions({0: 0}), consumer.membership, _OFFSETS_SECONDS
+                    )
+                self._producer.abort_transaction(ANSWER_SECONDS)
+            self._markers.await_all(topics)
+        return frozenset(hanging)
 
 
 @contextmanager

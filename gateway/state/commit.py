@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from gateway.kafka import CommandConsumer, OutgoingRecord, TransactionalWriter
+from gateway.kafka import CommandConsumer, OutgoingRecord, Partition, TransactionalWriter
 from gateway.model.unit_outcome import note_visibility
 from gateway.state.catalog_records import definition_record, timed_record
 from gateway.state.command_ids import CommandIds
@@ -53,11 +53,19 @@ class Commits:
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
-    def open(self) -> None:
-        """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+    def open(self) -> frozenset[Partition]:
+        """Take a new producer: the old one may be beyond use, and whatever it left open is aborted.
+
+        Returns:
+            Where a transaction hung, of which Kafka may have told that it was committed.
+        """
         self._thread.submit(int).result()  # whatever the thread had to do is over then
         self._published = None
         self._writer = TransactionalWriter(self._settings)
+        names = self._settings.topics
+        return self._writer.abort_hanging(
+            (names.catalog, names.replies, names.results, names.ticks, names.orders), self._consumer
+        )
 
     def resume(self, number: int, commands_read: CommandsRead) -> None:
         """Go on behind a commit.

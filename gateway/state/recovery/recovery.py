@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 
 import msgspec
 
-from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Record, Topics
+from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Partition, Record, Topics
 from gateway.metrics import REBUILDS
 from gateway.model.members import SECRET_BYTES
 from gateway.state.command_ids import CommandIds, remembered_id
@@ -74,7 +74,7 @@ class Recovery:
             )
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
-        self._commits.open()
+        hung = self._commits.open()
         # Without an epoch it was wiped: a position there would be of a commit that was under way.
         missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
@@ -83,7 +83,7 @@ class Recovery:
             self._suspend(old.epoch)
         working.open()
         mark, replayed = self._replay_catalog(missing, now_ms)
-        self._finish_commit(mark, now_ms)
+        self._finish_commit(mark, hung, now_ms)
         self._keep_secret()
         self._replay_replies(now_ms)
         self._commits.run_id = run_id
@@ -173,19 +173,24 @@ class Recovery:
 
     # -- the last commit -----------------------------------------------------------------------------------------------
 
-    def _finish_commit(self, mark: CommitMark | None, now_ms: int) -> None:
+    def _finish_commit(self, mark: CommitMark | None, hung: Collection[Partition], now_ms: int) -> None:
         """Write the last unit's records to Kafka if it lacks them, and go on behind it.
 
         Args:
             mark: Of the last commit that Redis lacked.
+            hung: Partitions in which a transaction had hung: what they had of a unit that is written, they lack.
             now_ms: The present.
         """
         number, journal = self._commits.pending()
         noted = self._noted(mark)
         reached = self._consumer.rewind(noted.offsets)
-        if journal is not None and not _is_written(journal, mark, reached):
+        if journal is not None and _is_written(journal, mark, reached):
+            journal = _part(journal, lambda record: (record.topic, record.partition) in hung) if hung else None
+        if journal is not None:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
-            self._commits.publish(self._possible(journal), now_ms)
+            topics = self._topics.names()
+            # Records for result topics that somebody has deleted would hold up everything for ever.
+            self._commits.publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
         self._commits.resume(max(number, mark.number if mark else 0), noted.from_offsets(reached))
@@ -196,13 +201,6 @@ class Recovery:
             body = self._connection.redis.get(self._connection.keys.commands_read)
         noted = CommandsRead.unpack(body)
         return noted if mark is None else noted.joined(mark.commands_read)
-
-    def _possible(self, journal: Journal) -> Journal:
-        """Leave out records for result topics that somebody has deleted: they would hold up everything for ever."""
-        topics = self._topics.names()
-        kept = [number for number, record in enumerate(journal.records) if record.topic in topics]
-        replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
-        return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)
 
     # -- replies -------------------------------------------------------------------------------------------------------
 
@@ -240,6 +238,13 @@ class Recovery:
             yield reader
         finally:
             reader.close()
+
+
+def _part(journal: Journal, is_kept: Callable[[OutgoingRecord], bool]) -> Journal:
+    """Return a journal with some of its records."""
+    kept = [number for number, record in enumerate(journal.records) if is_kept(record)]
+    replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
+    return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:

@@ -4,97 +4,27 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from gateway.commands.statements import Statements
 from gateway.kafka import LogReader
-from gateway.model.stored_form import decode_cq
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.journal import Journal
-from gateway.state.table_upkeep import TableUpkeep
 from grouping.store.table_store import TableStore
-from schemas.codec import Reply, decode_reply
 from tests.ground import Ground
-from tests.stack.digests.desk import NOW
+from tests.stack.state.office import Office
 from tests.stack.state.redis_copy import RedisCopy
-from tests.timer_desk import Desk
 
 _DAY = 24 * 3_600_000
 
 
-class _Office:
-    """A desk that takes commands from Kafka, and knows what it must have."""
-
-    def __init__(self, ground: Ground) -> None:
-        self.desk = Desk(ground.settings, NOW)
-        self.settings = ground.settings
-        self.live: set[str] = set()
-        self.sent = 0
-        config = {"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"}
-        self.producer = Producer(config)
-
-    def send(self, text: str, command_id: str = "", subscriber: str = "bench") -> None:
-        """Send a command and have it carried out."""
-        self.sent += not command_id
-        fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
-        self.producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
-        self.producer.flush()
-        self.desk.carry_out(self.desk.consumer.read(100, 10.0))
-        self.desk.working.begin()
-
-    def create(self, name: str, number: int) -> None:
-        self.send(f"CREATE CQ {name} AS SELECT k FROM t WHERE k = {number} DO PUBLISH SHARED")
-        self.live.add(name)
-
-    def drop(self, name: str, *, by_command: bool) -> None:
-        """Drop a CQ by a command, or as EXPIRE does, by a commit without any."""
-        if by_command:
-            self.send(f"DROP CQ {name}")
-        else:
-            self.desk.drop(name)
-            self.desk.commits.finish()
-        self.live.discard(name)
-
-    def recover(self) -> None:
-        """Recover as a gateway does that starts."""
-        self.desk.recover()
-        self.desk.working.begin()
-
-    def replies(self) -> list[Reply]:
-        """Return all replies so far, in their order."""
-        reader = LogReader(self.settings)
-        found = list(reader.since(self.settings.topics.replies, dict.fromkeys(range(4), 0)))
-        reader.close()
-        return [decode_reply(message.value) for message in found]
-
-    def state(self) -> dict[str, Any]:
-        """Return what Redis holds of CQs, destinations and ends, versions and numbers aside."""
-        working, connection = self.desk.working, self.desk.working.connection
-        redis, keys = connection.redis, connection.keys
-        cqs = {name.decode(): decode_cq(body) for name, body in redis.hgetall(keys.cqs("bench")).items()}
-        rows = TableUpkeep(self.settings, working).distinct_rows("s_bench")
-        memberships = redis.hkeys(keys.destinations)
-        return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.inventory.dependencies}
-
-    def check(self) -> None:
-        """Compare Redis with what was accepted, and with itself filled anew."""
-        state = self.state()
-        assert self.live == set(state["cqs"])
-        self.desk.recovery.run(self.desk.now_ms, rebuild=True)
-        assert state == self.state()
-        assert {1} >= set(Counter(reply.command_id for reply in self.replies()).values())
-
-
 @contextmanager
-def _copies(office: _Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RedisCopy]]:
+def _copies(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RedisCopy]]:
     """Give the copies of Redis that are taken as units are committed: between its half and Kafka's, and behind both."""
     copies: list[RedisCopy] = []
     publish = Commits.publish
@@ -112,7 +42,7 @@ def _copies(office: _Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[R
 @pytest.mark.parametrize("seed", range(2))
 def test_redis_falls_back_to_any_moment(ground: Ground, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever moment Redis is put back to, and whatever it was at, all accepted CQs are there, and no dropped one."""
-    rng, office = random.Random(seed), _Office(ground)
+    rng, office = random.Random(seed), Office(ground)
     with _copies(office, monkeypatch) as copies:
         for _ in range(8):
             for _ in range(rng.randint(1, 4)):
@@ -123,7 +53,7 @@ def test_redis_falls_back_to_any_moment(ground: Ground, monkeypatch: pytest.Monk
     office.check()
 
 
-def _change(office: _Office, rng: random.Random) -> None:
+def _change(office: Office, rng: random.Random) -> None:
     name = f"q{rng.randint(0, 5)}"
     if name in office.live:
         office.drop(name, by_command=rng.random() < 0.4)
@@ -133,7 +63,7 @@ def _change(office: _Office, rng: random.Random) -> None:
 
 def test_an_old_journal_takes_nothing_back(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit without commands that Redis finds again after a fall is not written behind what came since."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("a", 1)
     with _copies(office, monkeypatch) as copies:
         office.drop("a", by_command=False)
@@ -146,7 +76,7 @@ def test_an_old_journal_takes_nothing_back(ground: Ground, monkeypatch: pytest.M
 
 def test_a_redis_of_some_days_ago(ground: Ground) -> None:
     """A Redis from a backup does not bring back what was dropped, though the catalog tells of it no more."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("dropped", 1)
     office.create("kept", 2)
     backup = RedisCopy.of(office.settings)
@@ -160,7 +90,7 @@ def test_a_redis_of_some_days_ago(ground: Ground) -> None:
     office.check()
 
 
-def _hide(office: _Office, name: str) -> None:
+def _hide(office: Office, name: str) -> None:
     """Leave the catalog without a trace of a CQ, as compaction does in the end: here it is made anew without it."""
     topic = office.settings.topics.catalog
     reader = LogReader(office.settings)
@@ -175,7 +105,7 @@ def _hide(office: _Office, name: str) -> None:
 
 def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
     """A Redis that another one stood in for meanwhile is filled anew: it may hold what no other ever had."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("kept", 1)
     first = RedisCopy.of(office.settings)
     RedisCopy.of(office.settings).put_back(office.settings, other_run=True)
@@ -190,7 +120,7 @@ def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
 
 def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
     """Without the offsets of the consumer group no command is answered again; from Redis, and without it."""
-    office = _Office(ground)
+    office = Office(ground)
     for number in range(3):
         office.create(f"q{number}", number)
     for lost in (False, True):
@@ -210,7 +140,7 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
 
 def test_what_is_not_remembered_stays_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Redis lost an id has the reply that counted as its first one, and after `unavailable` it is tried anew."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("a", 1)
     with monkeypatch.context() as patch:
         patch.setattr(Statements, "carry_out", _failing)
@@ -239,7 +169,7 @@ def _failing(*_: object) -> dict[str, object]:
 
 def test_a_command_at_which_the_gateway_ends(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused after three ends, and so is its copy, also with Redis filled anew; others are carried out, once."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("a", 1)
     prepare, ends = Statements.prepare, 0
 
@@ -271,7 +201,7 @@ class _GatewayEnds(BaseException):
 
 def test_what_cannot_be_read(ground: Ground) -> None:
     """What a fault of ours may have left in Redis is filled anew; what a later version wrote is refused, and kept."""
-    office = _Office(ground)
+    office = Office(ground)
     office.create("a", 1)
     working = office.desk.working
     working.connection.redis.hset(working.connection.keys.cqs("bench"), "a", b"of another form")
@@ -298,7 +228,7 @@ def test_what_cannot_be_read(ground: Ground) -> None:
 
 def test_no_batch_meets_tables_that_are_wiped(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the first of the tables goes, no epoch is confirmed any more."""
-    office = _Office(ground)
+    office = Office(ground)
     working, store, seen = office.desk.working, TableStore(office.settings), []
     transaction = working.connection.transaction
 

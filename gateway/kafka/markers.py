@@ -1,0 +1,81 @@
+"""The markers of transactions: the control records that end them, one in each partition that was written to.
+
+A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. It passes
+over partitions that have no leader at that moment, as if they were deleted (seen with Kafka 4.3, where KRaft's
+`getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or begin anew is then
+complete for its coordinator and open for ever in those partitions: a *hanging* one, in Kafka's words (KIP-664). Its
+records, though committed, hold up all readers of the partition, and go when the next transaction there is aborted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from gateway.kafka.driver import KafkaUnavailable
+from gateway.kafka.topics import Topics
+from grouping.settings.settings import Settings
+
+__all__ = ["Markers", "Partition"]
+
+Partition = tuple[str, int]
+"""A topic and the number of its partition."""
+_SECONDS = 10.0
+"""How long a marker is waited for: the coordinator writes it within milliseconds, unless a leader has to be found."""
+_PAUSE_SECONDS = 0.002
+
+
+class Markers:
+    """Whether partitions have the markers of what was written to them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._topics = Topics(settings)
+
+    def await_behind(self, offsets: Mapping[Partition, int]) -> None:
+        """Return when committed records can be read.
+
+        Args:
+            offsets: By partition that of the last record which was committed there.
+
+        Raises:
+            KafkaUnavailable: A marker does not come; whether it ever does, recovery finds out.
+        """
+        deadline = time.monotonic() + _SECONDS
+        left = dict(offsets)
+        while True:
+            ends = self._topics.ends(tuple(left), committed=True)
+            left = {place: offset for place, offset in left.items() if ends[place] <= offset}
+            if not left:
+                return
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable("kafka does not show what was committed", detail=_listed(left))
+            time.sleep(_PAUSE_SECONDS)
+
+    def missing(self, topics: Iterable[str]) -> list[Partition]:
+        """Return the partitions in which a transaction is open; partitions that do not answer are left out."""
+        forms = self._topics.forms(topics)
+        places = [(name, number) for name, form in forms.items() for number in range(form.partitions)]
+        ends = self._topics.known_ends(places, committed=False)
+        shown = self._topics.known_ends(places)
+        return [place for place, end in ends.items() if shown.get(place, end) < end]
+
+    def await_all(self, topics: Iterable[str]) -> None:
+        """Return when no transaction is open in any partition.
+
+        Raises:
+            KafkaUnavailable: One stays open.
+        """
+        names = tuple(topics)
+        deadline = time.monotonic() + _SECONDS
+        while missing := self.missing(names):
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(
+                    "a transaction hangs in topics of the gateway",
+                    detail=f"It is not the gateway's own: {_listed(missing)}.",
+                    hint="kafka-transactions.sh finds hanging transactions and aborts them.",
+                )
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _listed(places: Iterable[Partition]) -> str:
+    return ", ".join(f"{topic}/{number}" for topic, number in sorted(places))
