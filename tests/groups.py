@@ -14,10 +14,13 @@ _OWN = (
 )
 """Tests that start servers of their own."""
 _THIRD = (
+    "tests/stack/queries/test_exactness.py",
     "tests/stack/queries/test_joins.py",
+    "tests/stack/queries/test_metrics.py",
     "tests/stack/queries/test_quarantine.py",
     f"{CRASHES}test_crash_groups.py",
     f"{CRASHES}test_crash_timers.py",
+    f"{CRASHES}test_up.py",
 )
 """Of the tests on the shared servers those that wait longest: the process that is through with all else has them, on
 servers of its own, while the other two, which wait for ticks and for roles that start anew, leave half the machine."""
