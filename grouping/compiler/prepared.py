@@ -84,9 +84,12 @@ class _Place(NamedTuple):
         return typed
 
 
+_ESCAPED = ("escaped", "escaped ilike")
+"""The readers of patterns that another literal, of ESCAPE, has changed."""
 OF_STRINGS = frozenset(
     (
-        *("string", "date", "timestamp", "pattern", "like", "ilike", "zone", "quoted whole", "quoted double"),
+        *("string", "date", "timestamp", "cast date", "cast timestamp", "zone", "quoted whole", "quoted double"),
+        *("pattern", "groups", "occurrences", "replacement", "mask", "key", "like", "ilike", *_ESCAPED),
         *(reader for reader in INTERVAL_READERS if not reader.startswith("number")),
     )
 )
@@ -238,7 +241,7 @@ def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
 
 def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:
     fixed = (constant.type, constant.value)
-    if constant.reader is None or constant.position not in positions:
+    if constant.reader is None or constant.reader in _ESCAPED or constant.position not in positions:
         return _Place(-1, READERS["literal"], False, "", None, None, fixed)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""

@@ -44,10 +44,33 @@ _CONJUNCTS: tuple[Callable[[Random], str], ...] = (
 )
 
 
-def single_conjuncts(count: int) -> Iterator[list[str]]:
-    """Yield for each kind of conjunct so many SELECTs that have it alone."""
+_WRITTEN_IN_ALERTS: tuple[Callable[[Random], str], ...] = (
+    lambda r: f"symbol ILIKE '%{r.choice('13579')}%{r.choice('13579')}%'",
+    lambda r: f"symbol RLIKE '[{r.randint(1, 4)}-{r.randint(5, 9)}]{{2}}$'",
+    lambda r: f"regexp_extract(symbol, '([0-9])', 1) < '{r.randint(3, 7)}'",
+    lambda r: f"levenshtein(venue, '{r.choice(VENUES)}') < {r.randint(2, 4)}",
+    lambda r: f"format_string('%s-%d', venue, volume) < '{r.choice(VENUES[3:8])}'",
+    lambda r: f"md5(concat(venue, '{r.randint(0, 9)}')) < '{r.choice('6789')}'",
+    lambda r: f"hex(volume + {_volume(r)}) < '{r.choice('6789')}'",
+    lambda r: f"volume & {2 ** r.randint(1, 6)} = 0",
+    lambda r: f"CAST(price AS FLOAT) * {r.uniform(0.5, 2):.3f}F < {_price(r)}",
+    lambda r: f"split(symbol, '3')[0] < '{r.choice('STU')}'",
+    lambda r: f"exists(array(price, volume), x -> x > {_price(r, 0.8, 0.9)})",
+    lambda r: f"EXTRACT(SECOND FROM _time + INTERVAL '{r.randint(1, 9)}' SECOND) < {r.randint(20, 40)}",
+    lambda r: f"date_format(_time, 'HH:mm') < '{r.randint(10, 14)}:30'",
+    lambda r: f"timestampdiff(MINUTE, TIMESTAMP'2026-01-01 00:00:00', _time) % {r.randint(2, 9)} = 0",
+)
+
+
+def single_conjuncts(count: int, *, of_alerts: bool = False) -> Iterator[list[str]]:
+    """Yield for each kind of conjunct so many SELECTs that have it alone.
+
+    Args:
+        count: How many.
+        of_alerts: The kinds that authors of alerts use beside comparisons and arithmetic, instead of those of shapes.
+    """
     random = Random(3)
-    for make in _CONJUNCTS:
+    for make in _WRITTEN_IN_ALERTS if of_alerts else _CONJUNCTS:
         yield [f"SELECT symbol, price FROM quotes WHERE {make(random)}" for _ in range(count)]
 
 

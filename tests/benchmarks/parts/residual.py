@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 
 from grouping.access.access_path import choose_index
@@ -28,16 +29,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     report = Report("residual")
+    costs = _measured(report, single_conjuncts(options.residual_rows), options.residual_rows)
+    report.add("median of these", statistics.median(costs), "µs/pair")
+    _measured(report, single_conjuncts(options.residual_rows, of_alerts=True), options.residual_rows)
+    report.write(folder, vars(options))
+
+
+def _measured(report: Report, kinds: Iterable[list[str]], rows: int) -> list[float]:
+    """Report the cost of each kind that no index decides, and return them."""
     batches = market.source_batches(_EVENTS, _SYMBOLS)
     costs = []
-    for selects in single_conjuncts(options.residual_rows):
+    for selects in kinds:
         worker = Worker(Contents(market.stream("s_residual", "quotes")).add_each(selects))
         [table] = worker.snapshot.tables
         if not choose_index(table.shape.plan.conjuncts).residual:
             continue
         worker.run(batches)
         spent = statistics.median(worker.run(batches).match for _ in range(_REPEATS))
-        costs.append(spent * 1e6 / (_EVENTS * options.residual_rows))
+        costs.append(spent * 1e6 / (_EVENTS * rows))
         report.add(table.shape.plan.signature.partition("WHERE ")[2], costs[-1], "µs/pair")
-    report.add("median of these", statistics.median(costs), "µs/pair")
-    report.write(folder, vars(options))
+    return costs

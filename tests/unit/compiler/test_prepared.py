@@ -1,0 +1,60 @@
+"""The way that commands take, by templates, accepts what the compiler accepts, and makes the same of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.testing import Stream
+from grouping.compiler.compiler import compile_select
+from grouping.compiler.prepared import Preparer
+from grouping.model.catalog import Catalog
+from grouping.model.errors import InputError
+from grouping.statements.cq_text import CqText
+from tests.alerts import STREAMS, clauses
+
+_CALLS = Path(__file__).parents[2] / "cases" / "functions" / "expected.jsonl"
+_SHARE = 5
+"""Of so many calls of the corpus one is tried."""
+
+
+def _differences(columns: str, predicates: list[str]) -> list[str]:
+    """Return the predicates of which the two ways make different things; each is prepared twice."""
+    catalog = Catalog([Stream(f"s ({columns})").declared])
+    preparer, differ = Preparer(catalog), []
+    for predicate in predicates:
+        select = f"SELECT * FROM s WHERE {predicate}"
+        try:
+            whole = compile_select(select, catalog)
+        except InputError:
+            continue
+        for _ in range(2):
+            try:
+                _, found = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
+            except InputError as error:
+                differ.append(f"{predicate}: {error}")
+                break
+            if found != whole:
+                differ.append(f"{predicate}: {found.row}, not {whole.row}")
+    return differ
+
+
+@pytest.mark.parametrize("field", STREAMS)
+def test_clauses_of_alerts(field: str) -> None:
+    """All of them, one after the other."""
+    assert [] == _differences(STREAMS[field]["columns"], [text for name, text in clauses() if name == field])
+
+
+def test_calls_of_functions() -> None:
+    """Arguments that are read in ways of their own: patterns, groups, zones, units, formats."""
+    calls = [json.loads(line)[0] for line in _CALLS.read_text("utf-8").splitlines()[::_SHARE]]
+    assert [] == _differences("i INT", [f"({call}) IS NOT NULL" for call in calls])
+
+
+@pytest.mark.parametrize("like", ["LIKE", "ILIKE"])
+def test_an_escape_counts_in_each_pattern(like: str) -> None:
+    """Texts of one template: in the first nothing is escaped."""
+    patterns = ["abc%", "a!%c%", "A!!%", "abc%", "!_%"]
+    assert [] == _differences("t STRING", [f"t {like} '{pattern}' ESCAPE '!'" for pattern in patterns])
