@@ -16,7 +16,6 @@ from gateway.testing.table import Table
 from grouping.binding.bound import Constant
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.plan import plan_view
-from grouping.compiler.prepared import OF_STRINGS
 from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.stage_text import value_text
 from grouping.compiler.statement_places import in_statement
@@ -27,6 +26,7 @@ from grouping.model.view import View
 from grouping.settings.settings import LimitSettings
 from grouping.statements.command import parse
 from grouping.statements.tokens import Tokens
+from grouping.values.literals import OF_STRINGS
 
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 

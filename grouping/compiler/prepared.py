@@ -30,10 +30,9 @@ from grouping.model.query import CreateCq
 from grouping.model.sql_type import SqlType, set_of
 from grouping.statements.command import parse
 from grouping.statements.cq_text import LITERAL, CqText
-from grouping.values.intervals import INTERVAL_READERS
-from grouping.values.literals import READERS
+from grouping.values.literals import OF_STRINGS, READERS
 
-__all__ = ["OF_STRINGS", "Preparer"]
+__all__ = ["Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """Marks that may hide a quote from the scan for literals: a text with one is never a template."""
@@ -86,14 +85,6 @@ class _Place(NamedTuple):
 
 _ESCAPED = ("escaped", "escaped ilike")
 """The readers of patterns that another literal, of ESCAPE, has changed."""
-OF_STRINGS = frozenset(
-    (
-        *("string", "date", "timestamp", "cast date", "cast timestamp", "zone", "quoted whole", "quoted double"),
-        *("pattern", "groups", "occurrences", "replacement", "mask", "key", "like", "ilike", *_ESCAPED),
-        *(reader for reader in INTERVAL_READERS if not reader.startswith("number")),
-    )
-)
-"""The readers of texts in quotes."""
 
 
 class _Variant(NamedTuple):

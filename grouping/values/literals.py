@@ -19,7 +19,7 @@ from grouping.values.patterns import occurrences, rust_groups, rust_pattern
 from grouping.values.replacement import check_replacement
 from grouping.values.time_zone import time_zone
 
-__all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
+__all__ = ["EXACT", "LARGEST_COUNT", "OF_STRINGS", "READERS", "exact_or_decimal"]
 
 _LONGEST_NUMBER = 400
 _SURE = 18
@@ -300,6 +300,11 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     **INTERVAL_READERS,
 }
 """From a literal's text to the type and the value of its slot."""
+_OF_NUMBERS = frozenset(("exact", "decimal", "double", "literal", "whole", "negated", "precise", "count"))
+OF_STRINGS = frozenset(
+    reader for reader in READERS if reader not in _OF_NUMBERS and not reader.startswith("number of interval")
+)
+"""The readers of texts in quotes: all but those of numbers, for it is the former that come with new functions."""
 
 
 def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
