@@ -202,6 +202,15 @@ class _Queries:
         over = f"OVER LAST '{_OVER_MS // 1000} seconds'" if name == "wide" else ""
         self._made[name] = self.create(name, select, more, over)
 
+    def await_accepted(self) -> None:
+        """Return when the times of all later events are after all acceptances so far.
+
+        An event of an earlier time would be in an earlier digest of rows than in one of a CQ that was just accepted, or
+        before the START of all.
+        """
+        accepted_ms = now_ms()
+        self._lab.results.until(lambda: now_ms() > accepted_ms + _LATE_MS, "events after the acceptance")
+
     def digests(self, name: str) -> dict[int, Row]:
         """Return the digests of a CQ so far, by their ticks."""
         known = self._digests[name]
@@ -246,6 +255,7 @@ def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
     queries = _Queries(lab, market.joined, now_ms() - 250)
     for name in _QUERIES.keys() - {"later"}:
         queries.watch(name)
+    queries.await_accepted()
     market.run(30)
     stack.kill_workers()
     market.run(30)
@@ -257,9 +267,7 @@ def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
         market.run(5)
         lab.drop(f"passing{number}")
     queries.watch("later", later=len(market.sent))
-    accepted_ms = now_ms()
-    # An event whose time is before the acceptance would be in an earlier digest of rows than in one of this CQ.
-    lab.results.until(lambda: now_ms() > accepted_ms + _LATE_MS, "events after the acceptance")
+    queries.await_accepted()
     market.run(10)
     queries.await_all(len(market.sent))
     market.run(10)
