@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -236,6 +237,7 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
     raise InternalError(f"not an expression: {expression}")
 
 
+@lru_cache(maxsize=10_000)  # the names of few streams, in the signatures of many queries
 def _render_column(name: str) -> str:
     if (text := computed_text(name) or variable_text(name)) is not None:
         return text

@@ -65,6 +65,7 @@ _BEHIND_FROM = frozenset(
     + (TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.QUALIFY, TokenType.LIMIT)
     + (TokenType.LATERAL, TokenType.VALUES)
 )
+_AROUND_COMMAS = frozenset((TokenType.L_PAREN, TokenType.R_PAREN, TokenType.FROM, TokenType.COMMA)) | _BEHIND_FROM
 
 
 def check_forms(tokens: Sequence[Token]) -> None:
@@ -95,6 +96,8 @@ def _check_commas(tokens: Sequence[Token]) -> None:
     within = [False]
     """By parenthesis that is open: whether FROM has begun there, and no clause behind it."""
     for place, token in enumerate(tokens):
+        if token.token_type not in _AROUND_COMMAS:
+            continue
         if token.token_type is TokenType.L_PAREN:
             within.append(False)
         elif token.token_type is TokenType.R_PAREN and len(within) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -50,11 +51,22 @@ _BEFORE_OPERANDS = frozenset(
 """What an operand stands behind; anything else ends one, for nearly every word can be a column's name."""
 
 
-def respelled(tokens: Sequence[Token]) -> list[Token]:
+_SHIFTS = re.compile(r">>>|\?\?")
+_RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenType.HEX_STRING))
+
+
+def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
     """Return the tokens with ``+x`` under `UNARY_PLUS`, FLOAT as itself, and numbers with a letter as of their type."""
     made: list[Token] = []
-    for place, token in enumerate(tokens := _with_shifts(_with_intervals(tokens))):
-        kind, word = token.token_type, token.text.upper()
+    tokens = _with_intervals(tokens)
+    if _SHIFTS.search(text):
+        tokens = _with_shifts(tokens)
+    for place, token in enumerate(tokens):
+        kind = token.token_type
+        if kind not in _RESPELLED:
+            made.append(token)
+            continue
+        word = token.text.upper()
         if kind is TokenType.PLUS and not after_operand(tokens, place):
             made.append(renamed(token, UNARY_PLUS, token.text))
         elif kind is TokenType.DOUBLE and word in _SINGLE_FLOATS:
@@ -145,8 +157,6 @@ def _is_suffix(tokens: Sequence[Token], place: int) -> bool:
 
 def _with_shifts(tokens: Sequence[Token]) -> Sequence[Token]:
     """Return the tokens with ``>>>`` as one, but where it ends types within one another."""
-    if not any(token.token_type in (TokenType.GT, UNSIGNED_SHIFT) for token in tokens):
-        return tokens
     made: list[Token] = []
     depth = place = 0
     while place < len(tokens):

@@ -45,6 +45,7 @@ _QUANTIFIERS = frozenset(("any", "some"))
 _CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))
 """Operators that are functions where no operand stands before them."""
 
+_OPENING = frozenset((TokenType.L_PAREN,))
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, UNARY_PLUS, TokenType.TILDE))
 _DEEPER = {
     **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
@@ -66,7 +67,10 @@ _WITHIN: dict[str, TokenType | str] = {
 """Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
 _GLUED = re.compile(r"([0-9]+\.?[0-9]*[eE][+-]?[0-9]+)([+-])([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)")
 """Two numbers with an operator between them, of which sqlglot takes the first two and more for one."""
+_BARE_LISTS = ([TokenType.STRING, TokenType.COMMA], [TokenType.NUMBER, TokenType.COMMA])
 _BEHIND_LISTS = (TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.HAVING)
+_AROUND_NAMES = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN, TokenType.R_PAREN))
+"""The tokens by which the names of sources are found."""
 _TOKENIZER = PlainSql().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
@@ -82,13 +86,10 @@ def read_select(text: str) -> exp.Select:
     tokens: list[Token] = []
     cut = cut_runs(text)
     try:
-        tokens = respelled(_parted(_TOKENIZER.tokenize(cut.text), text))
+        tokens = respelled(_parted(_TOKENIZER.tokenize(cut.text), text), cut.text)
         check_quotes(tokens, text)
         check_types(tokens)
-        _check_lists(tokens)
-        _check_angles(tokens)
-        _check_places(tokens)
-        _check_commas(tokens)
+        _check_neighbours(tokens)
         check_forms(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
@@ -126,51 +127,54 @@ def _check_depth(tokens: Sequence[Token]) -> None:
             raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def _check_angles(tokens: Sequence[Token]) -> None:
-    """Refuse ``> >`` and ``< <``, which sqlglot takes for a shift of bits whatever stands between."""
-    for token, follower in pairwise(tokens):
-        if (
-            follower.token_type is token.token_type
-            and token.token_type in (TokenType.LT, TokenType.GT)
-            and follower.start > token.end + 1
-        ):
-            raise _misplaced(follower, f'it stands behind another "{token.text}"')
-
-
-def _check_places(tokens: Sequence[Token]) -> None:
-    """Refuse ``v::array<int>[0]``, of which sqlglot makes no tree."""
-    for token, follower in pairwise(tokens):
-        if follower.token_type is TokenType.L_BRACKET and token.token_type is TokenType.GT:
-            raise unsupported(
-                "a place in brackets behind a type",
-                f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
-                "Put the CAST in parentheses: (v::array<int>)[0].",
-            )
-
-
-def _check_lists(tokens: Sequence[Token]) -> None:
-    """Refuse ``IN 'a', 'b'``, whose comma sqlglot takes for that of a join."""
-    for token, value, comma in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (
-            token.token_type is TokenType.IN
-            and value.token_type in (TokenType.STRING, TokenType.NUMBER)
-            and comma.token_type is TokenType.COMMA
-        ):
-            column = value.start - token.start + token.col - len(token.text) + 1
-            raise InputError(
-                "the list after IN has no parentheses",
-                code="syntax-error",
-                detail=f"Line {value.line}, column {column}: it begins here.",
-                hint="Write IN ('A', 'B').",
-            )
-
-
-def _check_commas(tokens: Sequence[Token]) -> None:
-    """Refuse a comma behind which nothing is listed, which sqlglot passes over."""
+def _check_neighbours(tokens: Sequence[Token]) -> None:
+    """Refuse tokens of which sqlglot makes something else for the sake of those that follow them."""
     for place, token in enumerate(tokens):
-        follower = tokens[place + 1] if place + 1 < len(tokens) else None
-        if token.token_type is TokenType.COMMA and (follower is None or follower.token_type in _BEHIND_LISTS):
-            raise _misplaced(token, "nothing stands behind it")
+        if (check := _BESIDE.get(token.token_type)) is not None:
+            check(token, tokens[place + 1 : place + 3])
+
+
+def _check_angle(token: Token, behind: Sequence[Token]) -> None:
+    """Refuse ``> >`` and ``< <``, taken for a shift of bits whatever stands between, and ``v::array<int>[0]``."""
+    if not behind:
+        return
+    follower = behind[0]
+    if follower.token_type is token.token_type and follower.start > token.end + 1:
+        raise _misplaced(follower, f'it stands behind another "{token.text}"')
+    if follower.token_type is TokenType.L_BRACKET and token.token_type is TokenType.GT:
+        raise unsupported(
+            "a place in brackets behind a type",
+            f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
+            "Put the CAST in parentheses: (v::array<int>)[0].",
+        )
+
+
+def _check_list(token: Token, behind: Sequence[Token]) -> None:
+    """Refuse ``IN 'a', 'b'``, whose comma is taken for that of a join."""
+    if [each.token_type for each in behind] in _BARE_LISTS:
+        value = behind[0]
+        column = value.start - token.start + token.col - len(token.text) + 1
+        raise InputError(
+            "the list after IN has no parentheses",
+            code="syntax-error",
+            detail=f"Line {value.line}, column {column}: it begins here.",
+            hint="Write IN ('A', 'B').",
+        )
+
+
+def _check_comma(token: Token, behind: Sequence[Token]) -> None:
+    """Refuse a comma behind which nothing is listed, which is passed over."""
+    if not behind or behind[0].token_type in _BEHIND_LISTS:
+        raise _misplaced(token, "nothing stands behind it")
+
+
+_BESIDE = {
+    TokenType.LT: _check_angle,
+    TokenType.GT: _check_angle,
+    TokenType.IN: _check_list,
+    TokenType.COMMA: _check_comma,
+}
+"""By token: what looks at the two behind it."""
 
 
 def _misplaced(token: Token, reason: str) -> InputError:
@@ -183,6 +187,8 @@ def _misplaced(token: Token, reason: str) -> InputError:
 
 def _parted(tokens: list[Token], text: str) -> list[Token]:
     """Return the tokens with ``1e1+1`` as three."""
+    if _GLUED.search(text) is None:
+        return tokens
     parted: list[Token] = []
     end = 0
     for token in tokens:
@@ -204,6 +210,8 @@ def _parted(tokens: list[Token], text: str) -> list[Token]:
 def _marked(tokens: list[Token]) -> list[Token]:
     """Return the tokens with the names of called functions marked."""
     marked = tokens[:]
+    if not any(token.token_type in _OPENING for token in tokens):
+        return marked
     depth = 0
     types = within_types(tokens)
     for i, (token, follower) in enumerate(pairwise(tokens)):
@@ -268,6 +276,8 @@ def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
         token = tokens[place]
         joined.append(token)
         place += 1
+        if token.token_type not in _AROUND_NAMES:
+            continue
         if token.token_type is TokenType.L_PAREN:
             within.append(place < len(tokens) and tokens[place].token_type is TokenType.SELECT)
         elif token.token_type is TokenType.R_PAREN and within:

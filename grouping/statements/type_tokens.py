@@ -25,7 +25,8 @@ FOREIGN_TYPES = {
 }
 """Types of other systems, which sqlglot knows and Spark does not: what they are called here."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
-_NESTED = (TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT)
+_NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
+_BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
 _ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
 """What stands behind a type within another one, and never behind a field's name."""
 
@@ -46,6 +47,8 @@ def check_types(tokens: Sequence[Token]) -> None:
 
 def within_types(tokens: Sequence[Token]) -> frozenset[int]:
     """Return the places of the tokens that stand in the angle brackets of a nested type."""
+    if not any(token.token_type in _NESTED for token in tokens):
+        return frozenset()
     return _within(tokens, _type_places(tokens))
 
 
@@ -59,6 +62,8 @@ def _within(tokens: Sequence[Token], places: Iterable[int]) -> frozenset[int]:
 
 def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
     """Yield the place of each type's first token."""
+    if not any(token.token_type in _BEFORE_TYPES for token in tokens):
+        return
     within = [False]
     """By parenthesis that is open: whether it is that of a CAST."""
     for place in range(1, len(tokens)):

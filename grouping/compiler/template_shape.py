@@ -1,0 +1,232 @@
+"""The shape of a template: which literal of a text goes into which slot, and how it is read there.
+
+Whatever could come out differently from the whole path (a literal that is no lifted constant, a set that shrinks to one
+value, a number of another type where types matter, anything refused) is not read by a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.constants import as_set, lift
+from grouping.compiler.draft import Draft
+from grouping.compiler.signature import AGGREGATE, order
+from grouping.functions.functions import common_type
+from grouping.functions.text_size import check_growth, grows
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError
+from grouping.model.expression import Column, Expression
+from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+from grouping.model.query import CreateCq
+from grouping.model.sql_type import SqlType, set_of
+from grouping.statements.cq_text import LITERAL, CqText
+from grouping.values.literals import OF_STRINGS, READERS
+
+__all__ = ["CompiledText", "TemplateShape"]
+
+_COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
+_VARIANTS = 100
+
+Typed = tuple[SqlType, ConstantValue]
+
+
+class CompiledText(NamedTuple):
+    """A text, and what the whole path made of it."""
+
+    text: CqText
+    start: int
+    """Where its SELECT begins."""
+    draft: Draft
+    command: CreateCq
+    """Without its SELECT."""
+    query: CompiledQuery
+
+
+class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
+    """The literals make something that this shape does not read."""
+
+
+class _Place(NamedTuple):
+    """Where a constant comes from: a literal, read in some way, or always the same."""
+
+    ordinal: int
+    """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
+    read_text: Callable[[str], Typed]
+    """Of its kind of literal."""
+    of_string: bool
+    sign: str
+    literal_type: SqlType | None
+    """The type that Spark gives the literal must be this; None where it does not matter."""
+    beside: SqlType | None
+    """The type that the constant must have one in common with; None where any number will do."""
+    fixed: Typed
+
+    def read(self, literals: Sequence[str]) -> Typed:
+        """Return the constant's type and value in another text."""
+        ordinal, read_text, of_string, sign, literal_type, beside, fixed = self
+        if ordinal < 0:
+            return fixed
+        text = literals[ordinal]
+        if (text[0] == "'") != of_string:
+            raise _Fallback
+        if of_string:
+            text = text[1:-1]
+            return read_text(text.replace("''", "'") if "'" in text else text)
+        if sign:
+            text = sign + text
+        if literal_type and READERS["literal"](text)[0] != literal_type:
+            raise _Fallback
+        typed = read_text(text)
+        if beside and typed[0] != fixed[0] and common_type((beside, typed[0])) is None:
+            raise _Fallback
+        return typed
+
+
+_ESCAPED = ("escaped", "escaped ilike")
+"""The readers of patterns that another literal, of ESCAPE, has changed."""
+
+
+class _Variant(NamedTuple):
+    """The clauses and the SELECT list, which depend on literals that are no constants of the predicate."""
+
+    command: CreateCq
+    select: SelectList
+
+
+class TemplateShape(NamedTuple):
+    """What the texts of a template have in common."""
+
+    stream: Stream
+    query: CompiledQuery
+    places: tuple[tuple[_Place, ...] | _Place, ...]
+    """By slot; several for a set."""
+    kept: tuple[int, ...]
+    """The literals that must be those of a variant."""
+    variants: dict[tuple[str, ...], _Variant]
+    ordered: tuple[tuple[Bound, ...], ...]
+    """The conjuncts of WHERE and of HAVING when constants decide their order, else empty."""
+    grows: bool
+    """Whether constants decide how long a text becomes."""
+
+    @classmethod
+    def of(cls, compiled: CompiledText) -> TemplateShape:
+        """Return the shape of a text's template, as that text tells it; one is of no use unless it `suits` the text."""
+        text, start, draft, _, query = compiled
+        positions = _positions(str(text), len(text.template.pieces[0]) + len(text.literals[0]), start)
+        loose = _compared((*draft.conjuncts, *draft.having))
+        places: list[tuple[_Place, ...] | _Place] = []
+        for constant in draft.constants:
+            beside = loose.get(id(constant))
+            if constant.members:
+                places.append(tuple(_place(member, positions, beside) for member in constant.members))
+            else:
+                places.append(_place(constant, positions, beside))
+        used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
+        used -= {positions[leaf.position] for leaf in _within_groups(draft) if leaf.position in positions}
+        kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
+        ordered = (draft.conjuncts, draft.having) if draft.ties else ()
+        return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)))
+
+    def suits(self, compiled: CompiledText) -> bool:
+        """Add the variant that a text is of; return whether the text is read as it was compiled."""
+        if len(self.variants) >= _VARIANTS:
+            self.variants.clear()
+        kept = tuple(compiled.text.literals[ordinal] for ordinal in self.kept)
+        self.variants[kept] = _Variant(compiled.command, compiled.query.select)
+        return self.read(compiled.text) == (compiled.command, compiled.query)
+
+    def read(self, text: CqText) -> tuple[CreateCq, CompiledQuery] | None:
+        """Return what the whole path would make of a text; None where that is not sure, or a refusal."""
+        literals = text.literals
+        variant = self.variants.get(tuple([literals[ordinal] for ordinal in self.kept]))
+        if variant is None:
+            return None
+        try:
+            row = self._row(literals)
+        except (_Fallback, InputError):
+            return None  # the whole path says best what is wrong
+        like = variant.command
+        command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
+        return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views)
+
+    def _row(self, literals: Sequence[str]) -> ConstantRow:
+        """Return the constants of a text.
+
+        Raises:
+            _Fallback: They may be others.
+            InputError: A literal cannot be read, or makes a text too long.
+        """
+        types: list[SqlType] = []
+        values: list[Any] = []
+        for place in self.places:
+            if type(place) is _Place:
+                sql_type, value = place.read(literals)
+            else:
+                element, value = as_set(*zip(*[member.read(literals) for member in place], strict=True))  # type: ignore[union-attr]
+                if len(value) == 1:
+                    raise _Fallback
+                sql_type = set_of(element)
+            types.append(sql_type)
+            values.append(value)
+        row = _reordered(self.ordered, types, values) if self.ordered else ConstantRow(tuple(types), tuple(values))
+        if self.grows:
+            check_growth(_predicates(self.query.plan), row)
+        return row
+
+
+def _positions(text: str, offset: int, start: int) -> dict[int, int]:
+    """Return which literal begins at each position of the SELECT; the first of all is the name."""
+    return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
+
+
+def _within_groups(draft: Draft) -> Iterator[Constant]:
+    """Yield the constants that decide, beside the row, what groups are: those of keys, and within aggregates."""
+    terms = [node for conjunct in draft.having for node in nodes(conjunct) if isinstance(node, Term)]
+    own_keys = draft.groups.bound_keys if draft.groups else ()
+    for bound in (*own_keys, *(term for term in terms if term.op == AGGREGATE)):
+        for leaf in nodes(bound):
+            if isinstance(leaf, Constant):
+                yield from leaf.members or (leaf,)
+
+
+def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
+    return plan.conjuncts if plan.kept is None else (*plan.conjuncts, *plan.kept.having)
+
+
+def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
+    """Return the type of what is compared with each constant, by its id: how it is read is that one's choice."""
+    found = {}
+    stack = list(conjuncts)
+    while stack:
+        node = stack.pop()
+        match node:
+            case Term(op, (Column() | Term() as other, Constant() as constant)) if op in _COMPARING:
+                found[id(constant)] = other.type
+        if isinstance(node, Term):
+            stack += node.args
+    return found
+
+
+def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:
+    fixed = (constant.type, constant.value)
+    if constant.reader is None or constant.reader in _ESCAPED or constant.position not in positions:
+        return _Place(-1, READERS["literal"], False, "", None, None, fixed)
+    of_string = constant.reader in OF_STRINGS
+    sign = "-" if not of_string and constant.text.startswith("-") else ""
+    sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
+    if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
+        beside = None
+    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
+
+
+def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
+    """Return the row of conjuncts with these constants, put in canonical order again."""
+    constants = iter([Constant(value, sql_type) for sql_type, value in zip(types, values, strict=True)])
+
+    def replace(leaf: Leaf) -> Leaf:
+        return next(constants) if isinstance(leaf, Constant) else leaf
+
+    again = [order([with_leaves(conjunct, replace) for conjunct in conjuncts])[0] for conjuncts in predicates]
+    return lift(conjunct for conjuncts in again for conjunct in conjuncts)[1]
