@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
@@ -16,21 +16,19 @@ from grouping.store.keys import FieldHash
 
 __all__ = ["SourceChanges"]
 
-SetField = Callable[[FieldHash, str, bytes | None], None]
-
 
 class SourceChanges:
     """The part of a unit of work that concerns what queries read."""
 
-    def __init__(self, inventory: Inventory, set_field: SetField) -> None:
+    def __init__(self, inventory: Inventory, fields: dict[tuple[FieldHash, str], bytes | None]) -> None:
         """Begin without changes.
 
         Args:
             inventory: The live sources; each change is made there at once.
-            set_field: Writes, or with None removes, a field of a plain hash with the unit.
+            fields: Of plain hashes: what the unit writes there, or with None removes.
         """
         self._inventory = inventory
-        self._set_field = set_field
+        self._fields = fields
         self.streams: dict[StreamId, bool] = {}
         """By id: whether a stream was added or replaced; False when it was removed."""
 
@@ -54,7 +52,7 @@ class SourceChanges:
     def put_table(self, table: Table) -> None:
         """Make a table live, or take over what changed of it."""
         self._inventory.tables[table.table_id] = table
-        self._set_field("tables", table.table_id, msgspec.json.encode(table))
+        self._fields["tables", table.table_id] = msgspec.json.encode(table)
 
     def remove_table(self, table_id: str, groups: Iterable[tuple[StreamId, GroupId]] = ()) -> None:
         """Let a table go, that nothing reads.
@@ -64,26 +62,26 @@ class SourceChanges:
             groups: Streams and their groups without CQs that batches may still evaluate, and that join it.
         """
         table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
-        self._set_field("tables", table_id, None)
+        self._fields["tables", table_id] = None
         if table is not None and joining:
             dropped = self._inventory.dropped_tables[table_id] = DroppedTable(table, joining)
-            self._set_field("dropped-tables", table_id, msgspec.json.encode(dropped))
+            self._fields["dropped-tables", table_id] = msgspec.json.encode(dropped)
 
     def lose_table(self, table_id: str) -> None:
         """Note that the topic of a dropped table is gone, so that no batch waits for it."""
         lost = msgspec.structs.replace(self._inventory.dropped_tables[table_id], lost=True)
         self._inventory.dropped_tables[table_id] = lost
-        self._set_field("dropped-tables", table_id, msgspec.json.encode(lost))
+        self._fields["dropped-tables", table_id] = msgspec.json.encode(lost)
 
     def add_view(self, view: View) -> None:
         """Make a view live."""
         self._inventory.views[view.name.casefold()] = view
-        self._set_field("views", view.name.casefold(), msgspec.json.encode(view))
+        self._fields["views", view.name.casefold()] = msgspec.json.encode(view)
 
     def remove_view(self, name: str) -> None:
         """Let a view go, that nothing reads."""
         self._inventory.views.pop(name.casefold(), None)
-        self._set_field("views", name.casefold(), None)
+        self._fields["views", name.casefold()] = None
 
     def view_cqs(self, name: str) -> int:
         """Return how many CQs read a view."""

@@ -58,7 +58,7 @@ class Unit:
         self.touched_timed: list[DestinationId] = []
         """The timer-based ones of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
-        self.sources = SourceChanges(inventory, self.set_field)
+        self.sources = SourceChanges(inventory, self.fields)
         self.new_definitions: dict[tuple[StreamId, Dependency], Definition] = {}
         self.changed_dependencies: set[tuple[StreamId, Dependency]] = set()
         self.new_founders: dict[tuple[StreamId, str], Founder] = {}
