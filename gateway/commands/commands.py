@@ -196,8 +196,8 @@ class Commands:
         try:
             request = self._requests.checked(read)
             refusal = self._requests.refusal(request, now_ms)
-            position, asked_ms = self._held_since.get(request.record.key, ("", 0))
-            asked_ms = asked_ms if position == request.position else now_ms
+            held = self._held_since.get(request.record.key)
+            asked_ms = held[1] if held is not None and held[0] == request.position else now_ms
             return request, refusal or self._statements.prepare(request.subscriber, request.text, asked_ms)
         except InputError as error:
             return request, error

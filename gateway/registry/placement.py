@@ -144,14 +144,18 @@ class Placement:
 
     def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
         live = len(self._working.inventory.dedicated)
+        if live >= self._settings.results.dedicated_limit:
+            return False
         return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:
         """Return the mode of a new destination: its PUBLISH word, else dedicated while there is room, then shared."""
         if word:
             return word
-        refused = self._topics.is_refused(dedicated_topic(self._settings, name))
-        return "dedicated" if self._may_dedicate(name, by_word=False) and not refused else "shared"
+        if self._may_dedicate(name, by_word=False):
+            refused = self._topics.is_refused(dedicated_topic(self._settings, name))
+            return "shared" if refused else "dedicated"
+        return "shared"
 
     def new(self, wanted: Destination) -> Destination:
         """Make a new destination, with its topic, and return it.
