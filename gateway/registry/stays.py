@@ -31,9 +31,11 @@ class Stays:
             destination_id: Where it is to be.
             now_ms: The present.
         """
-        cq, left = self._working.unit.cq(key), self._working.unit.left
-        before = (left.get(key), left.get(destination_id), self._working.inventory.ending.get(destination_id))
-        return max(now_ms, 0 if cq is None else cq.latest_ms, *(at_ms + 1 for at_ms in before if at_ms is not None))
+        cq, left, ending = self._working.unit.cq(key), self._working.unit.left, self._working.inventory.ending
+        moment = now_ms if cq is None else max(now_ms, cq.latest_ms)
+        if left:
+            moment = max(moment, left.get(key, 0) + 1, left.get(destination_id, 0) + 1)
+        return max(moment, ending[destination_id] + 1) if destination_id in ending else moment
 
     def token(self, key: CqKey, cq: Cq) -> str:
         """Return the member that a CQ is in its destination."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self
@@ -16,6 +17,10 @@ from grouping.settings.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
 __all__ = ["KafkaSettings", "RedisSettings", "Settings"]
+
+
+_names = lru_cache(maxsize=16)(TopicNames)
+"""The topics under a prefix: each command asks for them several times."""
 
 
 class KafkaSettings(BaseModel):
@@ -300,7 +305,7 @@ class Settings(BaseSettings):
     @property
     def topics(self) -> TopicNames:
         """The topics under the prefix."""
-        return TopicNames(self.prefix)
+        return _names(self.prefix)
 
     @property
     def clients(self) -> ClientNames:
