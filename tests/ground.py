@@ -10,7 +10,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -102,7 +103,8 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
                 started.append(_start(program))
                 watchdog.tell([process.pid for process in started])
             if evaluator:
-                role = _start(stages[1][1])
+                program = stages[1][1]
+                role = _start(replace(program, ready=partial(_is_up, run, program)))
                 watchdog.tell([process.pid for process in (*started, role)])
             yield Ground(settings)
         finally:
@@ -115,6 +117,12 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
                 process.wait()
             watchdog.tell([])
             watchdog.close()
+
+
+def _is_up(run: RunFolder, program: Program, _since: int) -> bool:
+    """Tell whether the evaluator serves; it waits for tables, which no gateway confirms here, and makes digests."""
+    assert program.status is not None
+    return run.read(program.status).get("state") in ("ready", "waiting")
 
 
 def _start(program: Program) -> subprocess.Popen[bytes]:
