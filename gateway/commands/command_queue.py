@@ -7,15 +7,15 @@ Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `
 dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones. Beside
 a subscriber who has a single command a unit is one round.
 A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more of
-them, pauses after each unit: the others' commands seldom meet one under way.
+them, pauses after each unit, and goes on with one command at a time in units of the others: their commands meet no unit
+of such ones under way.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
@@ -34,6 +34,8 @@ UNIT_SECONDS = 0.02
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
 SHORT_UNIT_SECONDS = 0.008
 """The same while somebody sends single commands: each waits for the unit under way and for its own."""
+_ALONE_SECONDS = 0.25
+"""Whoever has paused has no unit of work before so long after the last one of the others."""
 _FIRST, _SMALLEST = 200, 16
 """Commands of a unit before any is timed, and however dear they are."""
 
@@ -59,6 +61,10 @@ class CommandQueue:
         self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
         self._held: dict[bytes | None, Callable[[], bool]] = {}
         """By subscriber whose first command is held: whether it is ready."""
+        self._pausing: dict[bytes | None, float] = {}
+        """By subscriber who pauses: until when."""
+        self._others_at = float("-inf")
+        """When somebody had a turn last who did not pause."""
         self._waiting: defaultdict[int, OrderedDict[int, None]] = defaultdict(OrderedDict)
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
         """Done before the gateway began, and to be read again."""
@@ -136,7 +142,21 @@ class CommandQueue:
                 del self._turns[subscriber]
         if single and self._turns:
             self._single_at = self._now
+        if taken and self._pausing:
+            self._others_at = self._clock()
+            taken += self._along()
         return taken
+
+    def _along(self) -> Iterator[Record]:
+        """Yield the first commands of those whose pause is over, for the unit of work of others."""
+        for subscriber, end in self._pausing.items():
+            own = self._turns.get(subscriber)
+            if own and self._others_at >= end and subscriber not in self._held and self._may_pass(own[0]):
+                record = own.popleft()
+                self._bytes -= _size(record)
+                if not own:
+                    del self._turns[subscriber]
+                yield record
 
     def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
         """Give subscribers no turns until their first command is ready.
@@ -149,18 +169,20 @@ class CommandQueue:
     def pause(self, seconds: Mapping[bytes | None, float]) -> None:
         """Give subscribers of whose commands more wait no turns for some time, while several subscribers send.
 
+        After it they have no turns of their own as long as others have some, but one command in each of their units.
+
         Args:
             seconds: By subscriber: for how long.
         """
         now = self._clock()
         if self.together(now):
-            for subscriber in seconds.keys() & self._turns.keys() - self._held.keys():
-                self._held[subscriber] = partial(self._is_past, now + seconds[subscriber])
-
-    def _is_past(self, instant: float) -> bool:
-        return self._clock() >= instant
+            self._pausing |= {name: now + seconds[name] for name in seconds.keys() & self._turns.keys()}
 
     def _is_held(self, subscriber: bytes | None) -> bool:
+        if (end := self._pausing.get(subscriber)) is not None:
+            if self._clock() < max(end, self._others_at + _ALONE_SECONDS):
+                return True
+            del self._pausing[subscriber]
         if (is_ready := self._held.get(subscriber)) is None:
             return False
         if is_ready():
@@ -189,6 +211,7 @@ class CommandQueue:
         for record in records:
             partition, offset = record.partition, record.offset
             self._waiting[partition].pop(offset, None)
+            self._pausing.pop(record.key, None)  # until its unit of work is known to have been broken again
             self._ahead.setdefault(partition, set()).add(offset)
             self._read_to[partition] = max(offset + 1, self._read_to.get(partition, 0))
         offsets = {}

@@ -219,3 +219,46 @@ def test_a_pause_leaves_the_time_to_the_others() -> None:
     assert queue.all_held
     now[0] = 0.5
     assert [(0, 1), (0, 2)] == [_place(record) for record in queue.take(9)]
+
+
+def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
+    """One in each unit, and none without others' until nobody else has had a turn for a while."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    queue.add([_record(0, offset, "loud") for offset in range(6)], 0)
+    queue.add([_record(1, 0, "quiet")], 0)
+    assert [(0, 0), (1, 0)] == [_place(record) for record in queue.take(2)]
+    queue.pause({b"loud": 0.5})
+    offsets = iter(range(1, 9))
+
+    def taken(at: float, *, beside: bool = True) -> list[tuple[int, int]]:
+        """Take a unit of work, of which the command that goes along is broken."""
+        now[0] = at
+        if beside:
+            queue.add([_record(1, next(offsets), "quiet")], at)
+        records = queue.take(9)
+        queue.finish(records)
+        queue.pause({record.key: 0.01 for record in records[1:]})
+        return [_place(record) for record in records]
+
+    assert [(1, 1)] == taken(0.4), "the pause lasts"
+    assert [(1, 2), (0, 1)] == taken(0.5)
+    assert [(1, 3), (0, 2)] == taken(0.6)
+    assert [] == taken(0.7, beside=False)
+    assert [(0, 3), (0, 4), (0, 5)] == taken(0.9, beside=False)
+
+
+def test_whose_command_goes_along_and_is_sound_has_turns_again() -> None:
+    """One broken command in a long registration does not slow the rest."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    queue.add([_record(0, offset, "loud") for offset in range(4)], 0)
+    queue.add([_record(1, offset, "quiet") for offset in range(3)], 0)
+    queue.finish(queue.take(2))
+    queue.pause({b"loud": 0.1})
+    queue.finish(queue.take(1))
+    now[0] = 0.1
+    along = queue.take(9)
+    assert [(1, 2), (0, 1)] == [_place(record) for record in along]
+    queue.finish(along)
+    assert [(0, 2), (0, 3)] == [_place(record) for record in queue.take(9)]
