@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
@@ -147,8 +147,11 @@ class CommandQueue:
             taken += self._along()
         return taken
 
-    def _along(self) -> Iterator[Record]:
-        """Yield the first commands of those whose pause is over, for the unit of work of others."""
+    def _along(self) -> Iterable[Record]:
+        """Return the first command of one whose pause is over, for the unit of work of others; none if there is none.
+
+        However many pause, one command is all that the others wait for: the next time it is another subscriber's.
+        """
         for subscriber, end in self._pausing.items():
             own = self._turns.get(subscriber)
             if own and self._others_at >= end and subscriber not in self._held and self._may_pass(own[0]):
@@ -156,7 +159,8 @@ class CommandQueue:
                 self._bytes -= _size(record)
                 if not own:
                     del self._turns[subscriber]
-                yield record
+                return (record,)
+        return ()
 
     def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
         """Give subscribers no turns until their first command is ready.
@@ -169,7 +173,8 @@ class CommandQueue:
     def pause(self, seconds: Mapping[bytes | None, float]) -> None:
         """Give subscribers of whose commands more wait no turns for some time, while several subscribers send.
 
-        After it they have no turns of their own as long as others have some, but one command in each of their units.
+        After it they have no turns of their own as long as others have some: of all of them one command goes along with
+        each unit of work of the others.
 
         Args:
             seconds: By subscriber: for how long.

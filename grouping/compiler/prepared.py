@@ -26,8 +26,8 @@ __all__ = ["Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """Marks that may hide a quote from the scan for literals: a text with one is never a template."""
-_SHAPES = 10_000
-_FIRSTS = 1_000
+_MOST = 10_000
+"""Templates of which shapes are kept, and as many of which one text has come: seven and nine kilobytes each."""
 
 _Pieces = tuple[str, ...]
 """Those of a template."""
@@ -83,7 +83,7 @@ class Preparer:
         compiled = CompiledText(text, start, draft, command, query)
         shape = self._shapes.get(pieces)
         if shape is None:
-            _keep(self._firsts, pieces, compiled, _FIRSTS)
+            _keep(self._firsts, pieces, compiled)
         elif not shape.suits(compiled):
             del self._shapes[pieces]  # the next text of this template may suit it better
         return command, query
@@ -96,13 +96,13 @@ class Preparer:
         shape = TemplateShape.of(first)
         if not shape.suits(first):
             return None
-        _keep(self._shapes, pieces, shape, _SHAPES)
+        _keep(self._shapes, pieces, shape)
         return shape
 
 
-def _keep(kept: dict[_Pieces, _Kept], pieces: _Pieces, new: _Kept, most: int) -> None:
+def _keep(kept: dict[_Pieces, _Kept], pieces: _Pieces, new: _Kept) -> None:
     """Keep something of a template, in the place of the oldest where there are too many."""
-    if len(kept) >= most:
+    if len(kept) >= _MOST:
         del kept[next(iter(kept))]
     kept[pieces] = new
 

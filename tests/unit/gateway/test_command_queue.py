@@ -248,6 +248,27 @@ def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
     assert [(0, 3), (0, 4), (0, 5)] == taken(0.9, beside=False)
 
 
+def test_one_command_goes_along_however_many_pause() -> None:
+    """They take turns at it."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    for number, name in enumerate(("loud", "louder")):
+        queue.add([_record(number, offset, name) for offset in range(4)], 0)
+    queue.add([_record(2, offset, "quiet") for offset in range(5)], 0)
+    queue.finish(queue.take(3))
+    queue.pause({b"loud": 0.1, b"louder": 0.1})
+    taken = []
+    for at in (0.05, 0.1, 0.2, 0.3):
+        now[0] = at
+        unit = queue.take(1)
+        queue.finish(unit)
+        queue.pause({record.key: 0.01 for record in unit[1:]})
+        taken.append([_place(record) for record in unit])
+    assert [(2, 1)] == taken[0]
+    assert [2, 2, 2] == [len(unit) for unit in taken[1:]]
+    assert {0, 1} == {partition for unit in taken[1:3] for partition, _ in unit[1:]}
+
+
 def test_whose_command_goes_along_and_is_sound_has_turns_again() -> None:
     """One broken command in a long registration does not slow the rest."""
     now = [0.0]
