@@ -144,8 +144,6 @@ class Placement:
 
     def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
         live = len(self._working.inventory.dedicated)
-        if live >= self._settings.results.dedicated_limit:
-            return False
         return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:

@@ -121,8 +121,9 @@ class ResultTopics:
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
     def may_dedicate(self, topic: str, live: int, by_word: bool) -> bool:
-        """Tell whether one more destination, below the limit, may have this topic; one still there is taken over."""
-        return topic in self._dedicated or self.room(live, by_word) > 0
+        """Tell whether one more destination may have this topic; one that is still there is taken over."""
+        limit = self._settings.results.dedicated_limit
+        return live < limit and (topic in self._dedicated or self.room(live, by_word) > 0)
 
     def is_refused(self, topic: str) -> bool:
         """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""

@@ -76,7 +76,7 @@ class Preparer:
         whole, pieces = str(text), text.template.pieces
         parsed, draft = self._compile(whole)
         command, query = _without_select(parsed), finish(draft)
-        start = whole.find(parsed.select, len(pieces[0]) + len(text.literals[0]))
+        start = whole.find(parsed.select, text.name_end)
         # The quote that may follow the name is none to hide behind.
         if start < 0 or any(_OPAQUE.search(piece) for piece in (pieces[1].removeprefix('"'), *pieces[2:])):
             return command, query

@@ -114,7 +114,7 @@ class TemplateShape(NamedTuple):
     def of(cls, compiled: CompiledText) -> TemplateShape:
         """Return the shape of a text's template, as that text tells it; one is of no use unless it `suits` the text."""
         text, start, draft, _, query = compiled
-        positions = _positions(str(text), len(text.template.pieces[0]) + len(text.literals[0]), start)
+        positions = _positions(str(text), text.name_end, start)
         loose = _compared((*draft.conjuncts, *draft.having))
         places: list[tuple[_Place, ...] | _Place] = []
         for constant in draft.constants:

@@ -85,6 +85,11 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         """Whether the template is that of a CREATE CQ; what it means is not known by that."""
         return bool(self.template.template_id)
 
+    @property
+    def name_end(self) -> int:
+        """Where the text goes on behind the CQ's name."""
+        return len(self.template.pieces[0]) + len(self.literals[0])
+
     def __str__(self) -> str:
         """The text, as it was before it was cut."""
         parts = [""] * (2 * len(self.literals) + 1)
