@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
 from gateway.model.records import TriggerSpec, millis
+from grouping.values.time_zone import iana_zone
 
 __all__ = ["next_tick", "previous_tick"]
 
@@ -49,7 +49,7 @@ def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
 
 def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
     try:
-        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
+        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(iana_zone(trigger.zone))
         found = next(CronSim(trigger.cron, local, reverse=reverse), None)
         return None if found is None else millis(found.astimezone(UTC))
     except OverflowError:  # beyond the years 1 to 9999

@@ -104,8 +104,8 @@ _NOTES = (
     "BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
     "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
-    "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
-    "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
+    "a constant: a name of the IANA database (of Python's package `tzdata`, whatever the machine has), or an offset. "
+    "A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
     "A *format* of a number, of to_char and to_number, has a sign `S` or `MI` first, `$`, up to 38 digits `0` and `9` "
     "with `,` and one point between, and `S`, `MI` or `PR` last where no sign is first: `'$999,999.99'`. A number "
     "with more digits than its format has `#` in their places.",

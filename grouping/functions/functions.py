@@ -135,7 +135,7 @@ FUNCTIONS: dict[str, Function] = {
 
 ``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
 
-REDUCED = frozenset(("ilike", "to_date", "unix_timestamp", "from_unixtime"))
+REDUCED = frozenset(("ilike", "to_date", "unix_timestamp"))
 """Functions that are compiled as calls of others."""
 
 ALIASES = {

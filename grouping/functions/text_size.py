@@ -232,7 +232,7 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             for size in sizes:
                 longest = np.maximum(longest, size)
             return longest
-        case "date_format":
+        case "date_format" | "from_unixtime":
             return _LONGEST_SCALAR + _LONGEST_FIELD * constant_size(call.args[1])  # type: ignore[arg-type]  # a Value
         case "cast" if call.type == BINARY:
             return sizes[0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from datetime import UTC, timedelta, timezone, tzinfo
 from functools import lru_cache
+from importlib.resources import files
+from zoneinfo import ZoneInfo
 
-__all__ = ["time_zone"]
+__all__ = ["iana_zone", "iana_zones", "time_zone"]
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<time>[0-9]{1,2}|[0-9]{4}|[0-9]{6}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)", re.ASCII
@@ -26,6 +27,7 @@ _SHORT = {
     "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
 }  # fmt: skip
 """Java's short names."""
+_DATABASE = files("tzdata")
 _FARTHEST = timedelta(hours=18)
 _SIXTY = 60
 
@@ -54,11 +56,26 @@ def time_zone(name: str) -> tzinfo:
         if max(minutes, seconds) >= _SIXTY or size > _FARTHEST:
             raise ValueError(f'no offset "{name}"')
         return timezone(-size if found["sign"] == "-" else size)
-    if "/" in name and name in _zones():
-        return zoneinfo.ZoneInfo(name)
+    if "/" in name and name in iana_zones():
+        return iana_zone(name)
     raise ValueError(f'no time zone "{name}"')
 
 
+@lru_cache(maxsize=1024)
+def iana_zone(name: str) -> ZoneInfo:
+    """Return a zone of the installed package of the IANA database.
+
+    A machine's own database, which Python would prefer, may be older, and may have other rules before 1970 than Java:
+    gateway and executors would not agree.
+
+    Raises:
+        OSError: There is none of that name.
+    """
+    with _DATABASE.joinpath("zoneinfo", *name.split("/")).open("rb") as rules:
+        return ZoneInfo.from_file(rules, key=name)
+
+
 @lru_cache(maxsize=1)
-def _zones() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones())
+def iana_zones() -> frozenset[str]:
+    """Return the names of all zones."""
+    return frozenset(_DATABASE.joinpath("zones").read_text("ascii").split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -13,6 +12,7 @@ from cronsim import CronSim, CronSimError
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CronBased, TimerBased
 from grouping.values.iso8601 import parse_time
+from grouping.values.time_zone import iana_zones
 
 __all__ = [
     "LONGEST_INTERVAL",
@@ -192,7 +192,7 @@ def _zone(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _zones() -> dict[str, str]:
-    return {zone.casefold(): zone for zone in zoneinfo.available_timezones()}
+    return {zone.casefold(): zone for zone in iana_zones()}
 
 
 def _bad_interval(text: str, detail: str, hint: str | None = None) -> InputError:

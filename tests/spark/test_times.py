@@ -117,6 +117,10 @@ unix_timestamp(ts)
 to_unix_timestamp(d)
 from_unixtime(i)
 from_unixtime(i, 'yyyy-MM-dd')
+from_unixtime(l)
+from_unixtime(l, 'y yy yyy yyyy yyyyy D EEE HH:mm:ss.SSS')
+from_unixtime(i * 1000L, 'y yy yyy yyyy yyyyy D EEE')
+from_unixtime(i * -1000L, 'y yy yyy yyyy yyyyyy D EEE')
 to_date(ts)
 to_date(ts, 'yyyy')
 to_timestamp(d)
@@ -124,8 +128,8 @@ to_timestamp(ts, 'yyyy')
 """.strip().split("\n")
 _ZONES = (
     *("Europe/Madrid", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Cairo"),
-    *("Europe/London", "Asia/Tokyo", "Pacific/Apia", "America/St_Johns", "Etc/GMT+5"),
-    *("UTC", "PST", "EST", "+02:00", "-9", "+1:30", "GMT+3", "UTC-05:30", "Z"),
+    *("Europe/London", "Asia/Tokyo", "Pacific/Apia", "America/St_Johns", "Etc/GMT+5", "Europe/Oslo"),
+    *("Europe/Amsterdam", "UTC", "PST", "EST", "+02:00", "-9", "+1:30", "GMT+3", "UTC-05:30", "Z"),
 )
 _WRITTEN = (
     *("y yy yyy yyyy yyyyy", "M MM MMM MMMM", "L LL LLL LLLL", "d dd D DD DDD", "E EE EEE EEEE"),

@@ -83,8 +83,9 @@ def _unix_timestamp(text: Bound, pattern: str | None) -> Bound:
 
 
 def _from_unixtime(seconds: Bound, pattern: str | None) -> Bound:
-    time = _term("timestamp_seconds", whole_number(seconds, "from_unixtime"))
-    return _date_format(time, _USUAL if pattern is None else pattern)
+    pattern = _USUAL if pattern is None else pattern
+    read_format(pattern, reads=False)
+    return _term("from_unixtime", whole_number(seconds, "from_unixtime"), Value(pattern, "STRING"))
 
 
 def _term(name: str, *args: Bound) -> Term:

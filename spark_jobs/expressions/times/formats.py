@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
 import polars as pl
@@ -14,7 +14,7 @@ from grouping.values.time_format import Part, read_format
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Operand, polars_type
 
-__all__ = ["date_format", "to_timestamp"]
+__all__ = ["date_format", "from_unixtime", "to_timestamp"]
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
@@ -27,35 +27,71 @@ _FULL = 4
 _OFFSETS = {"X": "Z Z Z".split(), "x": "+00 +0000 +00:00".split(), "Z": ["+0000"] * 3}
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CYCLE_YEARS = 400
+_CYCLE_SECONDS = 146_097 * 86_400
+"""The calendar, weekdays too, comes again after so many years."""
+_SECONDS = 10**6
+_LONGS = 2**64
+
+
 def date_format(pattern: str, args: Sequence[Operand]) -> pl.Expr:
     """Return each time as text."""
-    parts = read_format(pattern, reads=False)
-    writers = [_writer(part) for part in parts if part.letter not in ("[", "]")]
-    return each_distinct([args[0].expr], lambda time: "".join(write(time) for write in writers), polars_type(STRING))
+    write = _written_by(pattern)
+    return each_distinct([args[0].expr], lambda time: write(time, time.year), polars_type(STRING))
 
 
-def _writer(part: Part) -> Callable[[datetime], str]:
+def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
+    """Return each count of seconds since 1970 as text.
+
+    As in Spark its microseconds are a BIGINT that wraps around, and the year may have six digits and a sign.
+    """
+    write = _written_by(pattern)
+
+    def written(seconds: int) -> str:
+        micros = (seconds * _SECONDS + _LONGS // 2) % _LONGS - _LONGS // 2
+        cycles, rest = divmod(micros, _CYCLE_SECONDS * _SECONDS)
+        time = _EPOCH + timedelta(microseconds=rest)
+        return write(time, time.year + cycles * _CYCLE_YEARS)
+
+    return each_distinct([args[0].expr], written, polars_type(STRING))
+
+
+def _written_by(pattern: str) -> Callable[[datetime, int], str]:
+    """Return the function that writes a time and its year, which is told apart: it may be beyond 9999."""
+    writers = [_writer(part) for part in read_format(pattern, reads=False) if part.letter not in ("[", "]")]
+    return lambda time, year: "".join(write(time, year) for write in writers)
+
+
+def _writer(part: Part) -> Callable[[datetime, int], str]:
     """Return the function that writes one part of a pattern."""
     letter, count = part.letter, part.times
     match letter:
         case "":
-            return lambda _: part.text
-        case "y" if count == 2:
-            return lambda time: f"{time.year % 100:02}"
+            return lambda *_: part.text
+        case "y":
+            return lambda _, year: _year(year, count)
         case "M" | "L" if count > 2:
-            return lambda time: _named(_MONTHS[time.month - 1], count)
+            return lambda time, _: _named(_MONTHS[time.month - 1], count)
         case "E":
-            return lambda time: _named(_DAYS[time.weekday()], count)
+            return lambda time, _: _named(_DAYS[time.weekday()], count)
         case "S":
-            return lambda time: f"{time.microsecond:06}000"[:count]
+            return lambda time, _: f"{time.microsecond:06}000"[:count]
         case "a":
-            return lambda time: "PM" if time.hour >= 12 else "AM"
+            return lambda time, _: "PM" if time.hour >= 12 else "AM"
         case "Q" | "q" if count > 2:
-            return lambda time: f"Q{_quarter(time)}" if count < _FULL else f"{_ORDINALS[_quarter(time) - 1]} quarter"
+            return lambda time, _: f"Q{_quarter(time)}" if count < _FULL else f"{_ORDINALS[_quarter(time) - 1]} quarter"
         case "X" | "x" | "Z":
-            return lambda _: _OFFSETS[letter][count - 1]
+            return lambda *_: _OFFSETS[letter][count - 1]
     number = _NUMBERS[letter]
-    return lambda time: f"{number(time):0{count}}"
+    return lambda time, _: f"{number(time):0{count}}"
+
+
+def _year(year: int, count: int) -> str:
+    if count == 2:
+        return f"{abs(year) % 100:02}"
+    sign = "-" if year < 0 else "+" * (count >= _FULL and year >= 10**count)
+    return f"{sign}{abs(year):0{count}}"
 
 
 def _named(name: str, count: int) -> str:
@@ -67,7 +103,6 @@ def _quarter(time: datetime) -> int:
 
 
 _NUMBERS: dict[str, Callable[[datetime], int]] = {
-    "y": lambda time: time.year,
     "M": lambda time: time.month,
     "L": lambda time: time.month,
     "d": lambda time: time.day,

@@ -11,7 +11,7 @@ import polars as pl
 from grouping.model.sql_type import TIMESTAMP, decimal
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.times.dates import FIRST_MICROS, LAST_MICROS, moved_months
-from spark_jobs.expressions.times.formats import date_format, to_timestamp
+from spark_jobs.expressions.times.formats import date_format, from_unixtime, to_timestamp
 from spark_jobs.expressions.types import Operand, polars_type
 
 __all__ = ["BY_UNIT"]
@@ -90,6 +90,7 @@ BY_UNIT: dict[str, tuple[int, Callable[[str, Sequence[Operand]], pl.Expr]]] = {
     "timestampdiff": (0, _timestampdiff),
     "date_part": (0, _date_part),
     "date_format": (1, date_format),
+    "from_unixtime": (1, from_unixtime),
     "to_timestamp": (1, to_timestamp),
 }
 """By function: the place of its unit, field or format, which is part of the query's shape, and what computes it."""
