@@ -29,6 +29,13 @@ class EvaluatorKeys:
         """`CommittedNote` (notes.py): how far events are evaluated. By the evaluator; the gateway reads."""
         return f"{self.start}:committed:{stream_id}"
 
+    def next_batch(self, stream_id: StreamId) -> str:
+        """Number of the first micro-batch that is not committed: those before it are pinned no more. By the evaluator.
+
+        A rebuild of the working copy leaves it alone, by its name.
+        """
+        return f"{self.start}:evaluator:next-batch:{stream_id}"
+
     def checkpoint(self, stream_id: StreamId) -> str:
         """Text: which checkpoint the stream was evaluated by last (spark_jobs/driver/resumption.py). By the evaluator.
 

@@ -296,6 +296,7 @@ class RedisKeys(EvaluatorKeys):
             self.pins,
             self.table_pins,
             self.committed,
+            self.next_batch,
             self.checkpoint,
             self.owner,
             self.statistics,

@@ -15,6 +15,7 @@ import msgspec
 
 from grouping.access.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import DroppedTable, Table
@@ -28,11 +29,12 @@ from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, Span, chain
 
-__all__ = ["VERSIONS_MARK", "TableStore"]
+__all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 
-# KEYS: epoch, version, pins, streams, pauses, and the stream's fence where there is one. ARGV: stream, batch,
-# run id of the server, the fence's holder. Nil: the tables are not confirmed, or what says which version they are of is
-# lost; empty: somebody else has the fence. A stream that was dropped has tables without rows.
+# KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
+# batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or what says which version they
+# are of is lost; empty: somebody else has the fence; "committed": so is the batch. A stream that was dropped has
+# tables without rows.
 _PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -40,11 +42,12 @@ epoch = cjson.decode(epoch)
 if epoch.run_id ~= ARGV[3] then return nil end
 local pinned = redis.call('HGET', KEYS[3], ARGV[2])
 if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
+if tonumber(ARGV[2]) < tonumber(redis.call('GET', KEYS[6]) or 0) then return 'committed' end
 local version = redis.call('HGET', KEYS[2], ARGV[1])
 local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
-if KEYS[6] and redis.call('GET', KEYS[6]) ~= ARGV[4] then return '' end
+if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[4] then return '' end
 pinned = epoch.epoch .. ':' .. version
 local paused = {}
 for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
@@ -56,9 +59,10 @@ redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
 
-# KEYS: matches, counted, output. ARGV: source partition, micro-batch, the fields of `Output`, values. 0: nothing waits,
-# or the micro-batch was counted before.
+# KEYS: matches, counted, output, next batch. ARGV: source partition, micro-batch, the fields of `Output`, values. 0:
+# nothing waits, or the micro-batch was counted before.
 _COUNT = """
+if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 for at, field in ipairs({'matches', 'results', 'nbytes'}) do
@@ -85,6 +89,10 @@ VERSIONS_MARK = b""
 """A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
 
 
+class BatchCommitted(OperationalError):
+    """A micro-batch was committed before a task of it asked what the batch sees: the task's work is done by another."""
+
+
 class TableStore:
     """The evaluator's side of the store. One per process and thread."""
 
@@ -109,12 +117,14 @@ class TableStore:
         Raises:
             StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole, or it is not
                 the primary any more; ask again.
+            BatchCommitted: It is, and what it saw is forgotten.
             LeaseLost: Another evaluator has taken over.
         """
         with mapped():
             run_id = self._redis.info("server")["run_id"]
             keys = self._keys
             asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses]
+            asked.append(keys.next_batch(stream_id))
             args: list[str | int] = [stream_id, batch, run_id]
             if self._fences is not None:
                 fence = self._fences.stream(stream_id)
@@ -123,6 +133,8 @@ class TableStore:
             pinned = self._pin(keys=asked, args=args)
         if pinned == b"":
             raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
+        if pinned == b"committed":
+            raise BatchCommitted("the micro-batch is committed", detail=f"It is {batch}; another attempt was faster.")
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         check_primary(self._redis)
@@ -281,6 +293,7 @@ class TableStore:
             seen = pinned[max(done, key=int)].decode() if done else msgspec.UNSET
             pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.committed(stream_id), CommittedNote(batch, offsets, seen).pack())
+            pipeline.set(self._keys.next_batch(stream_id), batch + 1)
             if done:
                 pipeline.hdel(pins, *done).hdel(self._keys.table_pins(stream_id), *done)
             pipeline.execute()
@@ -295,8 +308,10 @@ class TableStore:
         pins = self._keys.pins(stream_id)
         with mapped():
             stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
+            pipeline = self._transaction(stream_id).set(self._keys.next_batch(stream_id), under_way or 0)
             if stale:
-                self._transaction(stream_id).hdel(pins, *stale).hdel(self._keys.table_pins(stream_id), *stale).execute()
+                pipeline.hdel(pins, *stale).hdel(self._keys.table_pins(stream_id), *stale)
+            pipeline.execute()
 
     def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
@@ -329,7 +344,8 @@ class TableStore:
         """
         key = self._keys.matches(stream_id)
         with mapped():
-            keys = [key, self._keys.counted(stream_id), self._keys.output(stream_id)]
+            of_stream = (self._keys.counted, self._keys.output, self._keys.next_batch)
+            keys = [key, *(make(stream_id) for make in of_stream)]
             values = () if tally is None else tally.encode()
             counting = self._transaction(stream_id).eval(_COUNT, len(keys), *keys, partition, batch, *output, *values)
             waiting = int(counting.execute()[0])

@@ -60,6 +60,7 @@ class JoinedTables:
 
         Raises:
             TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
+            BatchCommitted: It is: the task was asleep while another attempt was carried out.
             OperationalError: Redis or Kafka did not answer; try again.
         """
         ids = sorted({join.table_id for computation in computations for join in computation.joins})
@@ -89,6 +90,7 @@ class JoinedTables:
         pins = store.table_pins(stream_id, batch.number)
         wanted = {table.source_id: table for table in tables.values()}
         if not wanted.keys() <= pins.keys():
+            store.pin(stream_id, batch.number)  # of a batch that was committed meanwhile the log may not have them
             pins = self._pins.pins(batch, wanted)
             store.keep_table_pins(stream_id, batch.number, pins)
         return pins

@@ -17,7 +17,7 @@ from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, TableVersion
 from grouping.store.ownership import EvaluatorFences
-from grouping.store.table_store import TableStore
+from grouping.store.table_store import BatchCommitted, TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.kafka.table_log import TableAway
@@ -95,6 +95,7 @@ class WorkerProcess:
         Raises:
             TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
                 that do not join the table; the stream's query is started again instead.
+            BatchCommitted: It is: the task was asleep while another attempt was carried out.
             LeaseLost: Another evaluator has taken over.
         """
         waits = 0
@@ -106,7 +107,7 @@ class WorkerProcess:
                 if paused:
                     snapshot = snapshot.without(paused)
                 return BatchTables(version, *self._with_views(stream_id, batch, snapshot, store, settings))
-            except (TableAway, LeaseLost):
+            except (BatchCommitted, LeaseLost, TableAway):
                 raise
             except OperationalError as error:
                 if waits % 50 == 0:

@@ -15,11 +15,12 @@ from grouping.model.catalog import Stream
 from grouping.store import fence
 from grouping.store.connection import connect
 from grouping.store.fence import FenceWatch, LeaseLost
+from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
 from grouping.store.notes import ExecutorsNote, Output
 from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.quarantine import Quarantine, QuarantineStore, Trial
-from grouping.store.table_store import TableStore
+from grouping.store.table_store import BatchCommitted, TableStore
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import record_writer
@@ -70,6 +71,26 @@ def test_an_evaluator_that_was_succeeded_writes_nothing(opened: Ground) -> None:
     FenceWatch(settings).check(fences[1])
     stores[1].committed("s_1", 8, {"0": 10})
     assert {"0": 10} == stores[1].committed_positions("s_1")
+
+
+def test_a_batch_that_is_committed_is_pinned_no_more(opened: Ground) -> None:
+    """A task that slept since before its batch's end finds no pin, and must not see the tables as they are by now."""
+    settings = opened.settings
+    store, redis = TableStore(settings), connect(settings)
+    pinned = store.pin("s_1", 7)
+    store.committed("s_1", 7, {"0": 9})
+    before = RedisCopy.of(settings)
+    for batch in (6, 7):
+        with pytest.raises(BatchCommitted):
+            store.pin("s_1", batch)
+    assert before == RedisCopy.of(settings)
+    assert pinned == store.pin("s_1", 8)
+    store.count_matches("s_1", None, 0, "query/8", Output(1, 2, 3))
+    counted = redis.hgetall(RedisKeys.of(settings).output("s_1"))
+    store.count_matches("s_1", None, 0, "query/7", Output(1, 2, 3))
+    assert counted == redis.hgetall(RedisKeys.of(settings).output("s_1"))
+    store.unpin("s_1", 5)  # a checkpoint that was taken back
+    assert pinned == store.pin("s_1", 5)
 
 
 def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[Callable[[], object]]:

@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pytest
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
 from grouping.model.table import Table
 from grouping.store.notes import ReplicaNote, TablePins
+from grouping.store.table_store import BatchCommitted
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
@@ -38,6 +40,11 @@ class _Store:
     def __init__(self) -> None:
         self.pins: dict[int, TablePins] = {}
         self.told: list[ReplicaNote] = []
+        self.committed = -1
+
+    def pin(self, _stream_id: str, batch: int) -> None:
+        if batch <= self.committed:
+            raise BatchCommitted("the micro-batch is committed")
 
     def tables(self, ids: Sequence[str]) -> dict[str, Table]:
         return dict.fromkeys(ids, _TABLE)
@@ -130,6 +137,18 @@ def test_rows_that_no_batch_under_way_sees_go() -> None:
     assert count("s_1", 11) == 300
     assert worker.store.told[-1].nbytes < held / 4
     assert log.reads.count({}) == 1, "one replica is loaded, from the topic's beginning"
+
+
+def test_a_task_that_sleeps_until_its_batch_is_committed_pins_no_rows() -> None:
+    """The log keeps the pins of the batch that was pinned last: a replay needs these."""
+    log = _Log([{}])
+    worker = _Worker(log)
+    log.put(3, 0)
+    assert worker.count("s_1", 0) == 3
+    worker.store.committed, worker.store.pins = 0, {}
+    with pytest.raises(BatchCommitted):
+        worker.count("s_1", 0)
+    assert {} == worker.store.pins
 
 
 def test_a_replay_sees_the_same_rows_when_redis_is_lost() -> None:

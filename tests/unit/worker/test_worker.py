@@ -19,6 +19,7 @@ from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
+from grouping.store.table_store import BatchCommitted
 from spark_jobs.kafka.table_log import TableAway
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.worker import process, worker
@@ -39,7 +40,8 @@ class _Redis(Store):
         self.opened = 0
         self.counted: list[MatchTally | None] = []
         self.output: list[Output] = []
-        self.succeeded = False
+        self.refusal: type[OperationalError] | None = None
+        """Why nothing is pinned."""
         self.paused: tuple[GroupId, ...] = ()
         self.lost: set[str] = set()
 
@@ -49,8 +51,8 @@ class _Redis(Store):
 
     def pin(self, _stream_id: str, _batch_id: int) -> Pin:
         self._answer()
-        if self.succeeded:
-            raise LeaseLost("another evaluator has taken over")
+        if self.refusal is not None:
+            raise self.refusal("nothing is pinned")
         return Pin(TableVersion(1, len(self.log)), self.paused)
 
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
@@ -156,8 +158,9 @@ def test_a_task_waits_for_its_tables(redis: _Redis) -> None:
     assert 3 == redis.opened
 
 
-def test_a_task_whose_evaluator_was_succeeded_ends(redis: _Redis) -> None:
-    """It does not wait for tables then."""
-    redis.succeeded = True
-    with pytest.raises(LeaseLost):
+@pytest.mark.parametrize("error", [LeaseLost, BatchCommitted])
+def test_a_task_that_was_succeeded_ends(redis: _Redis, error: type[OperationalError]) -> None:
+    """By another evaluator's, or by another attempt whose batch is committed: it does not wait for tables then."""
+    redis.refusal = error
+    with pytest.raises(error):
         _task(b'{"a": 1}')
