@@ -65,7 +65,8 @@ class CommandQueue:
         """By subscriber who pauses: until when."""
         self._others_at = float("-inf")
         """When somebody had a turn last who did not pause."""
-        self._waiting: defaultdict[int, OrderedDict[int, None]] = defaultdict(OrderedDict)
+        self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
+        """By partition, the offsets of records that were added, from the first one on that is not finished."""
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
         """Done before the gateway began, and to be read again."""
         self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
@@ -111,8 +112,11 @@ class CommandQueue:
             self._read_to[record.partition] = record.offset + 1
             if record.offset in self._passed.get(record.partition, ()):
                 continue
-            self._turns.setdefault(record.key, deque()).append(record)
-            self._waiting[record.partition][record.offset] = None
+            own = self._turns.get(record.key)
+            if own is None:
+                own = self._turns[record.key] = deque()
+            own.append(record)
+            self._waiting[record.partition].append(record.offset)
             self._bytes += _size(record)
 
     def take(self, most: int) -> list[Record]:
@@ -128,9 +132,10 @@ class CommandQueue:
             if single and subscriber in served:
                 break
             if not self._is_held(subscriber) and self._may_pass(own[0]):
-                record = own.popleft()
-                taken.append(record)
-                self._bytes -= _size(record)
+                taken.append(own.popleft())
+                if len(self._turns) == 1:
+                    while own and len(taken) < most and self._may_pass(own[0]):
+                        taken.append(own.popleft())
                 barred = 0
                 single = single or not (own or subscriber in served)
                 served.add(subscriber)
@@ -145,6 +150,7 @@ class CommandQueue:
         if taken and self._pausing:
             self._others_at = self._clock()
             taken += self._along()
+        self._bytes -= sum(map(_size, taken))
         return taken
 
     def _along(self) -> Iterable[Record]:
@@ -156,7 +162,6 @@ class CommandQueue:
             own = self._turns.get(subscriber)
             if own and self._others_at >= end and subscriber not in self._held and self._may_pass(own[0]):
                 record = own.popleft()
-                self._bytes -= _size(record)
                 if not own:
                     del self._turns[subscriber]
                 return (record,)
@@ -209,20 +214,23 @@ class CommandQueue:
     def _may_pass(self, record: Record) -> bool:
         """Tell whether a record may be carried out before earlier ones of its partition."""
         ahead = self._ahead.get(record.partition, ())
-        return len(ahead) < MOST_AHEAD or record.offset == next(iter(self._waiting[record.partition]))
+        return len(ahead) < MOST_AHEAD or record.offset == self._waiting[record.partition][0]
 
     def finish(self, records: Sequence[Record]) -> CommandsRead:
         """Count records as carried out, whether they waited here or not, and return how far the topic is with them."""
+        finished: defaultdict[int, list[int]] = defaultdict(list)
         for record in records:
-            partition, offset = record.partition, record.offset
-            self._waiting[partition].pop(offset, None)
-            self._pausing.pop(record.key, None)  # until its unit of work is known to have been broken again
-            self._ahead.setdefault(partition, set()).add(offset)
-            self._read_to[partition] = max(offset + 1, self._read_to.get(partition, 0))
+            finished[record.partition].append(record.offset)
+            if self._pausing:
+                self._pausing.pop(record.key, None)  # until its unit of work is known to have been broken again
         offsets = {}
-        for partition in {record.partition for record in records}:
-            waiting, done = self._waiting[partition], self._ahead[partition]
-            first = next(iter(waiting)) if waiting else self._read_to[partition]
+        for partition, some in finished.items():
+            waiting, done = self._waiting[partition], self._ahead.setdefault(partition, set())
+            done.update(some)
+            while waiting and waiting[0] in done:
+                waiting.popleft()
+            self._read_to[partition] = max(max(some) + 1, self._read_to.get(partition, 0))
+            first = waiting[0] if waiting else self._read_to[partition]
             while first in done:  # one that is to be read again
                 first += 1
             offsets[partition] = first

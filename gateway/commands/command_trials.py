@@ -75,7 +75,9 @@ class CommandTrials:
             if (first := ids[0]) is not None:
                 self._refused = (*self._refused, first)[-_MOST_REFUSED:]
         self._note(CommandsInHand.of(map(_place, records), deaths, self._refused))
-        return refused | {number for number, key in enumerate(ids) if self._refused and key in self._refused}
+        if self._refused:
+            refused |= {number for number, key in enumerate(ids) if key in self._refused}
+        return refused
 
     def _has_suspect(self, records: Sequence[Record]) -> bool:
         return bool(self._suspects.spans) and any(_place(record) in self._suspects for record in records)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_queue import CommandQueue
 from gateway.commands.command_traces import CommandOutcome, CommandTraces, UnitTimes
@@ -208,9 +210,10 @@ class Commands:
         """Carry out commands that were compiled against the same sources."""
         self._commits.finish()
         repeats.read()
-        fresh = (each.prepared for each in run if (each.request.remember or b"") not in repeats)
-        self._statements.load(prepared for prepared in fresh if isinstance(prepared, PreparedCommand))
-        for number, request, prepared in run:
+        fresh = [each.prepared for each in run if (each.request.remember or b"") not in repeats]
+        self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
+        for each in run:
+            number, request, prepared = each.number, each.request, each.prepared
             key = request.record.key
             try:
                 if key not in batch.held:
@@ -253,7 +256,7 @@ class Commands:
             replies.records += self._audit.records(request, prepared.statement, reply)
 
 
-class _Compilation(NamedTuple):
+class _Compilation(msgspec.Struct, frozen=True):
     """A command after compiling: what it asks for, or what is wrong with it."""
 
     number: int

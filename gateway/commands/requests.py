@@ -61,10 +61,13 @@ class RequestReader:
         """Begin; `rate` tells how many commands a second a subscriber may send, 0 for any number."""
         self._letters = settings.topics.deadletters
         self._rates, self._rate = CommandRates(), rate
+        self._per_second: dict[str, int] = {}
+        """By subscriber, what `rate` has told for this unit of work."""
         self._tokens = _token_check(settings)
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys of tokens again where they have changed."""
+        """Read the keys of tokens again where they have changed, and ask anew how many commands each may send."""
+        self._per_second.clear()
         if self._tokens is not None:
             self._tokens.refresh(now_ms)
 
@@ -104,7 +107,11 @@ class RequestReader:
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
         """Count a request whose turn it is, and return why it is refused unread, None where it is to be read."""
         if request.refusal is None and request.record.key is not None:
-            return self._rates.refusal(request.record.key, self._rate(request.subscriber), now_ms)
+            subscriber = request.subscriber
+            rate = self._per_second.get(subscriber)
+            if rate is None:
+                rate = self._per_second[subscriber] = self._rate(subscriber)
+            return self._rates.refusal(request.record.key, rate, now_ms) if rate else None
         return request.refusal
 
     def hold(self, request: Request) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 __all__ = ["Record", "record_of"]
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True):
     """A record of a topic."""
 
     topic: str

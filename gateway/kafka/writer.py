@@ -7,8 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gateway.kafka.command_consumer import CommandConsumer
@@ -26,7 +26,7 @@ _NOBODY = b"nobody"
 """The key of records that are never committed."""
 
 
-class OutgoingRecord(NamedTuple):
+class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
     """A record to be written."""
 
     topic: str
@@ -99,13 +99,14 @@ class TransactionalWriter:
             producer.begin_transaction()
             try:
                 # A record that cannot be written fails the transaction, so that most need no report of their own.
-                for number, (topic, key, value, headers, partition) in enumerate(records):
+                for number, each in enumerate(records):
+                    place = each.topic, each.value, each.key, each.partition
                     if number in watched:
-                        producer.produce(topic, value, key, partition, report(number), headers=list(headers) or None)
-                    elif headers:
-                        producer.produce(topic, value, key, partition, headers=list(headers))
+                        producer.produce(*place, report(number), headers=list(each.headers) or None)
+                    elif each.headers:
+                        producer.produce(*place, headers=list(each.headers))
                     else:
-                        producer.produce(topic, value, key, partition)
+                        producer.produce(*place)
                 # Before the offsets: beside records under way they take 100 ms, behind them 3.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:

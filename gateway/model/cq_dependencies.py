@@ -1,13 +1,17 @@
-"""The dependencies of a CQ: its group, SELECT list, template, topic and views."""
+"""The dependencies of CQs: of each one its group, SELECT list, template, topic and views; of a unit what changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
-from gateway.model.dependencies import Dependency, DependencyKind
+from gateway.model.dependencies import RECORDED, Definition, Dependency, DependencyCounts, DependencyKind
+from gateway.model.inventory import Inventory
 from gateway.model.records import Cq, Destination
+from grouping.model.ids import StreamId, Subscriber
+from grouping.store.founders import Founder
 
-__all__ = ["dependencies", "dependencies_of"]
+__all__ = ["DependencyChanges", "dependencies", "dependencies_of"]
 
 
 def dependencies_of(cq: Cq, destination: Destination) -> tuple[Dependency, ...]:
@@ -30,3 +34,91 @@ def dependencies(
     }
     shared = [Dependency(kind, item_id) for kind, item_id in ids.items() if item_id is not None]
     return (*shared, *(Dependency(DependencyKind.VIEW, name.casefold()) for name in views))
+
+
+class DependencyChanges:
+    """The part of a unit of work that concerns what CQs depend on; each change is made in the inventory at once."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self.definitions: dict[tuple[StreamId, Dependency], Definition] = {}
+        """Of those that nobody needed before."""
+        self.changed: set[tuple[StreamId, Dependency]] = set()
+        """Those that another number of CQs needs by now."""
+        self.founders: dict[tuple[StreamId, str], Founder] = {}
+        """New ones, by stream and id of the plan or SELECT list."""
+        self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
+        """Where dependencies are counted that CQs of a subscriber have by this unit: thousands have the same ones."""
+
+    def add(
+        self,
+        stream_id: StreamId,
+        subscriber: Subscriber,
+        dependencies: tuple[Dependency, ...],
+        definitions: Iterable[Definition],
+    ) -> None:
+        """Count the dependencies of one more CQ.
+
+        Args:
+            stream_id: The stream that it reads.
+            subscriber: Whose it is.
+            dependencies: What it needs.
+            definitions: Of those that may be new.
+        """
+        counted = (stream_id, subscriber, dependencies)
+        known = self._counts.get(counted)
+        if known is None:
+            self._counts[counted] = self._added(stream_id, subscriber, dependencies, definitions)
+        else:
+            for counts, item_id in known:
+                counts[item_id] += 1
+
+    def _added(
+        self,
+        stream_id: StreamId,
+        subscriber: Subscriber,
+        dependencies: tuple[Dependency, ...],
+        definitions: Iterable[Definition],
+    ) -> list[tuple[dict[str, int], str]]:
+        """Count dependencies, and return where."""
+        if stream_id not in self._inventory.dependencies:
+            self._inventory.dependencies[stream_id] = DependencyCounts()
+        by_kind = self._inventory.dependencies[stream_id]
+        for used in dependencies:
+            counts, item_id = by_kind[used.kind], used.item_id
+            counts[item_id] = counts.get(item_id, 0) + 1
+            first = counts[item_id] == 1
+            if first:
+                known = {Dependency.on(each): each for each in definitions}
+                if used in known:
+                    self.definitions[stream_id, used] = known[used]
+            self.changed.add((stream_id, used))
+            if used.kind in RECORDED:
+                self._found(stream_id, item_id, subscriber, first=first)
+        return [(by_kind[used.kind], used.item_id) for used in dependencies]
+
+    def _found(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
+        founders = self._inventory.founders.setdefault(stream_id, {})
+        known = founders.get(item_id)
+        founder = Founder(subscriber) if first else known and known.joined(subscriber)
+        if founder is not None and founder != known:
+            founders[item_id] = self.founders[stream_id, item_id] = founder
+
+    def remove(self, stream_id: StreamId, dependencies: Iterable[Dependency]) -> None:
+        """Count the dependencies of a CQ that goes no more."""
+        self._counts.clear()  # whoever comes next may be the first one again
+        by_kind = self._inventory.dependencies[stream_id]
+        for used in dependencies:
+            counts, item_id = by_kind[used.kind], used.item_id
+            counts[item_id] -= 1
+            if not counts[item_id]:
+                del counts[item_id]
+            self.changed.add((stream_id, used))
+
+    def unused(self) -> list[tuple[StreamId, str]]:
+        """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
+        return [
+            (stream_id, item_id)
+            for stream_id, (kind, item_id) in self.changed
+            if kind in RECORDED and item_id not in self._inventory.users(stream_id, kind)
+        ]

@@ -30,6 +30,8 @@ _NONE = TableEntries(0, [])
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
     """Return the entries of a destination; each record time is in one of them, so that it gets an event once."""
+    if membership is None and leaving is None:
+        return _NONE
     seen = [] if membership is None else membership.seen
     entries: list[tuple[tuple[int, ...], list[Window]]] = [((), seen)] if seen else []
     if leaving is not None:

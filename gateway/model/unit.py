@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.model.cq_dependencies import dependencies, dependencies_of
+from gateway.model.cq_dependencies import DependencyChanges, dependencies, dependencies_of
 from gateway.model.departures import Departures
-from gateway.model.dependencies import RECORDED, Definition, Dependency, DependencyCounts
 from gateway.model.group_pause import GroupPause
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
@@ -22,7 +21,6 @@ from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
-from grouping.store.founders import Founder
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -59,9 +57,7 @@ class Unit:
         """The timer-based ones of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.sources = SourceChanges(inventory, self.fields)
-        self.new_definitions: dict[tuple[StreamId, Dependency], Definition] = {}
-        self.changed_dependencies: set[tuple[StreamId, Dependency]] = set()
-        self.new_founders: dict[tuple[StreamId, str], Founder] = {}
+        self.dependencies = DependencyChanges(inventory)
         self.entries_before: dict[DestinationId, TableEntries] = {}
         """By destination: the rows that the constant table had before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
@@ -127,21 +123,8 @@ class Unit:
                     self.inventory.dedicated.add(joined.destination_id)
             membership.count(cq, 1, destination.trigger)
         self.inventory.live_cqs[stream_id] += 1
-        if stream_id not in self.inventory.dependencies:
-            self.inventory.dependencies[stream_id] = DependencyCounts()
-        by_kind, changed = self.inventory.dependencies[stream_id], self.changed_dependencies
-        for used in dependencies_of(cq, destination):
-            counts, item_id = by_kind[used.kind], used.item_id
-            if item_id in counts:
-                counts[item_id] += 1
-            else:
-                counts[item_id] = 1
-                found = {Dependency.on(each): each for each in (*definitions, cq.text.template)}
-                if used in found:
-                    self.new_definitions[stream_id, used] = found[used]
-            changed.add((stream_id, used))
-            if used.kind in RECORDED:
-                self._found(stream_id, item_id, key.subscriber, first=counts[item_id] == 1)
+        used = dependencies_of(cq, destination)
+        self.dependencies.add(stream_id, key.subscriber, used, (*definitions, cq.text.template))
         old = self.cqs[key]
         ended = self._leave(key, old) if old is not None else None
         if destination.trigger.timed:
@@ -190,7 +173,7 @@ class Unit:
                 inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
             needed = dependencies(destination.group_id, destination.select_id, None, None, ())
-            self.changed_dependencies |= {(stream_id, key) for key in needed}
+            self.dependencies.changed |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
@@ -205,13 +188,6 @@ class Unit:
         else:
             self.inventory.leaving[name] = leaving
         self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
-
-    def _found(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        founders = self.inventory.founders.setdefault(stream_id, {})
-        known = founders.get(item_id)
-        founder = Founder(subscriber) if first else known and known.joined(subscriber)
-        if founder is not None and founder != known:
-            founders[item_id] = self.new_founders[stream_id, item_id] = founder
 
     def _free(self, stream_id: StreamId, number: int) -> None:
         self.cleared_numbers.append((stream_id, number))
@@ -251,13 +227,7 @@ class Unit:
                 self.inventory.dedicated.discard(name)
         stream_id = destination.stream_id
         self.inventory.live_cqs[stream_id] -= 1
-        by_kind, changed = self.inventory.dependencies[stream_id], self.changed_dependencies
-        for used in dependencies_of(cq, destination):
-            counts, item_id = by_kind[used.kind], used.item_id
-            left_over = counts[item_id] = counts[item_id] - 1
-            if not left_over:
-                del counts[item_id]
-            changed.add((stream_id, used))
+        self.dependencies.remove(stream_id, dependencies_of(cq, destination))
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _touch(self, destination: Destination) -> Membership | None:
@@ -323,11 +293,3 @@ class Unit:
         """Return how many CQs more a subscriber has by this unit."""
         changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
         return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
-
-    def unused_definitions(self) -> list[tuple[StreamId, str]]:
-        """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
-        return [
-            (stream_id, item_id)
-            for stream_id, (kind, item_id) in self.changed_dependencies
-            if kind in RECORDED and item_id not in self.inventory.users(stream_id, kind)
-        ]

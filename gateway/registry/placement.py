@@ -144,7 +144,7 @@ class Placement:
 
     def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
         live = len(self._working.inventory.dedicated)
-        return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
+        return self._topics.may_dedicate(name, live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:
         """Return the mode of a new destination: its PUBLISH word, else dedicated while there is room, then shared."""

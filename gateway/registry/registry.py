@@ -137,6 +137,9 @@ class Registry:
         return self._put(key, cq, destination, now_ms, query)
 
     def _accepted(self, key: CqKey, destination: Destination, now_ms: int) -> int:
+        """Return the time of acceptance of a CQ whose stay may begin now."""
+        if not destination.trigger.every_ms:
+            return now_ms
         return self.stays.moment(key, destination.destination_id, destination.trigger.accepted_ms(now_ms))
 
     def _destination(self, destination_id: DestinationId) -> Destination:

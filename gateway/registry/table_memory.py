@@ -64,6 +64,8 @@ class TableMemory:
         self._working = working
         self._replicas = replicas
         self._streams: dict[StreamId, _Stream] = {}
+        self._names: dict[StreamId, str] = {}
+        """By stream: the name of its evaluator."""
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
         """Take what workers told of a stream, and of the tables of its evaluator; streams that are gone don't count."""
@@ -71,6 +73,7 @@ class TableMemory:
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
         self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
+        self._names.clear()
         name = self._name(stream_id)
         evaluator = self._evaluators[name]
         evaluator.joined = self._replicas.nbytes(name, now_ms)
@@ -87,8 +90,10 @@ class TableMemory:
 
     def _name(self, stream_id: StreamId) -> str:
         """Return the name of the evaluator that has a stream."""
-        stream = self._working.inventory.streams.get(stream_id)
-        return self._assignment.evaluator_of(stream.name) if stream is not None else ""
+        name = self._names.get(stream_id)
+        if name is None and (stream := self._working.inventory.streams.get(stream_id)) is not None:
+            name = self._names[stream_id] = self._assignment.evaluator_of(stream.name)
+        return name or ""
 
     def check(self, destination: Destination) -> None:
         """Check that a new destination's row fits as well, and count it.

@@ -5,6 +5,7 @@ And which commands are in hand, for the next gateway to learn of which one its p
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -99,13 +100,11 @@ class CommandsInHand(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:
         """Return the note of commands at these partitions and offsets."""
-        spans: dict[int, tuple[int, int]] = {}
-        count = 0
+        by_partition: defaultdict[int, list[int]] = defaultdict(list)
         for partition, offset in places:
-            first, last = spans.get(partition, (offset, offset))
-            spans[partition] = min(first, offset), max(last, offset)
-            count += 1
-        return cls(spans, count, deaths, refused)
+            by_partition[partition].append(offset)
+        spans = {partition: (min(offsets), max(offsets)) for partition, offsets in by_partition.items()}
+        return cls(spans, sum(map(len, by_partition.values())), deaths, refused)
 
     def __contains__(self, place: tuple[int, int]) -> bool:
         """Tell whether the command of a partition and offset may be one of them."""

@@ -105,7 +105,7 @@ class Commits:
         """Yield the records that follow from a whole unit: visibility of destinations, definitions without a CQ."""
         for name, note in note_visibility(self._working.unit, now_ms).items():
             yield timed_record(name, note)
-        for stream_id, item_id in self._working.unit.unused_definitions():
+        for stream_id, item_id in self._working.unit.dependencies.unused():
             yield definition_record(stream_id, item_id, None)
 
     def _mark(self) -> OutgoingRecord:

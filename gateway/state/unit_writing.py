@@ -174,12 +174,12 @@ def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_dependencies(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    for (stream_id, key), definition in unit.new_definitions.items():
+    for (stream_id, key), definition in unit.dependencies.definitions.items():
         pipeline.hset(definition_hash(keys, stream_id, key.kind), key.name, msgspec.json.encode(definition))
         pipeline.zrem(keys.unused(stream_id), key.name)
-    for (stream_id, item_id), founder in unit.new_founders.items():
+    for (stream_id, item_id), founder in unit.dependencies.founders.items():
         pipeline.hset(keys.founders(stream_id), item_id, founder.pack())
-    for stream_id, key in unit.changed_dependencies:
+    for stream_id, key in unit.dependencies.changed:
         if stream_id not in unit.inventory.streams:
             continue
         if count := unit.inventory.dependencies[stream_id][key.kind].get(key.item_id):

@@ -218,14 +218,14 @@ class WorkingCopy:
 
     def idle_groups(self, table_id: str) -> list[tuple[StreamId, GroupId]]:
         """Return the groups without CQs that join a table, and whose plans batches may still ask for, by stream."""
-        inventory, made, kind = self.inventory, self.unit.new_definitions, DependencyKind.GROUP
+        inventory, made, kind = self.inventory, self.unit.dependencies.definitions, DependencyKind.GROUP
         streams = list(inventory.streams)
         with mapped():
             pipeline = self.connection.redis.pipeline(transaction=False)
             for stream_id in streams:
                 pipeline.zrange(self._keys.unused(stream_id), 0, -1)
             stored: list[list[bytes]] = pipeline.execute() if streams else []
-        unused = self.unit.unused_definitions()
+        unused = self.unit.dependencies.unused()
         for stream_id, names in zip(streams, stored, strict=True):
             unused += [(stream_id, name.decode()) for name in names]
         idle = defaultdict[StreamId, set[GroupId]](set)
@@ -246,14 +246,14 @@ class WorkingCopy:
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of live groups, all that are not known yet at one question to Redis."""
-        made = self.unit.new_definitions
+        made = self.unit.dependencies.definitions
         new = {each: made.get((stream_id, Dependency(DependencyKind.GROUP, each))) for each in group_ids}
         found = {each: plan for each, plan in new.items() if isinstance(plan, GroupPlan)}
         return found | self._definitions.plans(stream_id, [each for each in new if each not in found])
 
     def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:
         """Return a SELECT list that is in use."""
-        new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
+        new = self.unit.dependencies.definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
     def subscribers(self) -> list[Subscriber]:

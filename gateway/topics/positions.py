@@ -52,6 +52,7 @@ class Positions:
         self.result_topics = result_topics
         self._working = working
         self.shared_partitions = shared_partitions
+        self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
         """Partitions that topics of groups have at least: those that had to be looked at."""
@@ -135,11 +136,12 @@ class Positions:
 
     def end(self, destination: Destination) -> int:
         """Return where a reader of a shared or dedicated destination begins."""
-        topic = topic_of(self._settings, destination)
         if destination.mode == "shared":
+            topic = self._shared_topic
             if (topic, 0) not in self._ends:
                 self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
             return self._ends[topic, destination.partition]
+        topic = topic_of(self._settings, destination)
         self._used.add(topic)
         if (topic, 0) not in self._ends:
             self.require(destination)

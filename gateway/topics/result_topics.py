@@ -16,6 +16,7 @@ from functools import partial
 from gateway.kafka import TopicRefusal, Topics
 from gateway.model.held import NotYet
 from grouping.model.errors import InputError
+from grouping.model.ids import DestinationId
 from grouping.model.wording import counted
 from grouping.settings.settings import Settings
 
@@ -120,10 +121,11 @@ class ResultTopics:
         most = 2 * limit if by_word else limit + limit // 2
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
-    def may_dedicate(self, topic: str, live: int, by_word: bool) -> bool:
-        """Tell whether one more destination may have this topic; one that is still there is taken over."""
-        limit = self._settings.results.dedicated_limit
-        return live < limit and (topic in self._dedicated or self.room(live, by_word) > 0)
+    def may_dedicate(self, destination_id: DestinationId, live: int, by_word: bool) -> bool:
+        """Tell whether one more destination may have a topic; one that is still there is taken over."""
+        if live >= self._settings.results.dedicated_limit:
+            return False
+        return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
 
     def is_refused(self, topic: str) -> bool:
         """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""

@@ -22,6 +22,7 @@ from grouping.model.table import DroppedTable, Table
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, check_primary, connect, mapped
 from grouping.store.constant_table import Segment, net
+from grouping.store.evaluator_scripts import COUNT, PIN
 from grouping.store.fence import LeaseLost, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
@@ -30,47 +31,6 @@ from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
-
-# KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
-# batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or what says which version they
-# are of is lost; empty: somebody else has the fence; "committed": so is the batch. A stream that was dropped has
-# tables without rows.
-_PIN = """
-local epoch = redis.call('GET', KEYS[1])
-if not epoch then return nil end
-epoch = cjson.decode(epoch)
-if epoch.run_id ~= ARGV[3] then return nil end
-local pinned = redis.call('HGET', KEYS[3], ARGV[2])
-if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
-if tonumber(ARGV[2]) < tonumber(redis.call('GET', KEYS[6]) or 0) then return 'committed' end
-local version = redis.call('HGET', KEYS[2], ARGV[1])
-local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
-if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
-if not live then return epoch.epoch .. ':0' end
-if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[4] then return '' end
-pinned = epoch.epoch .. ':' .. version
-local paused = {}
-for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
-  local stream, group = string.match(each, '^(.*)/(.*)$')
-  if stream == ARGV[1] then table.insert(paused, group) end
-end
-if #paused > 0 then pinned = pinned .. ':' .. table.concat(paused, ',') end
-redis.call('HSET', KEYS[3], ARGV[2], pinned)
-return pinned
-"""
-
-# KEYS: matches, counted, output, next batch. ARGV: source partition, micro-batch, the fields of `Output`, values. 0:
-# nothing waits, or the micro-batch was counted before.
-_COUNT = """
-if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
-if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-for at, field in ipairs({'matches', 'results', 'nbytes'}) do
-  if ARGV[2 + at] ~= '0' then redis.call('HINCRBY', KEYS[3], field, ARGV[2 + at]) end
-end
-if not ARGV[6] then return 0 end
-return redis.call('RPUSH', KEYS[1], unpack(ARGV, 6))
-"""
 
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
@@ -107,7 +67,7 @@ class TableStore:
         self._keys = RedisKeys.of(settings)
         self._fences = fences
         self._redis = connect(settings)
-        self._pin = self._redis.register_script(_PIN)
+        self._pin = self._redis.register_script(PIN)
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
@@ -347,7 +307,7 @@ class TableStore:
             of_stream = (self._keys.counted, self._keys.output, self._keys.next_batch)
             keys = [key, *(make(stream_id) for make in of_stream)]
             values = () if tally is None else tally.encode()
-            counting = self._transaction(stream_id).eval(_COUNT, len(keys), *keys, partition, batch, *output, *values)
+            counting = self._transaction(stream_id).eval(COUNT, len(keys), *keys, partition, batch, *output, *values)
             waiting = int(counting.execute()[0])
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
                 # Should the process end in between, they are not counted: the figures inform.

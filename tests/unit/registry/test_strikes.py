@@ -70,12 +70,12 @@ def test_who_made_what() -> None:
     inventory = Inventory()
     assert {(_STREAM, "g_1"): Founder(_MALLORY), (_STREAM, "s_a"): Founder(_MALLORY)} == _put(
         inventory, "mallory", "g_1"
-    ).new_founders
-    assert {(_STREAM, "s_b"): Founder(_MALLORY)} == _put(inventory, "mallory", "g_1", "s_b").new_founders
-    joined = _put(inventory, "alice", "g_1", "s_c").new_founders
+    ).dependencies.founders
+    assert {(_STREAM, "s_b"): Founder(_MALLORY)} == _put(inventory, "mallory", "g_1", "s_b").dependencies.founders
+    joined = _put(inventory, "alice", "g_1", "s_c").dependencies.founders
     alice = Subscriber("alice")
     assert {(_STREAM, "g_1"): Founder(_MALLORY, False, alice), (_STREAM, "s_c"): Founder(alice)} == joined
-    among_others = _put(inventory, "bob", "g_1", "s_c").new_founders
+    among_others = _put(inventory, "bob", "g_1", "s_c").dependencies.founders
     assert Founder(_MALLORY, alone=False) == among_others[_STREAM, "g_1"]
 
 
