@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import tenacity
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -42,12 +43,15 @@ log = logging.getLogger(__name__)
 _WAIT_SECONDS = 10.0
 """How long the gateway's loop asks one client after the other: if it waits longer it looks as if it hung."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
-_STALE = (
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
+"""The driver does not look again when a topic has grown since it looked its partitions up."""
+_NEW_LEADER = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the driver's own
+    KafkaError.OFFSET_NOT_AVAILABLE,
 )
-"""Since the driver looked leaders up a broker was restarted, or a topic has grown; the driver does not look again."""
+"""Answers about a partition whose leader has just changed, to a client that has heard of it too late or too early."""
+_SETTLING_SECONDS = 0.2
 
 
 class TopicForm(NamedTuple):
@@ -262,13 +266,20 @@ class Topics:
             futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
             return {(place.topic, place.partition): _offset(future.result()) for place, future in futures.items()}
 
+        settled = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda error: error_code(error) in _NEW_LEADER),
+            wait=tenacity.wait_fixed(_SETTLING_SECONDS),
+            stop=tenacity.stop_after_delay(_WAIT_SECONDS),
+            before_sleep=lambda _: self._admin.renew(),
+            reraise=True,
+        )
         try:
-            return self._admin.ask(asked, _WAIT_SECONDS)
+            return settled(self._admin.ask, asked, _WAIT_SECONDS)
         except KafkaException as error:
-            if error_code(error) not in _STALE:
+            if error_code(error) != _UNKNOWN_PARTITION:
                 raise
             self._admin.renew()
-            return self._admin.ask(asked, _WAIT_SECONDS)
+            return settled(self._admin.ask, asked, _WAIT_SECONDS)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""

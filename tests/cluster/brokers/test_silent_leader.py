@@ -1,4 +1,4 @@
-"""Where topics end is never told wrong while the leader of a partition is silent: a table would seem to be empty."""
+"""While the leader of a partition is silent its end is never told wrong, and readers go on with the next leader."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from gateway.kafka import Topics
+from gateway.sdk.inbox import Inbox
 from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import open_admin
 from spark_jobs.kafka.topic_offsets import TopicOffsets
 from tests.cluster.brokers.brokers import COUNT, Brokers
+from tests.kafka_client import wait_until
 
 _PLACES = [("ended", partition) for partition in range(COUNT)]
 
@@ -58,3 +60,31 @@ def test_ends_are_those_of_a_new_leader(brokers: Brokers, admin: AdminClient, ro
     finally:
         leader.send_signal(signal.SIGCONT)
         brokers.await_whole()
+
+
+def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient) -> None:
+    """They do not wait for the broker that is silent as long as the driver would by itself."""
+    admin.create_topics([NewTopic("read", 1, COUNT)])["read"].result()
+    inbox, read = Inbox(brokers.bootstrap, {}), list[bytes]()
+
+    def is_read(value: bytes) -> bool:
+        read.extend(fields.value for fields in inbox.fetch(0.1))
+        return read[-1:] == [value]
+
+    def write(value: bytes) -> None:
+        producer = Producer({"bootstrap.servers": brokers.bootstrap, "acks": "all", "socket.timeout.ms": 5_000})
+        producer.produce("read", value)
+        wait_until(lambda: producer.flush(0.1) == 0, "a record that is written")
+
+    inbox.enter({("read", 0): 0})
+    write(b"1")
+    wait_until(lambda: is_read(b"1"), "the first record")
+    leader = brokers.running[admin.list_topics("read").topics["read"].partitions[0].leader - 1]
+    leader.send_signal(signal.SIGSTOP)
+    try:
+        write(b"2")
+        wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=20)
+    finally:
+        leader.send_signal(signal.SIGCONT)
+        brokers.await_whole()
+        inbox.close()
