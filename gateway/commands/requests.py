@@ -111,7 +111,7 @@ class RequestReader:
             rate = self._per_second.get(subscriber)
             if rate is None:
                 rate = self._per_second[subscriber] = self._rate(subscriber)
-            return self._rates.refusal(request.record.key, rate, now_ms) if rate else None
+            return self._rates.refusal(request.record.key, rate, now_ms)
         return request.refusal
 
     def hold(self, request: Request) -> None:

@@ -304,8 +304,8 @@ class TableStore:
         """
         key = self._keys.matches(stream_id)
         with mapped():
-            of_stream = (self._keys.counted, self._keys.output, self._keys.next_batch)
-            keys = [key, *(make(stream_id) for make in of_stream)]
+            counted, written = self._keys.counted(stream_id), self._keys.output(stream_id)
+            keys = [key, counted, written, self._keys.next_batch(stream_id)]
             values = () if tally is None else tally.encode()
             counting = self._transaction(stream_id).eval(COUNT, len(keys), *keys, partition, batch, *output, *values)
             waiting = int(counting.execute()[0])

@@ -31,7 +31,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
 """The calendar, weekdays too, comes again after so many years."""
-_SECONDS = 10**6
+_MICROS = 10**6
+"""Of a second."""
 _LONGS = 2**64
 
 
@@ -49,8 +50,8 @@ def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
     write = _written_by(pattern)
 
     def written(seconds: int) -> str:
-        micros = (seconds * _SECONDS + _LONGS // 2) % _LONGS - _LONGS // 2
-        cycles, rest = divmod(micros, _CYCLE_SECONDS * _SECONDS)
+        micros = (seconds * _MICROS + _LONGS // 2) % _LONGS - _LONGS // 2
+        cycles, rest = divmod(micros, _CYCLE_SECONDS * _MICROS)
         time = _EPOCH + timedelta(microseconds=rest)
         return write(time, time.year + cycles * _CYCLE_YEARS)
 
