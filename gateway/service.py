@@ -96,7 +96,7 @@ def run_gateway(settings: Settings) -> None:
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
     server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told)
     lease = Lease(settings, "gateway")
-    with status.repeated("standby" if settings.standby else "starting", metrics_url=server.url):
+    with status.repeated("standby" if settings.standby else "starting", lambda: {"metrics_url": server.url}):
         taken = take_lease(lease, settings, stop)
     if not taken:
         return
@@ -166,7 +166,7 @@ class _Service:
     def run(self) -> None:
         """Serve until told to stop."""
         try:
-            with self._status.repeated("starting"):
+            with self._status.repeated("starting", self._recovery.progress.told):
                 self._recover()
             self._commands.trials.begin(self._commits.in_hand())
             self._serve()
@@ -197,7 +197,7 @@ class _Service:
                 raise
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
-                with self._status.repeated("waiting", **self._told()):
+                with self._status.repeated("waiting", self._told):
                     self._recover(rebuild=isinstance(error, StoreLost))
         with suppress(OperationalError):
             self._commits.finish()
@@ -313,7 +313,7 @@ class _Service:
     def _told(self) -> dict[str, object]:
         """Return what is told beside the state."""
         told = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
-        return {**told, "evaluators": self._evaluators.names}
+        return {**told, "evaluators": self._evaluators.names, **self._recovery.progress.told()}
 
     def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
         """Yield for each stream how many events are not evaluated, and for how many seconds the oldest one has waited.

@@ -15,6 +15,7 @@ import typer
 from gateway.cli.local import Data
 from gateway.cli.running import Kafka, Redis, settings_of
 from gateway.local.run_folder import RunFolder
+from gateway.local.status_file import recovery_line
 from gateway.local.supervisor import told_state
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
@@ -61,11 +62,17 @@ def local_answer(run: RunFolder) -> dict[str, Any]:
         return _answer("stopped", gone, {}, {}, {})
     state = told_state(told, holder, time.monotonic())
     roles = {
-        name: {**role, "uptime_seconds": _uptime(role["pid"]), "last_error": known.get(name, {}).get("last_error")}
+        name: {**role, "uptime_seconds": _uptime(role["pid"]), **_said(known.get(name, {}))}
         for name, role in state["roles"].items()
     }
     addresses = {name: each for name, each in run.read(run.endpoints).items() if name != "pids" and each}
     return _answer(state["state"], roles, addresses, known["gateway"], known["evaluator"].get("streams", {}))
+
+
+def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a role says of itself beside its state."""
+    recovery = {"recovery": told["recovery"]} if "recovery" in told else {}
+    return {"last_error": told.get("last_error"), **recovery}
 
 
 def _answer(
@@ -118,6 +125,8 @@ def _show(answer: Mapping[str, Any]) -> None:
     width = max(10, *map(len, answer["roles"]))
     for name, role in answer["roles"].items():
         print(f"  {name:<{width}} {role['state']:<10} {_process(role)}")
+        if line := recovery_line(role):
+            print(f"    {line}")
         if error := role.get("last_error"):
             print(f"    {error['level'].lower()} at {error['at']}: {error['message']}")
     for name, address in answer["addresses"].items():

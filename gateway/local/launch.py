@@ -15,7 +15,7 @@ from gateway.local.java import Java, find_java
 from gateway.local.kafka import kafka_program
 from gateway.local.program import LOOPBACK, Program, free_port, port_is_free
 from gateway.local.run_folder import RunFolder, write_json
-from gateway.local.status_file import StatusWatch
+from gateway.local.status_file import StatusWatch, recovery_line
 from gateway.local.valkey import valkey_program
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
@@ -106,10 +106,14 @@ def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> P
     def ready(since: int) -> bool:
         return run.read(status).get("state") == "ready"
 
+    def progress() -> str:
+        return recovery_line(run.read(status))
+
     command = (sys.executable, "-m", *_MODULES[name])
     told = {**environment, "CQ_STATUS_FILE": str(status)}
     heard = StatusWatch(status).heard
-    return Program(name, command, run.data, run.log(name), ready, environment=told, heard=heard, status=status)
+    log = run.log(name)
+    return Program(name, command, run.data, log, ready, environment=told, heard=heard, progress=progress, status=status)
 
 
 def masked(url: str) -> str:

@@ -40,6 +40,9 @@ class Program:
     heard: Callable[[], bool] = lambda: True
     """Whether it has given a sign of life since the last call. Never blocks for long."""
 
+    progress: Callable[[], str] = lambda: ""
+    """How far its start is, as a predicate of the role; empty where it does not tell. Never blocks for long."""
+
     status: Path | None = None
     """Where the role itself says how it is; what an earlier process said is removed before a start."""
 

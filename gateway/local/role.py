@@ -31,7 +31,7 @@ SILENT_SECONDS = 10.0
 """How long a role that was ready may give no sign of life: several times what a loaded machine takes for one."""
 
 START_SECONDS = 180.0
-"""How long a role that was not ready yet may give no sign of life."""
+"""How long a role that was not ready yet may give no sign of life, and its stage may come no further."""
 
 LOOK_SECONDS = 2.0
 """What one look at a role counts at most: a supervisor that was stopped itself has not heard, nor missed, anything."""

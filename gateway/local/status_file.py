@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from gateway.local.run_folder import write_json
 from grouping.process.log_lines import last_error
 from grouping.process.metrics_server import RoleState
 
-__all__ = ["StatusFile", "StatusWatch"]
+__all__ = ["StatusFile", "StatusWatch", "recovery_line"]
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +45,18 @@ class StatusFile:
                 os.utime(self._path)
 
     @contextlib.contextmanager
-    def repeated(self, state: str, **more: Any) -> Iterator[None]:
-        """Tell a state every second while the block lasts, which is busy with one long thing."""
+    def repeated(self, state: str, more: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
+        """Tell a state every second while the block lasts, which is busy with one long thing.
+
+        Args:
+            state: It.
+            more: Returns what else is told; asked by another thread.
+        """
         done = threading.Event()
 
         def tell() -> None:
             while not done.is_set():
-                self.write(state, **more)
+                self.write(state, **more())
                 done.wait(_EVERY_SECONDS)
 
         teller = threading.Thread(target=tell, name="status", daemon=True)
@@ -61,6 +66,17 @@ class StatusFile:
         finally:
             done.set()
             teller.join()
+
+
+def recovery_line(told: Mapping[str, Any]) -> str:
+    """Return how far a role's recovery is, by its status; empty where none is under way.
+
+    Example:
+        >>> recovery_line({"state": "starting", "recovery": {"topic": "cq.catalog", "read": 3000, "records": 10_000}})
+        'has read 3,000 of 10,000 records of cq.catalog'
+    """
+    found = told.get("recovery")
+    return f"has read {found['read']:,} of {found['records']:,} records of {found['topic']}" if found else ""
 
 
 def said(state: str) -> dict[str, Any]:

@@ -26,6 +26,8 @@ __all__ = ["Supervisor", "told_state"]
 
 log = logging.getLogger(__name__)
 
+PROGRESS_SECONDS = 10.0
+"""How often a person is told how far a start is."""
 TELL_SECONDS = 2.0
 """How often the state is written, changed or not: readers disregard an old state."""
 
@@ -87,8 +89,9 @@ class Supervisor:
                 self._stop()
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
-        """Start a stage and return when all of it is ready."""
-        begun_at = self._clock()
+        """Start a stage and return when all of it is ready: as long as it comes further, that may take any time."""
+        begun_at = moved_at = told_at = self._clock()
+        reached: list[str] = []
         if not signals.stop:
             for role in stage:
                 role.start()
@@ -99,10 +102,16 @@ class Supervisor:
             for role in stage:
                 if role.state == "ready" and role.name not in before:
                     self._tell(f"{role.name} is up after {self._clock() - begun_at:.1f} s")
-            if self._clock() - begun_at > START_SECONDS:
+            now = self._clock()
+            if (progress := [f"{role.name} {line}" for role in stage if (line := role.program.progress())]) != reached:
+                reached, moved_at = progress, now
+            if reached and now - told_at >= PROGRESS_SECONDS:
+                told_at = now
+                self._tell("; ".join(reached))
+            if now - moved_at > START_SECONDS:
                 late = next(role for role in stage if role.state != "ready")
                 raise OperationalError(
-                    f"the {late.name} is not ready after {START_SECONDS:.0f} s", hint=f"Its log is {late.program.log}."
+                    f"the {late.name} is not ready after {now - begun_at:.0f} s", hint=f"Its log is {late.program.log}."
                 )
             signals.wait(0.05)
 

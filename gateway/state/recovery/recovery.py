@@ -25,6 +25,7 @@ from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
 from gateway.state.journal import FORMAT, Journal, Position
 from gateway.state.recovery.catalog_replay import CatalogReplay, last_mark
+from gateway.state.recovery.recovery_progress import RecoveryProgress
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings.settings import Settings
 from grouping.store.connection import mapped
@@ -54,6 +55,8 @@ class Recovery:
         self._topics = topics
         self._consumer = consumer
         self._commits = commits
+        self.progress = RecoveryProgress()
+        """How far it is."""
 
     def run(self, now_ms: int, *, rebuild: bool = False) -> int:
         """Recover, and return the epoch that is confirmed afterwards.
@@ -151,8 +154,7 @@ class Recovery:
         if missing is not None:
             new = replay.run(missing)
         else:
-            with self._reader() as reader:
-                new = replay.run(reader.since(self._settings.topics.catalog, {0: 0}))
+            new = replay.run(self._records(self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._connection.writing() as pipeline:
                 pipeline.set(self._connection.keys.position, Position.of(replay.following, now_ms).pack())
@@ -214,10 +216,9 @@ class Recovery:
             )
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
-        with self._reader() as reader:
-            records = reader.since(topic, offsets)
-            while chunk := list(islice(records, _CHUNK)):
-                self._note_replies(chunk, now_ms)
+        records = self._records(topic, offsets)
+        while chunk := list(islice(records, _CHUNK)):
+            self._note_replies(chunk, now_ms)
 
     def _note_replies(self, chunk: list[Record], now_ms: int) -> None:
         """Remember the positions of replies, except for ids whose first reply is known."""
@@ -230,6 +231,13 @@ class Recovery:
         known = self._commits.remembered.find(list(places), now_ms)
         fresh = {name: place for name, place in places.items() if name not in known}
         self._commits.remembered.settle(fresh, ends, now_ms)
+
+    def _records(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
+        """Yield the records of a topic from some offsets (by partition) on, and tell how far they are."""
+        ends = self._topics.ends([(topic, number) for number in offsets])
+        with self._reader() as reader:
+            found = {number: end for (_, number), end in ends.items()}
+            yield from self.progress.watched(topic, offsets, found, reader.since(topic, offsets))
 
     @contextmanager
     def _reader(self) -> Iterator[LogReader]:

@@ -26,8 +26,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
-    """Measure and report."""
+    """Measure, and report what there is also when something fails on the way: ten million CQs take a while."""
     report = Report("start")
+    try:
+        _measure(options, report)
+    finally:
+        report.write(folder, vars(options))
+
+
+def _measure(options: argparse.Namespace, report: Report) -> None:
     with open_product(results_dedicated_limit=0, limits_cqs_per_subscriber=options.kept) as product:
         with product.client("bench") as client:
             client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)
@@ -49,7 +56,6 @@ def main(options: argparse.Namespace, folder: Path) -> None:
                 started = time.monotonic()
                 report.add("first result after that", arrivals.first_result() - started, "s")
             _add_memory(report, product)
-    report.write(folder, vars(options))
 
 
 def _add_memory(report: Report, product: Product) -> None:
@@ -58,8 +64,16 @@ def _add_memory(report: Report, product: Product) -> None:
         report.add(f"{role}, most memory", memory / 1e6, "MB")
     everything = [psutil.Process(pid) for pid in product.pids.values()]
     everything += [child for each in everything for child in each.children(recursive=True)]
-    now = sum(each.memory_full_info().pss for each in {each.pid: each for each in everything}.values())
+    now = sum(map(_share, {each.pid: each for each in everything}.values()))
     report.add("all processes now, what they share counted once", now / 1e6, "MB")
+
+
+def _share(process: psutil.Process) -> int:
+    """Return the memory of a process, in bytes, of what it shares its share; 0 where it is gone, as workers are."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def _peaks(product: Product) -> dict[str, int]:
@@ -70,5 +84,8 @@ def _peaks(product: Product) -> dict[str, int]:
 
 
 def _peak(process: psutil.Process) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # a worker that is gone
+    return 1024 * next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)

@@ -240,3 +240,25 @@ def test_no_batch_meets_tables_that_are_wiped(ground: Ground, monkeypatch: pytes
     working.wipe()
     assert seen[0] is not None
     assert {None} == set(seen[1:])
+
+
+def test_a_recovery_tells_how_far_it_is(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Redis is filled anew, the gateway's status has how much of the catalog is read; afterwards no more."""
+    office = Office(ground)
+    for number in range(3):
+        office.create(f"q{number}", number)
+    working, progress = office.desk.working, office.desk.recovery.progress
+    told, commit = [], working.commit
+
+    def noting(*journal: bytes) -> str:
+        told.append(progress.told())
+        return commit(*journal)
+
+    working.wipe()
+    monkeypatch.setattr(working, "commit", noting)
+    monkeypatch.setattr("gateway.state.recovery.catalog_replay._AT_ONCE", 1)
+    office.recover()
+    recovery = told[0]["recovery"]
+    assert (office.settings.topics.catalog, 0) == (recovery["topic"], recovery["read"])
+    assert recovery["records"] > 3
+    assert {} == progress.told()

@@ -92,6 +92,15 @@ def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:
     assert "  2 CQs in 1 group over 2 streams, 2 tables" in lines
 
 
+def test_a_recovery_is_told(run: RunFolder) -> None:
+    """Whoever waits for a gateway that fills Redis anew sees that it comes further."""
+    recovery = {"topic": "cq.catalog", "read": 3_400_000, "records": 10_200_000}
+    write_json(run.status("gateway"), run.read(run.status("gateway")) | {"recovery": recovery})
+    assert recovery == json.loads(_status(run, None, "--json")[1])["roles"]["gateway"]["recovery"]
+    lines = _status(run, None)[1].splitlines()
+    assert "    has read 3,400,000 of 10,200,000 records of cq.catalog" in lines
+
+
 def test_tables_are_told(run: RunFolder) -> None:
     """A program finds each table by its name, a person its state and size."""
     told = json.loads(_status(run, None, "--json")[1])

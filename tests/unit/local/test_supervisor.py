@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count, repeat
 from pathlib import Path
 
 import psutil
@@ -250,6 +251,41 @@ def test_a_role_that_never_gets_ready_ends_the_start(run: RunFolder) -> None:
     with pytest.raises(OperationalError, match="the gateway does not start: another gateway serves") as failure:
         _supervise(run, [_program(run, "kafka"), refusing], [])
     assert str(run.log("gateway")) in str(failure.value.hint)
+
+
+def _long_start(run: RunFolder, progress: Iterator[str]) -> list[str]:
+    """Start a role that is ready after fifty looks, by a clock that goes on by ten seconds each time; return the lines.
+
+    Args:
+        run: The data folder.
+        progress: By look, how far the role says that its start is.
+    """
+    looks, clock, told = count(), count(step=10.0), list[str]()
+    program = replace(_program(run, "gateway"), ready=lambda _: next(looks) >= 50, progress=lambda: next(progress))
+    supervisor = Supervisor(run, [[program]], _ADDRESSES, told.append, Settings(), lambda: next(clock))
+    look_after = supervisor.step
+
+    def step() -> None:
+        look_after()
+        if json.loads(run.state.read_text())["state"] == "ready":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    supervisor.step = step  # type: ignore[method-assign]
+    supervisor.run()
+    return told
+
+
+def test_a_start_that_comes_further_may_take_any_time(run: RunFolder) -> None:
+    """A gateway that fills Redis with ten million CQs takes minutes; people are told how far it is."""
+    told = _long_start(run, (f"has read {read} of 50 records of cq.catalog" for read in count()))
+    assert any(line.startswith("gateway has read ") for line in told)
+    assert told[-1].startswith("ready")
+
+
+def test_a_start_that_comes_no_further_ends(run: RunFolder) -> None:
+    """A role that lives and gets nowhere is given up after three minutes."""
+    with pytest.raises(OperationalError, match="the gateway is not ready after 2[0-9]{2} s"):
+        _long_start(run, repeat("has read 7 of 50 records of cq.catalog"))
 
 
 def test_nothing_survives_the_supervisor(run: RunFolder) -> None:
