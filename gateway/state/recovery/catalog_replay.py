@@ -23,9 +23,10 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
 
-__all__ = ["CatalogReplay", "last_mark"]
+__all__ = ["REPLAYED_AT_ONCE", "CatalogReplay", "last_mark"]
 
-_AT_ONCE = 5000
+REPLAYED_AT_ONCE = 5000
+"""Records of one unit of work."""
 _Any = TypeVar("_Any")
 
 
@@ -172,7 +173,7 @@ def last_mark(records: Iterable[Record]) -> CommitMark | None:
 
 def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
     left = iter(items)
-    while chunk := list(islice(left, _AT_ONCE)):
+    while chunk := list(islice(left, REPLAYED_AT_ONCE)):
         yield chunk
 
 

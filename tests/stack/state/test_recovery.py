@@ -256,7 +256,7 @@ def test_a_recovery_tells_how_far_it_is(ground: Ground, monkeypatch: pytest.Monk
 
     working.wipe()
     monkeypatch.setattr(working, "commit", noting)
-    monkeypatch.setattr("gateway.state.recovery.catalog_replay._AT_ONCE", 1)
+    monkeypatch.setattr("gateway.state.recovery.catalog_replay.REPLAYED_AT_ONCE", 1)
     office.recover()
     recovery = told[0]["recovery"]
     assert (office.settings.topics.catalog, 0) == (recovery["topic"], recovery["read"])
