@@ -154,7 +154,8 @@ class Recovery:
         if missing is not None:
             new = replay.run(missing)
         else:
-            new = replay.run(self._records(self._settings.topics.catalog, {0: 0}))
+            with self._reader() as reader:
+                new = replay.run(self._watched(reader, self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._connection.writing() as pipeline:
                 pipeline.set(self._connection.keys.position, Position.of(replay.following, now_ms).pack())
@@ -216,9 +217,10 @@ class Recovery:
             )
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
-        records = self._records(topic, offsets)
-        while chunk := list(islice(records, _CHUNK)):
-            self._note_replies(chunk, now_ms)
+        with self._reader() as reader:
+            records = self._watched(reader, topic, offsets)
+            while chunk := list(islice(records, _CHUNK)):
+                self._note_replies(chunk, now_ms)
 
     def _note_replies(self, chunk: list[Record], now_ms: int) -> None:
         """Remember the positions of replies, except for ids whose first reply is known."""
@@ -232,12 +234,11 @@ class Recovery:
         fresh = {name: place for name, place in places.items() if name not in known}
         self._commits.remembered.settle(fresh, ends, now_ms)
 
-    def _records(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
-        """Yield the records of a topic from some offsets (by partition) on, and tell how far they are."""
+    def _watched(self, reader: LogReader, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
+        """Return the records of a topic from some offsets (by partition) on; how far they are is told."""
         ends = self._topics.ends([(topic, number) for number in offsets])
-        with self._reader() as reader:
-            found = {number: end for (_, number), end in ends.items()}
-            yield from self.progress.watched(topic, offsets, found, reader.since(topic, offsets))
+        found = {number: end for (_, number), end in ends.items()}
+        return self.progress.watched(topic, offsets, found, reader.since(topic, offsets))
 
     @contextmanager
     def _reader(self) -> Iterator[LogReader]:
