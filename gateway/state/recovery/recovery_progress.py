@@ -42,11 +42,12 @@ class RecoveryProgress:
             >>> [progress.told() for _ in progress.watched("t", {0: 5}, {0: 9}, records)][0], progress.told()
             ({'recovery': {'topic': 't', 'read': 0, 'records': 4}}, {})
         """
-        count, reached = sum(ends.values()) - sum(begins.values()), dict(begins)
+        before, reached = sum(begins.values()), dict(begins)
+        count = sum(ends.values()) - before
         try:
             for number, record in enumerate(records):
                 if number % _EVERY == 0:
-                    read = sum(reached.values()) - sum(begins.values())
+                    read = sum(reached.values()) - before
                     self._told = {"recovery": {"topic": topic, "read": read, "records": count}}
                 reached[record.partition] = record.offset + 1
                 yield record

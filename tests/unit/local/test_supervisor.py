@@ -68,11 +68,16 @@ def _program(run: RunFolder, role: str, code: str = FAMILY) -> Program:
     return Program(role, (sys.executable, "-c", code), run.data, log, ready, stop_seconds=5.0)
 
 
-def _supervise(run: RunFolder, programs: list[Program], acts: list[Callable[[], None]]) -> list[str]:
+def _supervise(
+    run: RunFolder,
+    programs: list[Program],
+    acts: list[Callable[[], None]],
+    clock: Callable[[], float] = time.monotonic,
+) -> list[str]:
     """Run until every act has been done, one each time all is ready, then stop as a Ctrl-C would."""
     told: list[str] = []
     stages = [[program] for program in programs]
-    supervisor = Supervisor(run, stages, _ADDRESSES, told.append, Settings())
+    supervisor = Supervisor(run, stages, _ADDRESSES, told.append, Settings(), clock)
     step = supervisor.step
 
     def step_and_act() -> None:
@@ -260,19 +265,9 @@ def _long_start(run: RunFolder, progress: Iterator[str]) -> list[str]:
         run: The data folder.
         progress: By look, how far the role says that its start is.
     """
-    looks, clock, told = count(), count(step=10.0), list[str]()
+    looks, clock = count(), count(step=10.0)
     program = replace(_program(run, "gateway"), ready=lambda _: next(looks) >= 50, progress=lambda: next(progress))
-    supervisor = Supervisor(run, [[program]], _ADDRESSES, told.append, Settings(), lambda: next(clock))
-    look_after = supervisor.step
-
-    def step() -> None:
-        look_after()
-        if json.loads(run.state.read_text())["state"] == "ready":
-            os.kill(os.getpid(), signal.SIGINT)
-
-    supervisor.step = step  # type: ignore[method-assign]
-    supervisor.run()
-    return told
+    return _supervise(run, [program], [], lambda: next(clock))
 
 
 def test_a_start_that_comes_further_may_take_any_time(run: RunFolder) -> None:
