@@ -325,7 +325,7 @@ class _Service:
             return
         known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True))
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
-        ends = self._topics.known_ends(list(places))
+        ends = self._topics.offsets.known_ends(list(places))
         for stream, offsets in known:
             found = {number: ends.get((stream.topic, int(number))) for number in offsets}
             last = {number: end + stream.base for number, end in found.items() if end is not None}

@@ -3,7 +3,7 @@
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFenced
 from gateway.kafka.log_readers import LogReader, TailReader
-from gateway.kafka.markers import Partition
+from gateway.kafka.offsets import Offsets, Partition
 from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
 from gateway.kafka.topic_refusals import TopicRefusal
@@ -16,6 +16,7 @@ __all__ = [
     "ProducerFenced",
     "KafkaUnavailable",
     "LogReader",
+    "Offsets",
     "OutgoingRecord",
     "Partition",
     "Place",

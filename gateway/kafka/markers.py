@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka.driver import KafkaUnavailable
+from gateway.kafka.offsets import Partition
 from gateway.kafka.topics import Topics
 from grouping.settings.settings import Settings
 
-__all__ = ["Markers", "Partition"]
+__all__ = ["Markers"]
 
-Partition = tuple[str, int]
-"""A topic and the number of its partition."""
 _SECONDS = 10.0
 """How long a marker is waited for: the coordinator writes it within milliseconds, unless a leader has to be found."""
 _PAUSE_SECONDS = 0.002
@@ -43,7 +42,7 @@ class Markers:
         deadline = time.monotonic() + _SECONDS
         left = dict(offsets)
         while True:
-            ends = self._topics.ends(tuple(left), committed=True)
+            ends = self._topics.offsets.ends(tuple(left), committed=True)
             left = {place: offset for place, offset in left.items() if ends[place] <= offset}
             if not left:
                 return
@@ -55,8 +54,8 @@ class Markers:
         """Return the partitions in which a transaction is open; partitions that do not answer are left out."""
         forms = self._topics.forms(topics)
         places = [(name, number) for name, form in forms.items() for number in range(form.partitions)]
-        ends = self._topics.known_ends(places, committed=False)
-        shown = self._topics.known_ends(places)
+        ends = self._topics.offsets.known_ends(places, committed=False)
+        shown = self._topics.offsets.known_ends(places)
         return [place for place, end in ends.items() if shown.get(place, end) < end]
 
     def await_all(self, topics: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Topics and their offsets, through the admin interface."""
+"""Topics: their forms and configurations, making and deleting them, through the admin interface."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tenacity
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,22 +15,20 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicDescription,
 )
 
 from gateway.kafka.driver import (
     ANSWER_SECONDS,
-    NOT_YET,
     QUESTION_SECONDS,
     KafkaUnavailable,
     client_config,
     error_code,
     is_late,
     mapped,
-    retriable,
 )
+from gateway.kafka.offsets import Offsets
 from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_of
 from grouping.process.renewed import RenewedClient
 from grouping.settings.settings import Settings
@@ -39,19 +36,6 @@ from grouping.settings.settings import Settings
 __all__ = ["TopicForm", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
-
-_WAIT_SECONDS = 10.0
-"""How long the gateway's loop asks one client after the other: if it waits longer it looks as if it hung."""
-_NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
-_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
-"""The driver does not look again when a topic has grown since it looked its partitions up."""
-_NEW_LEADER = (
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-)
-"""Answers about a partition whose leader has just changed, to a client that has heard of it too late or too early."""
-_SETTLING_SECONDS = 0.2
 
 
 class TopicForm(NamedTuple):
@@ -65,14 +49,13 @@ class TopicForm(NamedTuple):
 
 
 class Topics:
-    """Topics and their offsets, through the admin interface."""
+    """Topics, through the admin interface."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = RenewedClient(lambda: AdminClient(client_config(settings)), is_late)
-        self._unanswerable: set[tuple[str, int]] = set()
-        """Partitions of which Kafka tells no offsets: without a leader, or of a topic that we may not read."""
-        self._last_ends: dict[tuple[str, int], int] = {}
+        self.offsets = Offsets(self._admin, self._counts)
+        """Offsets of their partitions."""
 
     def partitions(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None when it does not exist."""
@@ -86,6 +69,9 @@ class Topics:
             return {}
         with mapped("describing topics"):
             return self._admin.ask(lambda admin: self._forms(admin, asked), ANSWER_SECONDS)
+
+    def _counts(self, topics: Iterable[str]) -> dict[str, int]:
+        return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
         """Return the forms of topics that were just made: each broker knows of them a moment after the controller.
@@ -109,7 +95,7 @@ class Topics:
                 told = future.result(ANSWER_SECONDS)
             except KafkaException as error:
                 if error_code(error) in FORBIDDEN:
-                    self._unanswerable |= {place for place in list(self._last_ends) if place[0] == name}
+                    self.offsets.note_forbidden(name)
                 elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
             else:
@@ -119,8 +105,7 @@ class Topics:
 
     def _form(self, told: TopicDescription) -> TopicForm:
         for partition in told.partitions:
-            place = (told.name, partition.id)
-            (self._unanswerable.discard if partition.leader is not None else self._unanswerable.add)(place)
+            self.offsets.note_leader((told.name, partition.id), there=partition.leader is not None)
         return TopicForm(str(told.topic_id), len(told.partitions), len(told.partitions[0].replicas))
 
     def brokers(self) -> int:
@@ -218,111 +203,15 @@ class Topics:
                         raise
         return kept
 
-    def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
-        """Return the end offset of each (topic, partition); of committed records only, when asked so."""
-        return self._offsets(places, OffsetSpec.latest(), committed)
-
-    def known_ends(self, places: Sequence[tuple[str, int]], *, committed: bool = True) -> dict[tuple[str, int], int]:
-        """Return the ends, of committed records only unless told; partitions that do not exist (any more) are left out.
-
-        One without a leader, or one that may not be read, has the end that it had last: nothing comes to it meanwhile,
-        or nothing that anybody here will see.
-        """
-        latest: OffsetSpec = OffsetSpec.latest()
-        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = [place for place in places if place not in self._unanswerable]
-        wanted = {TopicPartition(topic, partition): latest for topic, partition in asked}
-        with mapped("asking for offsets"):
-            try:
-                found = self._list_offsets(wanted, level) if wanted else {}
-            except KafkaException as error:
-                if error_code(error) not in (*NOT_YET, _NO_LEADERS, *FORBIDDEN):
-                    raise
-                forms = self.forms(place.topic for place in wanted)
-                there = {
-                    place: spec
-                    for place, spec in wanted.items()
-                    if place.topic in forms
-                    and place.partition < forms[place.topic].partitions
-                    and (place.topic, place.partition) not in self._unanswerable
-                }
-                found = self._list_offsets(there, level) if there else {}
-        self._last_ends |= found
-        silent = self._unanswerable & set(places)
-        return found | {place: self._last_ends[place] for place in silent if place in self._last_ends}
-
-    def silent(self, places: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Return those of which Kafka told no end when it was asked last: what came to them of late is not known."""
-        return self._unanswerable & set(places)
-
-    def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the first offset still there of each (topic, partition)."""
-        return self._offsets(places, OffsetSpec.earliest(), False)
-
-    def _list_offsets(
-        self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
-    ) -> dict[tuple[str, int], int]:
-        def asked(admin: AdminClient) -> dict[tuple[str, int], int]:
-            futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
-            return {(place.topic, place.partition): _offset(future.result()) for place, future in futures.items()}
-
-        settled = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda error: error_code(error) in _NEW_LEADER),
-            wait=tenacity.wait_fixed(_SETTLING_SECONDS),
-            stop=tenacity.stop_after_delay(_WAIT_SECONDS),
-            before_sleep=lambda _: self._admin.renew(),
-            reraise=True,
-        )
-        try:
-            return settled(self._admin.ask, asked, _WAIT_SECONDS)
-        except KafkaException as error:
-            if error_code(error) != _UNKNOWN_PARTITION:
-                raise
-            self._admin.renew()
-            return settled(self._admin.ask, asked, _WAIT_SECONDS)
-
-    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""
-        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        with mapped("deleting records"):
-            self._admin.ask(lambda admin: _delete_before(admin, places), _WAIT_SECONDS)
-
     def _reached(self) -> AdminClient:
         """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 
-    def _offsets(
-        self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool
-    ) -> dict[tuple[str, int], int]:
-        if not places:
-            return {}
-        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        with mapped("asking for offsets"):
-            wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-            try:
-                return retriable(lambda: self._list_offsets(wanted, level))
-            except KafkaException as error:
-                if error_code(error) == _NO_LEADERS:
-                    self._admin.renew()  # the broker that the client asks may be behind the others
-                raise
-
 
 def _count_brokers(admin: AdminClient) -> int:
     told: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
     return len(told.result(ANSWER_SECONDS).nodes)
-
-
-def _offset(told: Any) -> int:  # the annotation of its class is empty
-    """Return an offset; without an answer of its leader's a partition has one below zero, and the driver no error."""
-    if told.offset < 0:
-        raise TimeoutError
-    return int(told.offset)
-
-
-def _delete_before(admin: AdminClient, places: list[TopicPartition]) -> None:
-    for future in admin.delete_records(places, request_timeout=QUESTION_SECONDS).values():
-        future.result(ANSWER_SECONDS)
 
 
 def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[str, dict[str, str]]:

@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
-from gateway.kafka.markers import Markers, Partition
+from gateway.kafka.markers import Markers
+from gateway.kafka.offsets import Partition
 from grouping.settings.settings import Settings
 
 __all__ = ["OutgoingRecord", "TransactionalWriter"]

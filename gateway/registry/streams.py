@@ -57,7 +57,7 @@ def create_stream(
     if found is None:
         made.note(origin.owner, statement.topic)
     places = [(statement.topic, number) for number in range(form.partitions)]
-    offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
+    offsets = topics.offsets.beginnings(places) if statement.start == "earliest" else topics.offsets.ends(places)
     stream = Stream(
         stream_id=StreamId(origin.source_id("s", statement.name)),
         name=statement.name,

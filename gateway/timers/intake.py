@@ -81,7 +81,7 @@ class Intake:
         """Read the checkpoints, and follow the log from there."""
         topic = self._settings.topics.pending
         places = [(topic, number) for number in range(PENDING_PARTITIONS)]
-        beginnings, ends = self._topics.beginnings(places), self._topics.ends(places)
+        beginnings, ends = self._topics.offsets.beginnings(places), self._topics.offsets.ends(places)
         self.index = PendingIndex()
         known = self._checkpoints.read(self.index, {number: ends[topic, number] for _, number in places})
         if self._tail is not None:

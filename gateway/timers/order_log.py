@@ -38,7 +38,7 @@ class OrderLog:
         Args:
             closed: The offset before which all orders are closed.
         """
-        first = max(closed, self._topics.beginnings([(self._topic, ORDERS)])[self._topic, ORDERS])
+        first = max(closed, self._topics.offsets.beginnings([(self._topic, ORDERS)])[self._topic, ORDERS])
         self.open.clear()
         stream_id = None
         for record in self._reader.since(self._topic, {ORDERS: first}, _AT_ONCE):
@@ -61,7 +61,7 @@ class OrderLog:
 
     def answers_end(self) -> int:
         """Return where the next answer will lie."""
-        return self._topics.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
+        return self._topics.offsets.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
 
     def answers(self, since: int) -> dict[int, bytes]:
         """Return the answers from an offset on, still packed, by the offsets of their orders."""
@@ -74,8 +74,10 @@ class OrderLog:
     def trim(self) -> None:
         """Delete all orders and answers: all orders are closed."""
         places = [(self._topic, ORDERS), (self._topic, ANSWERS)]
-        ends = self._topics.ends(places, committed=True)
-        self._topics.delete_before(self._topic, {partition: ends[self._topic, partition] for _, partition in places})
+        ends = self._topics.offsets.ends(places, committed=True)
+        self._topics.offsets.delete_before(
+            self._topic, {partition: ends[self._topic, partition] for _, partition in places}
+        )
 
 
 _decode_order = msgspec.msgpack.Decoder(Order).decode

@@ -99,8 +99,8 @@ class Probes:
         committed = self._working.evaluator.committed([stream.stream_id for stream in streams])
         own = [(self._log, number) for number in range(PENDING_PARTITIONS)]
         places = own + list({(stream.topic, int(number)) for stream in streams for number in stream.start_offsets})
-        ends = self._topics.known_ends(places)
-        silent = self._topics.silent(places)
+        ends = self._topics.offsets.known_ends(places)
+        silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):
             # The end of `cq.pending` is not known, so the commits do not count.
             self._topics.forms([self._log])

@@ -194,9 +194,9 @@ class Retention:
         """Delete the records of the log that no store needs any more, and note the end of `cq.ticks` in Redis."""
         floors = dict(self._intake.reached) | self._intake.index.floors()
         topic = self._settings.topics.pending
-        beginnings = self._topics.beginnings([(topic, number) for number in floors])
+        beginnings = self._topics.offsets.beginnings([(topic, number) for number in floors])
         passed = {number: floor for number, floor in floors.items() if floor > beginnings[topic, number]}
         if passed:
-            self._topics.delete_before(topic, passed)
+            self._topics.offsets.delete_before(topic, passed)
         ticks = self._settings.topics.ticks
-        self._state.note_position(self._topics.ends([(ticks, 0)], committed=True)[ticks, 0])
+        self._state.note_position(self._topics.offsets.ends([(ticks, 0)], committed=True)[ticks, 0])

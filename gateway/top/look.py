@@ -70,7 +70,7 @@ class Looker:
         streams = list(inventory.streams.values())
         evaluated = self._working.evaluator.evaluated(streams)
         places = [(stream.topic, int(number)) for stream, at in zip(streams, evaluated, strict=True) for number in at]
-        ends = self._topics.known_ends(list(dict.fromkeys(places)))
+        ends = self._topics.offsets.known_ends(list(dict.fromkeys(places)))
         found = {}
         for stream, reached in zip(streams, evaluated, strict=True):
             known = {number: ends.get((stream.topic, int(number))) for number in reached}

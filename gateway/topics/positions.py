@@ -88,9 +88,9 @@ class Positions:
             # One that is there already may be that of a destination whose end is still to be written, or read.
             rest = [topic for topic in wanted if topic not in asked][:room]
             self._made |= topics.make(dict.fromkeys(rest, 1))
-        self._ends |= self._topics.ends([(topic, 0) for topic in wanted if topic in topics])
+        self._ends |= self._topics.offsets.ends([(topic, 0) for topic in wanted if topic in topics])
         there = [(dedicated_topic(self._settings, name), 0) for name in existing]
-        found = self._topics.known_ends([place for place in there if place not in self._ends])
+        found = self._topics.offsets.known_ends([place for place in there if place not in self._ends])
         self._ends |= found
         topics.lose(topic for topic, _ in there if (topic, 0) not in self._ends)
 
@@ -139,13 +139,13 @@ class Positions:
         if destination.mode == "shared":
             topic = self._shared_topic
             if (topic, 0) not in self._ends:
-                self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
+                self._ends |= self._topics.offsets.ends([(topic, number) for number in range(self.shared_partitions)])
             return self._ends[topic, destination.partition]
         topic = topic_of(self._settings, destination)
         self._used.add(topic)
         if (topic, 0) not in self._ends:
             self.require(destination)
-            self._ends |= self._topics.ends([(topic, 0)])
+            self._ends |= self._topics.offsets.ends([(topic, 0)])
         return self._ends[topic, 0]
 
     def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ class Positions:
             stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0
             places = [(stream.topic, number) for number in range(partitions)]
-            ends = self._topics.known_ends(places)
+            ends = self._topics.offsets.known_ends(places)
             self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
         return self._source_ends[stream_id]
 
@@ -164,5 +164,5 @@ class Positions:
         self._used.add(topic)
         if (topic, 0) not in self._ends:
             self.require(destination)
-            self._ends |= self._topics.ends([(topic, number) for number in range(partitions)])
+            self._ends |= self._topics.offsets.ends([(topic, number) for number in range(partitions)])
         return tuple(self._ends[topic, number] for number in range(partitions))

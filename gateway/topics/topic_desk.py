@@ -11,14 +11,27 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from gateway.kafka import TopicForm, Topics
+from gateway.kafka import Offsets, Partition, TopicForm, Topics
 from gateway.model.held import NotYet
 
-__all__ = ["TopicDesk", "TopicQuestions"]
+__all__ = ["OffsetQuestions", "TopicDesk", "TopicQuestions"]
 
 _Answer = TypeVar("_Answer")
-_Places = Sequence[tuple[str, int]]
-_Offsets = dict[tuple[str, int], int]
+_Places = Sequence[Partition]
+_Ends = dict[Partition, int]
+
+
+class OffsetQuestions(Protocol):
+    """The part of `Offsets` that these commands need; an answer may be `NotYet`."""
+
+    def beginnings(self, places: _Places) -> _Ends:
+        """Return the first offset still there of each partition."""
+
+    def ends(self, places: _Places) -> _Ends:
+        """Return the end offset of each partition."""
+
+    def known_ends(self, places: _Places) -> _Ends:
+        """Return the ends of committed records of those partitions that exist."""
 
 
 class TopicQuestions(Protocol):
@@ -42,14 +55,9 @@ class TopicQuestions(Protocol):
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic so many partitions; it has fewer."""
 
-    def beginnings(self, places: _Places) -> _Offsets:
-        """Return the first offset still there of each (topic, partition)."""
-
-    def ends(self, places: _Places) -> _Offsets:
-        """Return the end offset of each (topic, partition)."""
-
-    def known_ends(self, places: _Places) -> _Offsets:
-        """Return the ends of committed records of those partitions that exist."""
+    @property
+    def offsets(self) -> OffsetQuestions:
+        """Offsets of their partitions."""
 
 
 class TopicDesk:
@@ -117,6 +125,10 @@ class _CommandQuestions:
             raise NotYet(answer.done)
         return answer.result()
 
+    @property
+    def offsets(self) -> _CommandOffsets:
+        return _CommandOffsets(self._topics.offsets, self._ask)
+
     def names(self) -> set[str]:
         return self._ask(self._topics.names)
 
@@ -135,11 +147,19 @@ class _CommandQuestions:
     def grow(self, topic: str, partitions: int) -> None:
         self._ask(self._topics.grow, topic, partitions)
 
-    def beginnings(self, places: _Places) -> _Offsets:
-        return self._ask(self._topics.beginnings, places)
 
-    def ends(self, places: _Places) -> _Offsets:
-        return self._ask(self._topics.ends, places)
+class _CommandOffsets:
+    """The questions of one command about offsets."""
 
-    def known_ends(self, places: _Places) -> _Offsets:
-        return self._ask(self._topics.known_ends, places)
+    def __init__(self, offsets: Offsets, ask: Callable[..., _Ends]) -> None:
+        self._offsets = offsets
+        self._ask = ask
+
+    def beginnings(self, places: _Places) -> _Ends:
+        return self._ask(self._offsets.beginnings, places)
+
+    def ends(self, places: _Places) -> _Ends:
+        return self._ask(self._offsets.ends, places)
+
+    def known_ends(self, places: _Places) -> _Ends:
+        return self._ask(self._offsets.known_ends, places)

@@ -127,7 +127,7 @@ class Recovery:
             body = self._connection.redis.get(self._connection.keys.position)
         position = Position.unpack(body) if body else None
         catalog = self._settings.topics.catalog
-        end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
+        end = self._topics.offsets.ends([(catalog, 0)], committed=True)[catalog, 0]
         if position is not None and position.format > FORMAT:
             raise CatalogUnreadable(
                 f"redis holds a working copy of format {position.format}, and this version reads {FORMAT}",
@@ -215,7 +215,7 @@ class Recovery:
             notes = self._connection.redis.mget(
                 [self._connection.keys.replies_read(number) for number in range(partitions)]
             )
-        beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
+        beginnings = self._topics.offsets.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
         with self._reader() as reader:
             records = self._watched(reader, topic, offsets)
@@ -236,7 +236,7 @@ class Recovery:
 
     def _watched(self, reader: LogReader, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
         """Return the records of a topic from some offsets (by partition) on; how far they are is told."""
-        ends = self._topics.ends([(topic, number) for number in offsets])
+        ends = self._topics.offsets.ends([(topic, number) for number in offsets])
         found = {number: end for (_, number), end in ends.items()}
         return self.progress.watched(topic, offsets, found, reader.since(topic, offsets))
 

@@ -101,7 +101,7 @@ def _at_once(count: int, spark_from: int) -> list[Figure]:
 def _last_result(desk: Desk) -> float:
     """Return when the last result was written, by the broker's clock."""
     reader, topic = LogReader(desk.settings), desk.settings.topics.results
-    ends = desk.topics.ends([(topic, number) for number in range(desk.settings.results.partitions)])
+    ends = desk.topics.offsets.ends([(topic, number) for number in range(desk.settings.results.partitions)])
     last = reader.since(topic, {number: max(end - 2, 0) for (_, number), end in ends.items()})  # behind it lies a mark
     latest: int = max(record.time_ms for record in last)
     reader.close()

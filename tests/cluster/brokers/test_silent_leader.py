@@ -43,8 +43,8 @@ def test_ends_are_those_of_a_new_leader(brokers: Brokers, admin: AdminClient, ro
         topics = Topics(settings)
 
         def ends() -> dict[int, int]:
-            known = topics.known_ends(_PLACES)
-            assert known == topics.ends(_PLACES)
+            known = topics.offsets.known_ends(_PLACES)
+            assert known == topics.offsets.ends(_PLACES)
             return {partition: end for (_, partition), end in known.items()}
     else:
         offsets = TopicOffsets(open_admin(settings))

@@ -112,7 +112,7 @@ def test_a_topic_stays_for_its_end(ground: Ground) -> None:
     let_pass(desk, 300)
     desk.evaluate(1)
     let_pass(desk, 500)
-    wait_until(lambda: 1 < desk.topics.ends([(topic, 0)])[topic, 0], "record, and its transaction's mark")
+    wait_until(lambda: 1 < desk.topics.offsets.ends([(topic, 0)])[topic, 0], "record, and its transaction's mark")
     desk.now_ms += _LINGER
     let_pass(desk, 300)
     wait_until(lambda: topic not in desk.topics.names(), "the deletion of the topic")

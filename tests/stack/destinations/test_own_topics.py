@@ -73,7 +73,7 @@ def test_asking_for_a_topic_makes_none(cluster: Ground) -> None:
     """A broker that makes topics on its own makes none for a look at it, and the gateway's get the form they need."""
     topics = Topics(cluster.settings)
     assert topics.partitions("nobody-made-this") is None
-    assert {} == topics.known_ends([("nobody-made-this", 0)])
+    assert {} == topics.offsets.known_ends([("nobody-made-this", 0)])
     assert "nobody-made-this" not in topics.names()
     partitions = ensure_own_topics(cluster.settings, topics)
     found = topics.configs(partitions)
@@ -85,9 +85,9 @@ def test_ends_of_partitions_that_were_just_added(ground: Ground) -> None:
     """The driver has looked leaders up before the topic grew, and the gateway would take Kafka for being away."""
     topics, name = Topics(ground.settings), f"{ground.settings.prefix}grows"
     topics.create({name: 1})
-    assert topics.ends([(name, 0)]) == {(name, 0): 0}
+    assert topics.offsets.ends([(name, 0)]) == {(name, 0): 0}
     topics.grow(name, 3)
-    assert topics.ends([(name, 0), (name, 2)]) == {(name, 0): 0, (name, 2): 0}
+    assert topics.offsets.ends([(name, 0), (name, 2)]) == {(name, 0): 0, (name, 2): 0}
 
 
 def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
@@ -96,7 +96,7 @@ def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
     for topic in ("secret", "open"):
         cluster.make_topic(topic, 1)
     # A broker tells the ends of topics that were just made a moment later.
-    wait_until(lambda: topics.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
+    wait_until(lambda: topics.offsets.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
     admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap})
     theirs = AclBinding(
         ResourceType.TOPIC, "secret", ResourcePatternType.LITERAL, "User:somebody", "*",
@@ -106,5 +106,5 @@ def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
         made.result()
     while "secret" in topics.forms(["secret"]):
         pass  # the broker learns of the rule a moment later
-    assert dict.fromkeys(places, 0) == topics.known_ends(places)
-    assert {("open", 0): 0} == Topics(cluster.settings).known_ends(places)
+    assert dict.fromkeys(places, 0) == topics.offsets.known_ends(places)
+    assert {("open", 0): 0} == Topics(cluster.settings).offsets.known_ends(places)

@@ -199,7 +199,7 @@ def test_a_start_reads_the_log_behind_the_checkpoints_only(
         )
     desk.recover()
     topic = desk.settings.topics.pending
-    ends = desk.topics.ends([(topic, number) for number in desk.timers.reached])
+    ends = desk.topics.offsets.ends([(topic, number) for number in desk.timers.reached])
     left = sum(ends[topic, number] - reached for number, reached in desk.timers.reached.items())
     assert 0 < left < sum(ends.values()) / 2
     let_pass(desk, 2000)

@@ -31,7 +31,7 @@ def _have_rolled(desk: _Desk) -> None:
 def _rolled(desk: _Desk) -> int:
     """Return how many records of the log are gone, since others stand for them."""
     topic = desk.settings.topics.pending
-    return sum(desk.topics.beginnings([(topic, number) for number in desk.timers.reached]).values())
+    return sum(desk.topics.offsets.beginnings([(topic, number) for number in desk.timers.reached]).values())
 
 
 def test_waiting_groups_are_put_together(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
