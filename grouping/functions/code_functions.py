@@ -11,7 +11,12 @@ _BYTES = Function(("BYTES",))
 _VALUES = Function(("VALUE",), variadic=True)
 _NUMBER = Function(("DOUBLE",))
 
+_ANGLES = "acos acosh asin asinh atan atanh cbrt cosh expm1 log1p sinh tanh".split()
+"""Functions of a number that Java computes alike on all processors, unlike ``sin``, ``cos`` and ``tan``."""
+
 _TYPED: dict[str, tuple[Function, SqlType]] = {
+    **{name: (_NUMBER, DOUBLE) for name in _ANGLES},
+    "atan2": (Function(("DOUBLE", "DOUBLE")), DOUBLE),
     "bit_get": (Function(("WHOLE", "INT")), TINYINT),
     "base64": (_BYTES, STRING),
     "conv": (Function(("STRING", "INT", "INT")), STRING),
@@ -23,6 +28,7 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "format_number": (Function(("NUMBER", "COUNT")), STRING),
     "hash": (_VALUES, INT),
     "hex": (Function(("HEXED",)), STRING),
+    "hypot": (Function(("DOUBLE", "DOUBLE")), DOUBLE),
     "md5": (_BYTES, STRING),
     "radians": (_NUMBER, DOUBLE),
     "rint": (_NUMBER, DOUBLE),

@@ -17,10 +17,11 @@ GROUPS = {
         regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr repeat replace
         reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith substring
         substring_index to_binary translate trim try_to_binary unbase64 unhex upper url_decode url_encode""",
-    "Numbers": """abs bin bit_count bit_get bround ceil conv degrees e exp factorial floor format_number isnan
-        ln log log10 log2 mod nanvl negative nullifzero pi pmod positive pow radians rint round shiftleft shiftright
-        shiftrightunsigned sign sqrt to_number try_add try_divide try_mod try_multiply try_subtract try_to_number
-        width_bucket zeroifnull""",
+    "Numbers": """abs acos acosh asin asinh atan atan2 atanh bin bit_count bit_get bround cbrt ceil conv cosh
+        degrees e exp expm1 factorial floor format_number hypot isnan ln log log10 log1p log2 mod nanvl negative
+        nullifzero pi pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sinh
+        sqrt tanh to_number try_add try_divide try_mod try_multiply try_subtract try_to_number width_bucket
+        zeroifnull""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
         datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date
         make_dt_interval make_timestamp make_ym_interval minute month monthname months_between next_day quarter
@@ -113,7 +114,7 @@ _NOTES = (
     "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
     "the years 1 to 9999; what would leave these is NULL.",
     "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
-    "`floor` and `ceil` of a DOUBLE to a scale, trigonometry, `-` and `abs` of one of more than 34 digits.",
+    "`floor` and `ceil` of a DOUBLE to a scale, `sin`, `cos` and `tan`, `-` and `abs` of one of more than 34 digits.",
 )
 
 

@@ -55,17 +55,14 @@ _INEXACT = frozenset("cos cot csc sec sin tan".split())
 
 _OTHERS = frozenset(
     """
-    acos acosh aes_decrypt aes_encrypt asin asinh assert_true atan atan2 atanh
-    bitmap_bit_position bitmap_bucket_number bitmap_count cbrt collate collation collations convert_timezone
-    cosh expm1 extract from_avro from_csv from_protobuf from_xml
-    hll_sketch_estimate hll_union hypot is_valid_utf8 java_method log1p make_interval
-    make_timestamp_ntz make_valid_utf8 raise_error range reflect schema_of_avro schema_of_csv schema_of_json
-    schema_of_variant schema_of_xml sentences session_window sinh sql_keywords tanh to_avro
-    to_csv to_protobuf to_timestamp_ltz to_timestamp_ntz to_variant_object to_xml
-    try_aes_decrypt try_make_interval try_make_timestamp_ntz
-    try_reflect try_validate_utf8 typeof validate_utf8 window
-    window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
-    xpath_string
+    aes_decrypt aes_encrypt assert_true bitmap_bit_position bitmap_bucket_number bitmap_count collate collation
+    collations convert_timezone extract from_avro from_csv from_protobuf from_xml hll_sketch_estimate hll_union
+    is_valid_utf8 java_method make_interval make_timestamp_ntz make_valid_utf8 raise_error range reflect
+    schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences session_window
+    sql_keywords to_avro to_csv to_protobuf to_timestamp_ltz to_timestamp_ntz to_variant_object to_xml
+    try_aes_decrypt try_make_interval try_make_timestamp_ntz try_reflect try_validate_utf8 typeof validate_utf8
+    window window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number
+    xpath_short xpath_string
     """.split()
 )
 """The rest of Spark 4.0's, none of them an aggregate."""

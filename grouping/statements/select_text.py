@@ -131,7 +131,7 @@ def _check_neighbours(tokens: Sequence[Token]) -> None:
     """Refuse tokens of which sqlglot makes something else for the sake of those that follow them."""
     for place, token in enumerate(tokens):
         if (check := _BESIDE.get(token.token_type)) is not None:
-            check(token, tokens[place + 1 : place + 3])
+            check(token, tokens[place + 1 : place + 4])
 
 
 def _check_angle(token: Token, behind: Sequence[Token]) -> None:
@@ -151,7 +151,7 @@ def _check_angle(token: Token, behind: Sequence[Token]) -> None:
 
 def _check_list(token: Token, behind: Sequence[Token]) -> None:
     """Refuse ``IN 'a', 'b'``, whose comma is taken for that of a join."""
-    if [each.token_type for each in behind] in _BARE_LISTS:
+    if [each.token_type for each in behind[:2]] in _BARE_LISTS:
         value = behind[0]
         column = value.start - token.start + token.col - len(token.text) + 1
         raise InputError(
@@ -168,13 +168,25 @@ def _check_comma(token: Token, behind: Sequence[Token]) -> None:
         raise _misplaced(token, "nothing stands behind it")
 
 
+def _check_variable(_: Token, behind: Sequence[Token]) -> None:
+    """Refuse ``(x) -> …``, which Spark does not read."""
+    if [each.token_type for each in behind[1:]] == [TokenType.R_PAREN, TokenType.ARROW]:
+        raise InputError(
+            "the one variable of a lambda stands in parentheses",
+            code="syntax-error",
+            detail=f"Line {behind[0].line}, column {behind[0].col - len(behind[0].text) + 1}: parentheses are for two of them.",
+            hint=f"Write {behind[0].text} -> ….",
+        )
+
+
 _BESIDE = {
     TokenType.LT: _check_angle,
     TokenType.GT: _check_angle,
     TokenType.IN: _check_list,
     TokenType.COMMA: _check_comma,
+    TokenType.L_PAREN: _check_variable,
 }
-"""By token: what looks at the two behind it."""
+"""By token: what looks at the three behind it."""
 
 
 def _misplaced(token: Token, reason: str) -> InputError:

@@ -17,6 +17,7 @@ from spark_jobs.expressions.codes.hashes import HASHES
 from spark_jobs.expressions.codes.text_codes import CODES
 from spark_jobs.expressions.numbers import arithmetic as polars_numbers
 from spark_jobs.expressions.numbers import bits
+from spark_jobs.expressions.numbers.doubles import DOUBLES
 from spark_jobs.expressions.numbers.mathematics import MATHEMATICS
 from spark_jobs.expressions.numbers.printed import PRINTED
 from spark_jobs.expressions.texts import text as polars_text
@@ -95,6 +96,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **CODES,
     **BYTE_CODES,
     **HASHES,
+    **DOUBLES,
     **MATHEMATICS,
     **PRINTED,
 }

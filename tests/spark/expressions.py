@@ -270,7 +270,8 @@ GRAMMAR = {
     "DOUBLE": _rules(
         "+:xx -:xl *:xx /:xx /:ii /:ll %:xx neg:x abs:x sign:x sqrt:x greatest:xx least:xxx coalesce:xx nullif:xx "
         "case:bxx cast:i cast:l pmod:xx exp:x ln:x log10:x log2:x log:xx log:x pow:xx power:xi round:xk bround:xk "
-        "round:x cast:s cast:v cast:n cast:b +:xn *:nx /:nx sqrt:n "
+        "round:x cast:s cast:v cast:n cast:b +:xn *:nx /:nx sqrt:n atan:x atan2:xx cbrt:x hypot:xx expm1:x log1p:x "
+        "asinh:x tanh:x asin:x acos:x sinh:x cosh:x acosh:x atanh:x "
     ),
     "STRING": _rules(
         "upper:s lower:s trim:s ltrim:s rtrim:s trim:ss substring:si substring:sii concat:sss replace:sss left:si "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
-from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,8 @@ from grouping.model.errors import InternalError
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.casts import to_bigint
-from spark_jobs.expressions.numbers import decimals, fdlibm
+from spark_jobs.expressions.numbers import decimals
+from spark_jobs.expressions.numbers.doubles import vector
 from spark_jobs.expressions.types import Implementation, Operand, polars_type, to_double, wider
 
 __all__ = ["FUNCTIONS"]
@@ -198,7 +198,7 @@ def _round(rounding: str) -> Implementation:
         if value.type.is_decimal:
             return decimals.rounded(value, result_type("round", [value.type]), rounding)
         if value.type == DOUBLE and not scales:
-            return Operand(_vector(_TO_WHOLE[rounding], [value.expr]), DOUBLE)
+            return Operand(vector(_TO_WHOLE[rounding], [value.expr]), DOUBLE)
         scale = scales[0].expr if scales else pl.repeat(0, pl.len(), dtype=pl.Int32)
         if value.type == DOUBLE:
             return Operand(each_distinct([value.expr, scale], of_double, pl.Float64), DOUBLE)
@@ -213,43 +213,6 @@ def _round(rounding: str) -> Implementation:
         return Operand(each_distinct([value.expr, scale], of_whole, polars_type(value.type)), value.type)
 
     return apply
-
-
-def _of_double(function: Callable[..., NDArray[np.float64]]) -> Implementation:
-    """Make a function of doubles, NULL where an argument is."""
-
-    def apply(args: list[Operand], _: SqlType) -> Operand:
-        return Operand(_vector(function, [to_double(argument) for argument in args]), DOUBLE)
-
-    return apply
-
-
-def _logarithm(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Implementation:
-    """Make a logarithm, NULL where it is not defined."""
-
-    def apply(args: list[Operand], _: SqlType) -> Operand:
-        value = to_double(args[0])
-        return Operand(pl.when(value > 0).then(_vector(function, [value])), DOUBLE)
-
-    return apply
-
-
-def _log(args: list[Operand], sql_type: SqlType) -> Operand:
-    """Return the logarithm to a base, the first of two arguments, as a quotient."""
-    if len(args) == 1:
-        return _logarithm(fdlibm.log)(args, sql_type)
-    base, value = (to_double(argument) for argument in args)
-    quotient = _vector(lambda b, x: fdlibm.log(x) / fdlibm.log(b), [base, value])
-    return Operand(pl.when((base > 0) & (value > 0)).then(quotient), DOUBLE)
-
-
-def _vector(function: Callable[..., NDArray[np.float64]], exprs: Sequence[pl.Expr]) -> pl.Expr:
-    def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        with np.errstate(all="ignore"):
-            return pl.Series(function(*(column.to_numpy() for column in columns)), dtype=pl.Float64)
-
-    known = reduce(pl.Expr.and_, [expr.is_not_null() for expr in exprs])
-    return pl.when(known).then(pl.map_batches(list(exprs), apply, return_dtype=pl.Float64))
 
 
 FUNCTIONS: dict[str, Implementation] = {
@@ -268,12 +231,6 @@ FUNCTIONS: dict[str, Implementation] = {
     "bround": _round(ROUND_HALF_EVEN),
     "sign": _sign,
     "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), DOUBLE),
-    "exp": _of_double(fdlibm.exp),
-    "pow": _of_double(fdlibm.power),
-    "ln": _logarithm(fdlibm.log),
-    "log": _log,
-    "log2": _logarithm(lambda value: fdlibm.log(value) / fdlibm.log(np.array([2.0]))),
-    "log10": _logarithm(fdlibm.log10),
     "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), BOOLEAN),
 }
 """By operator or function, as `grouping.functions.functions` names them."""

@@ -7,12 +7,10 @@ fdlibm's order; names are fdlibm's too, so that the two can be compared. Source:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from spark_jobs.expressions.numbers.words import Doubles, Longs, cut, high, shifted, with_high
 
 __all__ = ["exp", "log", "log10", "power"]
-
-Doubles = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 _LN2_HI, _LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _INVERSE_LN2 = 1.44269504088896338700e00
@@ -53,7 +51,7 @@ def exp(values: Doubles) -> Doubles:
 
 
 def _exp(x: Doubles) -> Doubles:
-    hx = _high(x) & 0x7FFFFFFF
+    hx = high(x) & 0x7FFFFFFF
     negative = x < 0
     reduced = hx > 0x3FD62E42
     near = hx < 0x3FF0A2B2
@@ -67,7 +65,7 @@ def _exp(x: Doubles) -> Doubles:
     c = r - t * (_P[0] + t * (_P[1] + t * (_P[2] + t * (_P[3] + t * _P[4]))))
     small = 1.0 - ((r * c) / (c - 2.0) - r)
     y = 1.0 - ((lo - (r * c) / (2.0 - c)) - hi)
-    scaled = np.where(k >= -1021, _shifted(y, k), _shifted(y, k + 1000) * 2.0**-1000)
+    scaled = np.where(k >= -1021, shifted(y, k), shifted(y, k + 1000) * 2.0**-1000)
     return np.where(hx < 0x3E300000, 1.0 + x, np.where(k == 0, small, scaled))
 
 
@@ -82,11 +80,11 @@ def log(values: Doubles) -> Doubles:
 
 def _log(x: Doubles) -> Doubles:
     x, k = _normal(x, 2.0**54, 54)
-    hx = _high(x)
+    hx = high(x)
     k = k + (hx >> 20) - 1023
     hx = hx & 0xFFFFF
     i = (hx + 0x95F64) & 0x100000
-    x = _with_high(x, hx | (i ^ 0x3FF00000))
+    x = with_high(x, hx | (i ^ 0x3FF00000))
     k = k + (i >> 20)
     f, dk = x - 1.0, k.astype(np.float64)
     close = f * f * (0.5 - 0.33333333333333333 * f)
@@ -114,10 +112,10 @@ def log10(values: Doubles) -> Doubles:
     with np.errstate(all="ignore"):
         ordinary = (values > 0) & (values < np.inf)
         x, k = _normal(np.where(ordinary, values, 1.0), 2.0**54, 54)
-        hx = _high(x)
+        hx = high(x)
         k = k + (hx >> 20) - 1023
         i = (k < 0).astype(np.int64)
-        x = _with_high(x, (hx & 0xFFFFF) | ((0x3FF - i) << 20))
+        x = with_high(x, (hx & 0xFFFFF) | ((0x3FF - i) << 20))
         y = (k + i).astype(np.float64)
         z = y * 3.69423907715893078616e-13 + 4.34294481903251816668e-01 * _log(x)
         result = z + y * 3.01029995663611771306e-01
@@ -152,14 +150,14 @@ def _power(ax: Doubles, y: Doubles) -> Doubles:
     t1, t2 = _log2_parts(ax)
     near_t1, near_t2 = _log2_near_one(ax)
     t1, t2 = np.where(far, near_t1, t1), np.where(far, near_t2, t2)
-    y1 = _cut(y)
+    y1 = cut(y)
     p_l, p_h = (y - y1) * t1 + y * t2, y1 * t1
     z = p_l + p_h
     result = _exp2_parts(np.where(np.abs(z) < 1100, p_h, 0.0), np.where(np.abs(z) < 1100, p_l, 0.0))
     overflow = (z > 1024) | ((z == 1024) & (p_l + 8.0085662595372944372e-17 > z - p_h))
     underflow = (z < -1075) | ((z == -1075) & (p_l <= z - p_h))
     result = np.where(overflow, np.inf, np.where(underflow, 0.0, result))
-    ix = _high(ax)
+    ix = high(ax)
     beyond = far & ((ix < 0x3FEFFFFF) | (ix > 0x3FF00000) | (np.abs(y) >= 2.0**64))
     return np.where(beyond, np.where((ax > 1) == (y > 0), np.inf, 0.0), result)
 
@@ -169,25 +167,25 @@ def _log2_near_one(ax: Doubles) -> tuple[Doubles, Doubles]:
     w = (t * t) * (0.5 - t * (0.3333333333333333333333 - t * 0.25))
     u = 1.44269502162933349609e00 * t
     v = t * 1.92596299112661746887e-08 - w * _INVERSE_LN2
-    t1 = _cut(u + v)
+    t1 = cut(u + v)
     return t1, v - (t1 - u)
 
 
 def _log2_parts(ax: Doubles) -> tuple[Doubles, Doubles]:
     ax, n = _normal(ax, 2.0**53, 53)
-    ix = _high(ax)
+    ix = high(ax)
     n = n + (ix >> 20) - 0x3FF
     j = ix & 0xFFFFF
     ix = j | 0x3FF00000
     k = ((j > 0x3988E) & (j < 0xBB67A)).astype(np.int64)
     top = j >= 0xBB67A
     n, ix = n + top, np.where(top, ix - 0x100000, ix)
-    ax = _with_high(ax, ix)
+    ax = with_high(ax, ix)
     bp = np.where(k == 1, 1.5, 1.0)
     dp_h, dp_l = np.where(k == 1, 5.84962487220764160156e-01, 0.0), np.where(k == 1, 1.35003920212974897128e-08, 0.0)
     u, v = ax - bp, 1.0 / (ax + bp)
     ss = u * v
-    s_h = _cut(ss)
+    s_h = cut(ss)
     t_h = (((((ix >> 1) | 0x20000000) + 0x00080000 + (k << 18)) << 32).view(np.float64)).copy()
     t_l = ax - (t_h - bp)
     s_l = v * ((u - s_h * t_h) - s_h * t_l)
@@ -195,21 +193,21 @@ def _log2_parts(ax: Doubles) -> tuple[Doubles, Doubles]:
     r = s2 * s2 * (_L[0] + s2 * (_L[1] + s2 * (_L[2] + s2 * (_L[3] + s2 * (_L[4] + s2 * _L[5])))))
     r = r + s_l * (s_h + ss)
     s2 = s_h * s_h
-    t_h = _cut(3.0 + s2 + r)
+    t_h = cut(3.0 + s2 + r)
     t_l = r - ((t_h - 3.0) - s2)
     u, v = s_h * t_h, s_l * t_h + t_l * ss
-    p_h = _cut(u + v)
+    p_h = cut(u + v)
     p_l = v - (p_h - u)
     z_h = 9.61796700954437255859e-01 * p_h
     z_l = -7.02846165095275826516e-09 * p_h + p_l * 9.61796693925975554329e-01 + dp_l
     t = n.astype(np.float64)
-    t1 = _cut(((z_h + z_l) + dp_h) + t)
+    t1 = cut(((z_h + z_l) + dp_h) + t)
     return t1, z_l - (((t1 - t) - dp_h) - z_h)
 
 
 def _exp2_parts(p_h: Doubles, p_l: Doubles) -> Doubles:
     """Return 2 to the power of a sum whose size is below 1100."""
-    j = _high(p_l + p_h)
+    j = high(p_l + p_h)
     j = np.where(j >= 2**31, j - 2**32, j)
     i = j & 0x7FFFFFFF
     k = np.maximum((i >> 20) - 0x3FF, -1)
@@ -220,7 +218,7 @@ def _exp2_parts(p_h: Doubles, p_l: Doubles) -> Doubles:
     whole = np.where(j < 0, -whole, whole)
     large = i > 0x3FE00000
     n, p_h = np.where(large, whole, 0), np.where(large, p_h - t, p_h)
-    t = _cut(p_l + p_h)
+    t = cut(p_l + p_h)
     u = t * 6.93147182464599609375e-01
     v = (p_l - (t - p_h)) * 6.93147180559945286227e-01 + t * -1.90465429995776804525e-09
     z = u + v
@@ -230,25 +228,6 @@ def _exp2_parts(p_h: Doubles, p_l: Doubles) -> Doubles:
     r = (z * t1) / (t1 - 2.0) - (w + z * w)
     z = 1.0 - (r - z)
     return np.ldexp(z, n.astype(np.int32))
-
-
-def _high(x: Doubles) -> Longs:
-    """Return the upper 32 bits, as an unsigned number."""
-    return (np.ascontiguousarray(x).view(np.int64) >> 32) & 0xFFFFFFFF
-
-
-def _with_high(x: Doubles, high: Longs) -> Doubles:
-    return ((np.ascontiguousarray(x).view(np.int64) & 0xFFFFFFFF) | (high << 32)).view(np.float64)
-
-
-def _cut(x: Doubles) -> Doubles:
-    """Return the value with its lower 32 bits zero."""
-    return (np.ascontiguousarray(x).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64)
-
-
-def _shifted(x: Doubles, k: Longs) -> Doubles:
-    """Add to the exponent."""
-    return (np.ascontiguousarray(x).view(np.int64) + (k << 52)).view(np.float64)
 
 
 def _normal(x: Doubles, factor: float, exponent: int) -> tuple[Doubles, Longs]:

@@ -1,0 +1,31 @@
+"""Doubles as two words of 32 bits, which is how fdlibm takes them apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Doubles", "Longs", "cut", "high", "shifted", "with_high"]
+
+Doubles = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+
+def high(x: Doubles) -> Longs:
+    """Return the upper 32 bits, as an unsigned number."""
+    return (np.ascontiguousarray(x).view(np.int64) >> 32) & 0xFFFFFFFF
+
+
+def with_high(x: Doubles, upper: Longs) -> Doubles:
+    """Return the values with other upper 32 bits."""
+    return ((np.ascontiguousarray(x).view(np.int64) & 0xFFFFFFFF) | (upper << 32)).view(np.float64)
+
+
+def cut(x: Doubles) -> Doubles:
+    """Return the value with its lower 32 bits zero."""
+    return (np.ascontiguousarray(x).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64)
+
+
+def shifted(x: Doubles, k: Longs) -> Doubles:
+    """Add to the exponent."""
+    return (np.ascontiguousarray(x).view(np.int64) + (k << 52)).view(np.float64)
