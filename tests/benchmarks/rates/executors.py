@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns
 from tests.benchmarks.rates.pipeline import Run, through
+from tests.benchmarks.rates.scraping import scraped
 from tests.benchmarks.report import Report
 from tests.cluster.standalone.cluster import standalone
 from tests.ground import Ground, open_ground
@@ -67,23 +69,32 @@ def prepare(ground: Ground, events: int) -> None:
     Tables(settings).put(Contents(quotes.stream("s_cqs")).add(quotes.SELECTION, constants))
 
 
-def median_rates(sides: Mapping[str, Settings], events: int, rounds: int) -> dict[str, float]:
-    """Run the sides in turns, each time as a Spark application of its own, and return their median events a second."""
+def median_rates(
+    sides: Mapping[str, Settings], events: int, rounds: int, watched: Collection[str] = ()
+) -> dict[str, float]:
+    """Run the sides in turns, each time as a Spark application of its own, and return their median events a second.
+
+    Args:
+        sides: By name, the settings of each.
+        events: How many there are.
+        rounds: Applications of each side.
+        watched: Sides whose metrics are read meanwhile.
+    """
     runs: dict[str, list[Run]] = {side: [] for side in sides}
     for _ in range(rounds):
         for side, settings in sides.items():
-            runs[side].append(_application_run(side, settings, events))
+            runs[side].append(_application_run(side, settings, events, watched=side in watched))
     return {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
 
 
-def _application_run(side: str, settings: Settings, events: int) -> Run:
+def _application_run(side: str, settings: Settings, events: int, *, watched: bool) -> Run:
     """Run a Spark application in a process of its own, and return its second run."""
     with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-        return alone.submit(_run, side, settings, events).result()
+        return alone.submit(_run, side, settings, events, watched).result()
 
 
-def _run(side: str, settings: Settings, events: int) -> Run:
+def _run(side: str, settings: Settings, events: int, watched: bool) -> Run:
     stream = quotes.stream("s_cqs")
-    with bench_session(settings) as spark:
+    with bench_session(settings) as spark, scraped(stream.name) if watched else nullcontext():
         sides = {side: through(stream, Evaluation.of(stream, settings))}
         return in_turns(spark, sides, events, 1, settings)[side][0]
