@@ -145,7 +145,11 @@ def _flatten(name: str, array: Bound) -> Bound:
 
 def _join(name: str, array: Bound, between: Bound, instead: Bound | None = None) -> Bound:
     if element_type(array, name) != STRING:
-        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be ARRAY<STRING>.", "CAST the elements.")
+        raise mismatch(
+            f'an argument of "{name}" is {array.type}',
+            "It must be ARRAY<STRING>.",
+            "CAST each: transform(a, x -> CAST(x AS STRING)).",
+        )
     texts = (between,) if instead is None else (between, instead)
     for text in texts:
         if text.type != STRING or is_null(text):

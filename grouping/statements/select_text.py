@@ -171,11 +171,12 @@ def _check_comma(token: Token, behind: Sequence[Token]) -> None:
 def _check_variable(_: Token, behind: Sequence[Token]) -> None:
     """Refuse ``(x) -> …``, which Spark does not read."""
     if [each.token_type for each in behind[1:]] == [TokenType.R_PAREN, TokenType.ARROW]:
+        name = behind[0]
         raise InputError(
             "the one variable of a lambda stands in parentheses",
             code="syntax-error",
-            detail=f"Line {behind[0].line}, column {behind[0].col - len(behind[0].text) + 1}: parentheses are for two of them.",
-            hint=f"Write {behind[0].text} -> ….",
+            detail=f"Line {name.line}, column {name.col - len(name.text) + 1}: parentheses are for two of them.",
+            hint=f"Write {name.text} -> ….",
         )
 
 

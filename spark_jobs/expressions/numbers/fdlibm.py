@@ -10,10 +10,10 @@ import numpy as np
 
 from spark_jobs.expressions.numbers.words import Doubles, Longs, cut, high, shifted, with_high
 
-__all__ = ["exp", "log", "log10", "power"]
+__all__ = ["INVERSE_LN2", "LN2_HIGH", "LN2_LOW", "LOG_TERMS", "exp", "log", "log10", "power"]
 
-_LN2_HI, _LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_INVERSE_LN2 = 1.44269504088896338700e00
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+INVERSE_LN2 = 1.44269504088896338700e00
 _P = (
     1.66666666666666019037e-01,
     -2.77777777770155933842e-03,
@@ -21,7 +21,7 @@ _P = (
     -1.65339022054652515390e-06,
     4.13813679705723846039e-08,
 )
-_LG = (
+LOG_TERMS = (
     6.666666666666735130e-01,
     3.999999999940941908e-01,
     2.857142874366239149e-01,
@@ -55,10 +55,10 @@ def _exp(x: Doubles) -> Doubles:
     negative = x < 0
     reduced = hx > 0x3FD62E42
     near = hx < 0x3FF0A2B2
-    k = (_INVERSE_LN2 * x + np.where(negative, -0.5, 0.5)).astype(np.int64)
+    k = (INVERSE_LN2 * x + np.where(negative, -0.5, 0.5)).astype(np.int64)
     k = np.where(near, np.where(negative, -1, 1), k)
     t = k.astype(np.float64)
-    hi, lo = x - t * _LN2_HI, t * _LN2_LO
+    hi, lo = x - t * LN2_HIGH, t * LN2_LOW
     k = np.where(reduced, k, 0)
     r = np.where(reduced, hi - lo, x)
     t = r * r
@@ -88,21 +88,21 @@ def _log(x: Doubles) -> Doubles:
     k = k + (i >> 20)
     f, dk = x - 1.0, k.astype(np.float64)
     close = f * f * (0.5 - 0.33333333333333333 * f)
-    by_close = np.where(k == 0, f - close, dk * _LN2_HI - ((close - dk * _LN2_LO) - f))
-    by_close = np.where(f == 0, np.where(k == 0, 0.0, dk * _LN2_HI + dk * _LN2_LO), by_close)
+    by_close = np.where(k == 0, f - close, dk * LN2_HIGH - ((close - dk * LN2_LOW) - f))
+    by_close = np.where(f == 0, np.where(k == 0, 0.0, dk * LN2_HIGH + dk * LN2_LOW), by_close)
     s = f / (2.0 + f)
     z = s * s
     w = z * z
-    t1 = w * (_LG[1] + w * (_LG[3] + w * _LG[5]))
-    t2 = z * (_LG[0] + w * (_LG[2] + w * (_LG[4] + w * _LG[6])))
+    t1 = w * (LOG_TERMS[1] + w * (LOG_TERMS[3] + w * LOG_TERMS[5]))
+    t2 = z * (LOG_TERMS[0] + w * (LOG_TERMS[2] + w * (LOG_TERMS[4] + w * LOG_TERMS[6])))
     r = t2 + t1
     half = 0.5 * f * f
     by_half = np.where(
         k == 0,
         f - (half - s * (half + r)),
-        dk * _LN2_HI - ((half - (s * (half + r) + dk * _LN2_LO)) - f),
+        dk * LN2_HIGH - ((half - (s * (half + r) + dk * LN2_LOW)) - f),
     )
-    plain = np.where(k == 0, f - s * (f - r), dk * _LN2_HI - ((s * (f - r) - dk * _LN2_LO) - f))
+    plain = np.where(k == 0, f - s * (f - r), dk * LN2_HIGH - ((s * (f - r) - dk * LN2_LOW) - f))
     ordinary = np.where(((hx - 0x6147A) | (0x6B851 - hx)) > 0, by_half, plain)
     return np.where((0xFFFFF & (2 + hx)) < 3, by_close, ordinary)
 
@@ -166,7 +166,7 @@ def _log2_near_one(ax: Doubles) -> tuple[Doubles, Doubles]:
     t = ax - 1.0
     w = (t * t) * (0.5 - t * (0.3333333333333333333333 - t * 0.25))
     u = 1.44269502162933349609e00 * t
-    v = t * 1.92596299112661746887e-08 - w * _INVERSE_LN2
+    v = t * 1.92596299112661746887e-08 - w * INVERSE_LN2
     t1 = cut(u + v)
     return t1, v - (t1 - u)
 

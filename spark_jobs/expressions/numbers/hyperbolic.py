@@ -8,28 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.expressions.numbers.fdlibm import exp
+from spark_jobs.expressions.numbers.fdlibm import INVERSE_LN2, LN2_HIGH, LN2_LOW, LOG_TERMS, exp
 from spark_jobs.expressions.numbers.words import Doubles, high, shifted, with_high
 
 __all__ = ["cosh", "expm1", "log1p", "sinh", "tanh"]
 
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_INVERSE_LN2 = 1.44269504088896338700e00
 _Q = (
     -3.33333333333331316428e-02,
     1.58730158725481460165e-03,
     -7.93650757867487942473e-05,
     4.00821782732936239552e-06,
     -2.01099218183624371326e-07,
-)
-_LP = (
-    6.666666666666735130e-01,
-    3.999999999940941908e-01,
-    2.857142874366239149e-01,
-    2.222219843214978396e-01,
-    1.818357216161805012e-01,
-    1.531383769920937332e-01,
-    1.479819860511658591e-01,
 )
 _MOST = 7.10475860073943863426e02
 """Beyond it cosh and sinh are infinite."""
@@ -47,11 +36,11 @@ def expm1(values: Doubles) -> Doubles:
 def _expm1(x: Doubles) -> Doubles:
     hx = high(x) & 0x7FFFFFFF
     negative = x < 0
-    k = (_INVERSE_LN2 * x + np.where(negative, -0.5, 0.5)).astype(np.int64)
+    k = (INVERSE_LN2 * x + np.where(negative, -0.5, 0.5)).astype(np.int64)
     k = np.where(hx < 0x3FF0A2B2, np.where(negative, -1, 1), k)
     k = np.where(hx > 0x3FD62E42, k, 0)
     t = k.astype(np.float64)
-    hi, lo = x - t * _LN2_HIGH, t * _LN2_LOW
+    hi, lo = x - t * LN2_HIGH, t * LN2_LOW
     r = np.where(k == 0, x, hi - lo)
     c = np.where(k == 0, 0.0, (hi - r) - lo)
     half = 0.5 * r
@@ -100,13 +89,20 @@ def _log1p(x: Doubles) -> Doubles:
     dk = k.astype(np.float64)
     half = 0.5 * f * f
     close = half * (1.0 - 0.66666666666666666 * f)
-    by_close = np.where(k == 0, f - close, dk * _LN2_HIGH - ((close - (dk * _LN2_LOW + c)) - f))
-    by_close = np.where(f == 0, np.where(k == 0, 0.0, dk * _LN2_HIGH + (c + dk * _LN2_LOW)), by_close)
+    by_close = np.where(k == 0, f - close, dk * LN2_HIGH - ((close - (dk * LN2_LOW + c)) - f))
+    by_close = np.where(f == 0, np.where(k == 0, 0.0, dk * LN2_HIGH + (c + dk * LN2_LOW)), by_close)
     s = f / (2.0 + f)
     z = s * s
-    r = z * (_LP[0] + z * (_LP[1] + z * (_LP[2] + z * (_LP[3] + z * (_LP[4] + z * (_LP[5] + z * _LP[6]))))))
+    r = z * (
+        LOG_TERMS[0]
+        + z
+        * (
+            LOG_TERMS[1]
+            + z * (LOG_TERMS[2] + z * (LOG_TERMS[3] + z * (LOG_TERMS[4] + z * (LOG_TERMS[5] + z * LOG_TERMS[6]))))
+        )
+    )
     plain = np.where(
-        k == 0, f - (half - s * (half + r)), dk * _LN2_HIGH - ((half - (s * (half + r) + (dk * _LN2_LOW + c))) - f)
+        k == 0, f - (half - s * (half + r)), dk * LN2_HIGH - ((half - (s * (half + r) + (dk * LN2_LOW + c))) - f)
     )
     result = np.where(hu == 0, by_close, plain)
     return np.where(ax < 0x3C900000, x, np.where(ax < 0x3E200000, x - x * x * 0.5, result))
