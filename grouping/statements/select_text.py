@@ -45,6 +45,7 @@ _QUANTIFIERS = frozenset(("any", "some"))
 _CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))
 """Operators that are functions where no operand stands before them."""
 
+_SIDES = frozenset(("both", "leading", "trailing"))  # of TRIM, behind its parenthesis
 _OPENING = frozenset((TokenType.L_PAREN,))
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, UNARY_PLUS, TokenType.TILDE))
 _DEEPER = {
@@ -260,6 +261,8 @@ def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
     if word in _CALLED_TOO:
         negated = before is not None and before.token_type is TokenType.NOT
         return after_operand(tokens, place - negated)
+    if word in _SIDES:
+        return place > 1 and tokens[place - 2].text.lower() == "trim"
     return word in _KEYWORDS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from math import isnan
 
 from grouping.model.expression import Call, Column, Expression, Value
@@ -12,6 +13,8 @@ __all__ = ["our_text", "spark_text"]
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
 _INFIX = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "div", "rlike", *_TRY))
 _LEAST = {"INT": "(-2147483648)", "BIGINT": "(-9223372036854775807L - 1L)"}
+_BEYOND = 2**63
+"""The first whole number that is no BIGINT."""
 _SIDES = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
@@ -95,6 +98,11 @@ def _spark_literal(value: object, kind: str) -> str:
         return f"{kind} '{value}'"
     if kind == "BIGINT":
         return f"CAST({value} AS BIGINT)"
+    if kind.startswith("DECIMAL") and abs(number := Decimal(str(value))) >= _BEYOND:
+        # As a literal it decides a comparison with a whole number, of NULL too: the one place where Spark's NULL is not
+        # SQL's (its rule `integralAndDecimalLiteral`).
+        _, digits, exponent = number.as_tuple()
+        return f"CAST('{number}' AS DECIMAL({len(digits)},{-int(exponent)}))"
     return f"CAST('{value}' AS DOUBLE)" if kind == "DOUBLE" else str(value)
 
 
@@ -104,6 +112,8 @@ def _whole_division(texts: list[str], _: str, __: str) -> str:
 
 
 def _negation(texts: list[str], _: str, kind: str) -> str:
+    if texts[0].replace(".", "").isdecimal():
+        return f"(- {texts[0]})"  # one literal, which has a type of its own beside a DECIMAL
     return "" if kind not in _LEAST else f"try_subtract({'0' if kind == 'INT' else '0L'}, {texts[0]})"
 
 
