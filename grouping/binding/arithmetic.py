@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.binding.bound import Bound, Constant, Term, TypedLiteral
+from grouping.binding.bound import Bound, Constant, Term, TypedLiteral, is_null, is_text_null
 from grouping.binding.constants import read_again
 from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import is_interval
-from grouping.binding.operands import cast, is_null, typed
+from grouping.binding.operands import cast, typed
 from grouping.binding.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
 from grouping.model.refusals import mismatch, unsupported
@@ -45,7 +45,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
 
 def _texts_read(operands: list[Bound]) -> list[Bound]:
     """Return operands with a STRING beside a number as the number that Spark reads in it."""
-    kinds = [operand.type for operand in operands if not is_null(operand)]
+    kinds = [operand.type for operand in operands if not is_null(operand) or is_text_null(operand)]
     read = read_as(kinds)
     if read is None or not read.is_number:
         return operands

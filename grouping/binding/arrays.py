@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 from sqlglot import exp
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.constants import coerce, settle
 from grouping.binding.nested import element_type, fixed
-from grouping.binding.operands import cast, is_null
+from grouping.binding.operands import cast
 from grouping.model.expression import Call, Slot, Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, struct_of

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
 from grouping.binding.arrays import name_in_struct, zipped
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.call import call, function_name, refusal
 from grouping.binding.calls.spelled import SPELLED, spelled_call
@@ -18,7 +18,7 @@ from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal
 from grouping.binding.lambdas import elements_of, lambda_call, reduction, reduction_columns, variables_of
 from grouping.binding.nested import element, field
-from grouping.binding.operands import boolean, cases, cast, comparable, is_null
+from grouping.binding.operands import boolean, cases, cast, comparable
 from grouping.binding.predicates import PredicateBinder
 from grouping.binding.scope import Scope
 from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call

@@ -13,10 +13,23 @@ import msgspec
 from grouping.model.expression import Column, Value
 from grouping.model.group import ConstantValue
 from grouping.model.refusals import too_large
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import STRING, SqlType
 
-__all__ = ["Bound", "Constant", "Leaf", "Term", "check_size", "nodes", "with_leaves"]
+__all__ = [
+    "CAST_NULL",
+    "Bound",
+    "Constant",
+    "Leaf",
+    "Term",
+    "check_size",
+    "is_null",
+    "is_text_null",
+    "nodes",
+    "with_leaves",
+]
 
+CAST_NULL = "CAST"
+"""The text of a NULL whose type a CAST names."""
 MAX_COPIED_NODES = 20_000
 """Nodes that IN may add, which repeats an operand, so that nesting cannot make them explode."""
 
@@ -82,3 +95,13 @@ def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
         if spent > MAX_COPIED_NODES:
             raise too_large("its operands are repeated too often")
     return spent
+
+
+def is_null(operand: Bound) -> bool:
+    """Return whether an operand is the constant NULL."""
+    return isinstance(operand, Constant) and operand.value is None
+
+
+def is_text_null(operand: Bound) -> bool:
+    """Return whether an operand is NULL as a STRING, which a CAST says: not one that is of any type."""
+    return operand == Constant(None, STRING, text=CAST_NULL)

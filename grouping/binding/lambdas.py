@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.arrays import numbered, paired
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.maps import entries_of, map_of_arrays, merged
 from grouping.binding.nested import field, nested_call
-from grouping.binding.operands import boolean, is_null
+from grouping.binding.operands import boolean
 from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Value, variable_name

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.constants import number, plainly_among, string
 from grouping.binding.implicit import of_shape
-from grouping.binding.operands import cast, comparable, is_null
+from grouping.binding.operands import cast, comparable
 from grouping.model.expression import Column
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, STRING

@@ -7,9 +7,8 @@ NULL, Spark fails, and the map is NULL here.
 from __future__ import annotations
 
 from grouping.binding.arrays import NestedCall, concat_arrays
-from grouping.binding.bound import Bound, Term
+from grouping.binding.bound import Bound, Term, is_null
 from grouping.binding.nested import array_value, delimiter_of, element_type
-from grouping.binding.operands import is_null
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import STRING, SqlType, array_of, map_of, struct_of

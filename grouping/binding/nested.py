@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null
 from grouping.binding.constants import coerce
 from grouping.binding.listed import comparable_among
-from grouping.binding.operands import CAST_NULL, is_null, unify
+from grouping.binding.operands import unify
 from grouping.functions.functions import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null, is_text_null
 from grouping.binding.constants import coerce, column_text, plainly_among, read_again
 from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
@@ -30,14 +30,12 @@ from grouping.values.iso8601 import padded
 from grouping.values.variant import parse_variant_path
 
 __all__ = [
-    "CAST_NULL",
     "as_day",
     "as_timestamp",
     "boolean",
     "cases",
     "cast",
     "comparable",
-    "is_null",
     "mismatch",
     "part_of_variant",
     "typed",
@@ -47,8 +45,6 @@ __all__ = [
 ]
 
 
-CAST_NULL = "CAST"
-"""The text of a NULL whose type a CAST names."""
 _DIGITS = frozenset("0123456789ABCDEF")
 
 
@@ -191,6 +187,7 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
         )
     if (read := read_as(_known(operands))) is not None:
         read_text = _time_of if read in (DATE, TIMESTAMP) else coerce
+        operands = [Constant(None, read) if is_text_null(one) else one for one in operands]
         operands = [
             read_text(one, read) if isinstance(one, Constant) and one.type == STRING and not is_null(one) else one
             for one in _with_texts_read(operands)
@@ -210,16 +207,11 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
 
 def _known(operands: Sequence[Bound]) -> list[SqlType]:
     """Return the types of operands, but for NULLs that have none."""
-    return [operand.type for operand in operands if not (is_null(operand) and operand.type == STRING)]
+    return [one.type for one in operands if not is_null(one) or one.type != STRING or is_text_null(one)]
 
 
 def _listed(kinds: Sequence[SqlType], between: str = ", ") -> str:
     return between.join(map(str, dict.fromkeys(kinds)))
-
-
-def is_null(operand: Bound) -> bool:
-    """Return whether an operand is the constant NULL."""
-    return isinstance(operand, Constant) and operand.value is None
 
 
 def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
@@ -271,7 +263,7 @@ def as_day(operand: Bound) -> Bound:
 
 def boolean(operand: Bound, where: str) -> Bound:
     """Return an operand that must be BOOLEAN."""
-    if is_null(operand):
+    if is_null(operand) and not is_text_null(operand):
         return Constant(None, BOOLEAN)
     if operand.type != BOOLEAN:
         hint = "Compare it with something."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.constants import coerce
 from grouping.binding.intervals import alike, counted, interval, interval_unit, is_interval, whole
-from grouping.binding.operands import as_timestamp, cast, is_null
+from grouping.binding.operands import as_timestamp, cast
 from grouping.functions.functions import result_type
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.nested import fixed
-from grouping.binding.operands import is_null, part_of_variant
+from grouping.binding.operands import part_of_variant
 from grouping.binding.written_types import written_schema, written_type
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from grouping.binding.arithmetic import check_turned
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null, is_text_null
 from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
 from grouping.binding.implicit import read_as
-from grouping.binding.operands import CAST_NULL, as_timestamp, cast, comparable, is_null, unify
+from grouping.binding.operands import as_timestamp, cast, comparable, unify
 from grouping.functions.functions import FUNCTIONS, common_type, result_type
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
@@ -72,7 +72,7 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:
     """Refuse a text beside a time, which only CASE and its like read as one."""
-    kinds = [argument.type for argument in args if not is_null(argument)]
+    kinds = [argument.type for argument in args if not is_null(argument) or is_text_null(argument)]
     if STRING in kinds and len({*kinds}) > 1:
         raise mismatch(f'"{name}" mixes kinds', f"Its operands are {', '.join(map(str, kinds))}.", "CAST them.")
 
@@ -222,7 +222,7 @@ _SHOWN_PARAMS = {
 
 def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
     """Return an argument that suits a parameter, which is named as in `functions.Function`."""
-    if is_null(argument) and not (strict and argument == Constant(None, STRING, text=CAST_NULL)):
+    if is_null(argument) and not (strict and is_text_null(argument)):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
         return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
     if param in ("LIKE", "ESCAPED"):

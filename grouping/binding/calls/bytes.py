@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
-from grouping.binding.operands import is_null
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BINARY, INT, STRING
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.arithmetic import arithmetic
-from grouping.binding.bound import Bound, Constant
+from grouping.binding.bound import Bound, Constant, is_null
 from grouping.binding.intervals import interval
-from grouping.binding.operands import cast, is_null
+from grouping.binding.operands import cast
 from grouping.functions.functions import REWRITTEN
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch

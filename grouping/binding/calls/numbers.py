@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.nested import fixed
-from grouping.binding.operands import cast, is_null
+from grouping.binding.operands import cast
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch
 from grouping.model.sql_type import STRING, decimal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term
-from grouping.binding.operands import cast, is_null, typed
+from grouping.binding.bound import Bound, Constant, Term, is_null
+from grouping.binding.operands import cast, typed
 from grouping.model.decimal_types import WIDEST, exact_size
 from grouping.model.expression import Value
 from grouping.model.refusals import unsupported
