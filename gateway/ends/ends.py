@@ -73,6 +73,7 @@ class Ends:
 
     def commit(self, work: Work, now_ms: int) -> None:
         """Write a unit of work, and keep the pending matches of destinations that it ends."""
+        self._commits.note_made(self._topics.take_made())
         self._commits.begin(work, now_ms)
         self._last_digests.hold(work.notices)
 

@@ -46,11 +46,19 @@ class TransactionalWriter:
     """
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._markers = Markers(settings)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Take a new client of Kafka's; the one before, if any, can commit nothing more."""
+        self._written: set[str] = set()
+        """Topics whose leaders the client knows."""
+        self._outdated = False
         self._producer = Producer(
             client_config(
-                settings,
-                transactional_id=settings.clients.gateway,
+                self._settings,
+                transactional_id=self._settings.clients.gateway,
                 partitioner="murmur2_random",
                 linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
                 compression_type="lz4",
@@ -63,6 +71,15 @@ class TransactionalWriter:
         )
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
+
+    def note_made(self, topics: Collection[str]) -> None:
+        """Take note of topics that were made: one that the client knew is another one now.
+
+        Its leaders' epochs begin anew, and the driver takes whatever is said of them for old: where the leader is
+        another broker, it waits until the transaction's time is over, a minute, and all commands with it (librdkafka
+        issue 4898). Another client is had instead.
+        """
+        self._outdated = self._outdated or not self._written.isdisjoint(topics)
 
     def write(
         self,
@@ -84,9 +101,12 @@ class TransactionalWriter:
             ProducerFenced: Another gateway has taken over.
             KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
         """
+        if self._outdated:
+            self._begin()
         producer = self._producer
         records = list(records)
         last = {(record.topic, record.partition): at for at, record in enumerate(records) if record.partition >= 0}
+        self._written.update(topic for topic, _ in last)
         watched = {*watched, *last.values()}
         offsets: dict[int, int] = {}
 

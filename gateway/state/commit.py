@@ -76,6 +76,10 @@ class Commits:
         """
         self._number, self.commands_read = number, commands_read
 
+    def note_made(self, topics: Collection[str]) -> None:
+        """Take note of topics that were made since the last unit, which later records may go to."""
+        self._writer.note_made(topics)
+
     def begin(self, work: Work, now_ms: int) -> None:
         """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for that.
 

@@ -49,6 +49,8 @@ class ResultTopics:
         """By topic that is being made: the answer."""
         self._answered: dict[str, bool | TopicRefusal] = {}
         """By topic that an earlier unit has asked for: whether it was not there, or Kafka's refusal."""
+        self._made: set[str] = set()
+        """Since `take_made`."""
         self._deletions: list[Future[set[str]]] = []
         """Those under way; an answer is the topics that Kafka does not delete."""
 
@@ -90,6 +92,7 @@ class ResultTopics:
         for topic in topics:
             del self._asked[topic]
         made, refused = answer.result()
+        self._made |= made
         for topic in topics:
             self._answered[topic] = refused.get(topic, topic in made)
         self.lose(refused)
@@ -136,6 +139,11 @@ class ResultTopics:
         answers = {topic: self._answered.pop(topic) for topic in topics if topic in self._answered}
         self._refused |= {topic: answer for topic, answer in answers.items() if isinstance(answer, TopicRefusal)}
         return {topic: answer is True for topic, answer in answers.items()}
+
+    def take_made(self) -> set[str]:
+        """Return the topics that were made since it was asked last."""
+        made, self._made = self._made, set()
+        return made
 
     def make(self, wanted: Mapping[str, int]) -> set[str]:
         """Make topics of so many partitions, and return which were not there; what Kafka refuses is noted.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
+import pytest
 from confluent_kafka.admin import AdminClient
 
+from gateway.kafka import TransactionalWriter
 from grouping.settings.settings import ResultSettings, Settings
 from tests.ground import Ground
 from tests.kafka_client import wait_until
@@ -160,3 +164,23 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
     counter.desk.working.unit.sources.replace_stream(grown)
     first, [wider, _] = counter.in_turns(("alice", create), ("dave", "SHOW CQS"))
     assert (1, 3) == (first, len(wider.result["destination"]["offset"]))
+
+
+def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have written to one of that name before, which was deleted."""
+    told: list[str] = []
+    note_made = TransactionalWriter.note_made
+
+    def noted(writer: TransactionalWriter, topics: Collection[str]) -> None:
+        told.extend(topics)
+        note_made(writer, topics)
+
+    monkeypatch.setattr(TransactionalWriter, "note_made", noted)
+    counter = Counter(ground.settings)
+    for _ in range(2):
+        [created, _] = counter.answers(_create(1, "DO PUBLISH DEDICATED"), "DROP CQ c1")
+        let_pass(counter.desk, 1_000)
+        counter.desk.now_ms += HOUR
+        let_pass(counter.desk, 1_000)
+        _await_topics(ground.settings, set())
+    assert [created.result["destination"]["topic"]] * 2 == told
