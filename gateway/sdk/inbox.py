@@ -22,6 +22,7 @@ from gateway.sdk.doubts import Doubts
 from gateway.sdk.driver_errors import QUIET, deleted, gone, mapped, passing, thrown, unknown
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.records.record import Fields
+from gateway.sdk.silence import Silence
 
 __all__ = ["Inbox"]
 
@@ -67,8 +68,10 @@ class Inbox:
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": 32_768,
         }
+        self._options = options
         self._consumer = Consumer(options)
         self._clock = clock
+        self._silence = Silence(clock)
         self._look_at = clock() + _QUIET_SECONDS
         self._positions: dict[tuple[str, int], int] = {}
         """Where each partition was read to when it was looked at last."""
@@ -110,11 +113,13 @@ class Inbox:
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions from these offsets on, and no others."""
         self._begins = dict(positions)
+        self._silence.begin(positions)
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def enter(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions too, from these offsets on."""
         self._begins |= positions
+        self._silence.await_from(positions)
         self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
@@ -125,6 +130,7 @@ class Inbox:
                 for where in left:
                     self._begins.pop(where, None)
                 self.doubts.forget(left)
+                self._silence.heard(left)
                 self._consumer.incremental_unassign([TopicPartition(*where) for where in left])
 
     def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
@@ -157,9 +163,21 @@ class Inbox:
                 messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
             except KafkaException as exc:
                 raise thrown(exc, "reading") from exc
+            self._silence.heard(map(_place, filter(_tells, messages)))
             self._look_for_quiet_topics()
             self._resolve_doubts()
-            return self.sound(messages, skip_lost, anew=anew)
+            sound = self.sound(messages, skip_lost, anew=anew)
+            if self._silence.is_long():
+                self._renew()
+            return sound
+
+    def _renew(self) -> None:
+        """Go on with another consumer where this one is."""
+        found = self._consumer.position([TopicPartition(*where) for where in self._begins])
+        told = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+        self._consumer.close()
+        self._consumer = Consumer(self._options)
+        self._consumer.assign([TopicPartition(*where, offset) for where, offset in (self._begins | told).items()])
 
     def close(self) -> None:
         """Leave; no thread of the driver stays behind."""
@@ -272,3 +290,13 @@ def _freed(message: Message) -> Fields:
         headers={name: value.decode(errors="replace") for name, value in headers if isinstance(value, bytes)},
         written_at=None if kind == TIMESTAMP_NOT_AVAILABLE else datetime.fromtimestamp(at / 1000, UTC),
     )
+
+
+def _tells(message: Message) -> bool:
+    """Tell whether Kafka has answered for a partition: with a record, its end, or what has become of it."""
+    error = message.error()
+    return error is None or not passing(error)
+
+
+def _place(message: Message) -> tuple[str, int]:
+    return message.topic() or "", message.partition() or 0

@@ -1,0 +1,66 @@
+"""Partitions of which a consumer has heard nothing since it began to read them: neither a record nor their end.
+
+Kafka answers within a second. librdkafka never reads a topic that was deleted and made anew where another broker leads
+it than before: it takes the new leader's epoch, which is lower, for an old one, and tells nobody (its issue 4898). A
+consumer that knows nothing of the old topic reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+__all__ = ["Silence"]
+
+_Place = tuple[str, int]
+_SECONDS, _MOST_SECONDS = 4.0, 64.0
+"""A silence is long after so many, and after twice as many each time: Kafka may be away."""
+
+
+class Silence:
+    """Tells when to go on with another consumer.
+
+    Example:
+        >>> now = 0.0
+        >>> silence = Silence(lambda: now)
+        >>> silence.await_from([("a", 0), ("b", 0)])
+        >>> silence.heard([("a", 0)])
+        >>> now = 4.5
+        >>> silence.is_long(), silence.is_long()
+        (True, False)
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Await nothing.
+
+        Args:
+            clock: The present, in seconds.
+        """
+        self._clock = clock
+        self.begin(())
+
+    def begin(self, places: Iterable[_Place]) -> None:
+        """Await something of these partitions, and of no others."""
+        self._awaited: dict[_Place, float] = {}
+        self._seconds = _SECONDS
+        self.await_from(places)
+
+    def await_from(self, places: Iterable[_Place]) -> None:
+        """Await something of these partitions too."""
+        self._awaited |= dict.fromkeys(places, self._clock())
+
+    def heard(self, places: Iterable[_Place]) -> None:
+        """Take note of partitions that gave something, or are read no more."""
+        if not self._awaited:
+            return
+        for place in places:
+            self._awaited.pop(place, None)
+        if not self._awaited:
+            self._seconds = _SECONDS
+
+    def is_long(self) -> bool:
+        """Tell whether a partition has been silent for long; the silence of all begins anew then."""
+        if not self._awaited or self._clock() < min(self._awaited.values()) + self._seconds:
+            return False
+        self._awaited = dict.fromkeys(self._awaited, self._clock())
+        self._seconds = min(2 * self._seconds, _MOST_SECONDS)
+        return True
