@@ -200,9 +200,9 @@ class Inbox:
             if error is None:
                 sound.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  librdkafka's own code
-                self.reached[message.topic() or "", message.partition() or 0] = message.offset() or 0
+                self.reached[_place(message)] = message.offset() or 0
             elif deleted(error) and skip_lost:
-                where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
+                where = TopicPartition(*_place(message), OFFSET_BEGINNING)
                 if where not in self._consumer.assignment():
                     continue  # of a topic that was left, and deleted since
                 if not anew and self._ends_before(where):
@@ -213,7 +213,7 @@ class Inbox:
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
             elif unknown(error):
-                self.doubts.note((message.topic() or "", message.partition() or 0), self._clock())
+                self.doubts.note(_place(message), self._clock())
             elif not passing(error):
                 self._trouble = mapped(error, f'reading "{message.topic()}"')
         if self._trouble is not None and not sound:

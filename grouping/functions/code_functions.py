@@ -11,11 +11,11 @@ _BYTES = Function(("BYTES",))
 _VALUES = Function(("VALUE",), variadic=True)
 _NUMBER = Function(("DOUBLE",))
 
-_ANGLES = "acos acosh asin asinh atan atanh cbrt cosh expm1 log1p sinh tanh".split()
+_ALIKE = "acos acosh asin asinh atan atanh cbrt cosh expm1 log1p sinh tanh".split()
 """Functions of a number that Java computes alike on all processors, unlike ``sin``, ``cos`` and ``tan``."""
 
 _TYPED: dict[str, tuple[Function, SqlType]] = {
-    **{name: (_NUMBER, DOUBLE) for name in _ANGLES},
+    **{name: (_NUMBER, DOUBLE) for name in _ALIKE},
     "atan2": (Function(("DOUBLE", "DOUBLE")), DOUBLE),
     "bit_get": (Function(("WHOLE", "INT")), TINYINT),
     "base64": (_BYTES, STRING),

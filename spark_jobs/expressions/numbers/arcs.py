@@ -47,7 +47,7 @@ _AT = (
 def asin(x: Doubles) -> Doubles:
     """Return the angle of each sine, within half of pi; NaN beyond one."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         small = np.where(ix < 0x3E400000, x, x + x * _quotient(x * x))
         t = (1.0 - size) * 0.5
         r, s = _quotient(t), np.sqrt(t)
@@ -63,7 +63,7 @@ def asin(x: Doubles) -> Doubles:
 def acos(x: Doubles) -> Doubles:
     """Return the angle of each cosine, from zero to pi; NaN beyond one."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         small = _HALF_PI - (x - (_HALF_PI_LOW - x * _quotient(x * x)))
         small = np.where(ix <= 0x3C600000, _HALF_PI + _HALF_PI_LOW, small)
         z = (1.0 - size) * 0.5
@@ -85,7 +85,7 @@ def _quotient(t: Doubles) -> Doubles:
 def atan(x: Doubles) -> Doubles:
     """Return the angle of each tangent, within half of pi."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         part = np.digitize(ix, (0x3FE60000, 0x3FF30000, 0x40038000))
         reduced = np.choose(
             part, ((2.0 * size - 1.0) / (2.0 + size), (size - 1.0) / (size + 1.0), (size - 1.5) / (1.0 + 1.5 * size),
@@ -106,7 +106,7 @@ def atan(x: Doubles) -> Doubles:
 def atan2(y: Doubles, x: Doubles) -> Doubles:
     """Return the angle of each point (x, y), within pi."""
     with np.errstate(all="ignore"):
-        k = ((high(y) & 0x7FFFFFFF) - (high(x) & 0x7FFFFFFF)) >> 20
+        k = (high(np.abs(y)) - high(np.abs(x))) >> 20
         z = np.where(k > 60, _HALF_PI + 0.5 * _PI_LOW, np.where((x < 0) & (k < -60), 0.0, atan(np.abs(y / x))))
         left = np.signbit(x)
         result = np.where(left, _PI - (z - _PI_LOW), z)

@@ -111,7 +111,7 @@ def _log1p(x: Doubles) -> Doubles:
 def sinh(x: Doubles) -> Doubles:
     """Return the hyperbolic sine of each value."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         half = np.copysign(0.5, x)
         t = expm1(size)
         small = np.where(ix < 0x3FF00000, half * (2.0 * t - t * t / (t + 1.0)), half * (t + t / (t + 1.0)))
@@ -122,7 +122,7 @@ def sinh(x: Doubles) -> Doubles:
 def cosh(x: Doubles) -> Doubles:
     """Return the hyperbolic cosine of each value."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         t = expm1(size)
         w = 1.0 + t
         near = np.where(ix < 0x3C800000, w, 1.0 + (t * t) / (w + w))
@@ -141,7 +141,7 @@ def _far(half: Doubles, size: Doubles) -> Doubles:
 def tanh(x: Doubles) -> Doubles:
     """Return the hyperbolic tangent of each value."""
     with np.errstate(all="ignore"):
-        size, ix = np.abs(x), high(x) & 0x7FFFFFFF
+        ix = high(size := np.abs(x))
         wide, narrow = expm1(2.0 * size), expm1(-2.0 * size)
         result = np.where(ix >= 0x3FF00000, 1.0 - 2.0 / (wide + 2.0), -narrow / (narrow + 2.0))
         result = np.copysign(np.where(ix < 0x40360000, result, 1.0), x)
