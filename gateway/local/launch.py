@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from gateway.local.jars import KAFKA, SPARK, ensure_jars, show_progress
 from gateway.local.java import Java, find_java
 from gateway.local.kafka import kafka_program
-from gateway.local.program import LOOPBACK, Program, free_port, port_is_free
+from gateway.local.program import LOOPBACK, Program, free_ports, port_is_free
 from gateway.local.run_folder import RunFolder, write_json
 from gateway.local.status_file import StatusWatch, recovery_line
 from gateway.local.valkey import valkey_program
@@ -139,28 +139,36 @@ class Ports:
     def __init__(self, run: RunFolder) -> None:
         """Read which ports were given the last time."""
         self._path = run.data / "run" / "ports.json"
-        self._ports: dict[str, int] = {
+        self._before: dict[str, int] = {
             name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
         }
+        self._given: dict[str, int] = {}
 
     def take(self, name: str, wanted: int) -> int:
         """Return the port for a server: the one that is wanted, else that of the last time, else any.
 
+        No two servers get the same, although none of them may listen yet.
+
         Raises:
             OperationalError: The one that is wanted is taken.
         """
-        if wanted and not port_is_free(wanted):
+        if wanted and not self._is_free(wanted):
             raise OperationalError(
                 f"port {wanted} for {name} is taken",
                 hint=f"Stop what listens there, or give another: --{name}-port N (0 for any).",
             )
-        before = self._ports.get(name, 0)
-        self._ports[name] = wanted or (before if before and port_is_free(before) else free_port())
-        return self._ports[name]
+        before = self._before.get(name, 0)
+        if not wanted and before and self._is_free(before):
+            wanted = before
+        self._given[name] = wanted or next(filter(self._is_free, free_ports(len(self._given) + 1)))
+        return self._given[name]
 
     def keep(self) -> None:
         """Write down which ports were given."""
-        write_json(self._path, dict(self._ports))
+        write_json(self._path, self._before | self._given)
+
+    def _is_free(self, port: int) -> bool:
+        return port not in self._given.values() and port_is_free(port)
 
 
 def _require(addresses: list[str], message: str, option: str) -> None:

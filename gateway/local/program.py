@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["LOOPBACK", "Program", "free_port", "port_is_free"]
+__all__ = ["LOOPBACK", "Program", "free_ports", "port_is_free"]
 
 LOOPBACK = "127.0.0.1"
 """All that the embedded servers listen on."""
@@ -61,8 +62,10 @@ def port_is_free(port: int) -> bool:
         return True
 
 
-def free_port() -> int:
-    """Return a loopback port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Return loopback ports that nobody listens on, each another one."""
+    with ExitStack() as held:  # all at once: the system gives a port that was let go to the next who asks
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((LOOPBACK, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from gateway.local.jars import KAFKA, ensure_jars, show_progress
 from gateway.local.java import find_java
 from gateway.local.kafka import LOGGING, PROPERTIES, STARTED
-from gateway.local.program import free_port
+from gateway.local.program import free_ports
 from grouping.settings.settings import Settings
 from tests.cluster.hosts import LOCAL, Host
 
@@ -100,8 +100,9 @@ def three_brokers(folder: Path, hosts: Sequence[Host] = (LOCAL,) * COUNT) -> Ite
     """Start them, one on each host, and end them with the block."""
     jars = ensure_jars(KAFKA, Settings().jars, show_progress)
     java = [find_java().command, "-Dlog4j2.configurationFile=log4j2.properties", "-Xmx256m", "-cp", str(jars / "*")]
-    brokers = Brokers(folder, java, hosts, [free_port() for _ in range(COUNT)])
-    controllers = [f"{host.address}:{free_port()}" for host in hosts]
+    ports = free_ports(2 * COUNT)
+    brokers = Brokers(folder, java, hosts, ports[:COUNT])
+    controllers = [f"{host.address}:{port}" for host, port in zip(hosts, ports[COUNT:], strict=True)]
     for number in range(COUNT):
         place = folder / str(number)
         place.mkdir(parents=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import redis
 from redis.exceptions import RedisError
 
-from gateway.local.program import free_port
+from gateway.local.program import free_ports
 from gateway.local.valkey import CONFIGURATION, valkey_binary
 from tests.cluster.hosts import LOCAL, Host
 
@@ -104,7 +104,8 @@ def watched_pair(
     folder: Path, hosts: Sequence[Host] = (LOCAL,) * 2, sentinels: Sequence[Host] = (LOCAL,)
 ) -> Iterator[Pair]:
     """Start them on hosts, and end them with the block."""
-    pair = Pair(folder, {free_port(): host for host in hosts}, {free_port(): host for host in sentinels})
+    ports = iter(free_ports(len(hosts) + len(sentinels)))
+    pair = Pair(folder, {next(ports): host for host in hosts}, {next(ports): host for host in sentinels})
     primary, follower = pair.servers
     watched = f"{_NAME} {hosts[0].address} {primary} {len(sentinels) // 2 + 1}"
     texts = {port: f"{CONFIGURATION}{_at(host, port)}" for port, host in pair.servers.items()}

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 from gateway.local.jars import KAFKA, ensure_jars, show_progress
 from gateway.local.java import find_java
 from gateway.local.kafka import LOGGING, PROPERTIES
-from gateway.local.program import free_port
+from gateway.local.program import free_ports
 from gateway.local.valkey import valkey_program
 from grouping.settings.settings import Settings
 from tests.cluster.guarded.certificates import make_certificates
@@ -78,7 +78,7 @@ def guarded_servers(folder: Path, redis_acl: str) -> Iterator[GuardedServers]:
     make_certificates(folder)
     with ExitStack() as closing:
         tokens = closing.enter_context(token_server(folder, "cq", PASSWORDS["cq"]))
-        outer, inner, controller, port = (free_port() for _ in range(4))
+        outer, inner, controller, port = free_ports(4)
         kafka = folder / "kafka"
         kafka.mkdir()
         (kafka / "server.properties").write_text(_properties(folder, outer, inner, controller, tokens))

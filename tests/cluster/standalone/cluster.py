@@ -14,7 +14,7 @@ import psutil
 import pyspark
 
 from gateway.local.java import find_java
-from gateway.local.program import free_port
+from gateway.local.program import free_ports
 from tests.cluster.hosts import LOCAL, Host
 from tests.processes import kill_all
 
@@ -64,7 +64,7 @@ def _class(process: psutil.Process) -> str:
 @contextmanager
 def standalone(folder: Path, hosts: Sequence[Host] = (LOCAL,) * 3) -> Iterator[Standalone]:
     """Start master and workers, each on a host, and end them with all executors."""
-    port = free_port()
+    [port] = free_ports(1)
     with ExitStack() as closing:
         cluster = Standalone(f"spark://{hosts[0].address}:{port}", folder, hosts[1:], closing)
         _start(closing, hosts[0], folder, "master", "master.Master", "--port", str(port))
