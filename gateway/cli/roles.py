@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -25,8 +26,10 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
     """Take commands from Kafka, keep the registry, and reply."""
+    gc.disable()  # modules make no garbage; to look for some takes a sixth of the time until a gateway is back
     from gateway.service import run_gateway
 
+    gc.enable()
     settings = _settings(data, kafka, redis)
     log_to(sys.stderr, logging.INFO, settings.logs.form)
     run_gateway(settings)

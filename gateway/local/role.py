@@ -119,13 +119,14 @@ class Role:
         Raises:
             OperationalError: It does not get ready even once, or something of it cannot be killed.
         """
+        process = self._process
+        died = process is not None and process.poll() is not None
+        if process is not None and died:
+            self._bury(process)
         if self._process is None:
             if self._clock() < self._due_at:
-                return False
-            self._restart()
-            return True
-        if self._process.poll() is not None:
-            self._bury(self._process)
+                return died
+            self._restart()  # the first time at once: everybody waits for it
             return True
         self._listen()
         if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
