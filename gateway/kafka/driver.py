@@ -37,6 +37,7 @@ LARGEST_RECORD = 16 << 20
 
 # The driver's own codes, which have names with an underscore.
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
+_LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001
 END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -94,7 +95,7 @@ def error_code(error: BaseException) -> int | None:
 
 def is_late(error: Exception) -> bool:
     """Tell whether an error says that Kafka did not answer in time."""
-    return isinstance(error, TimeoutError) or error_code(error) == KafkaError._TIMED_OUT  # noqa: SLF001
+    return isinstance(error, TimeoutError) or error_code(error) in _LATE
 
 
 retriable = tenacity.Retrying(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -36,6 +37,12 @@ from grouping.settings.settings import Settings
 __all__ = ["TopicForm", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
+
+_MADE_SECONDS = 10.0
+"""How long one broker is given to have topics made: thousands take some seconds."""
+_ALL_MADE_SECONDS = 40.0
+"""How long others are asked then: a broker that is alive may wait for a controller that hangs for half a minute, though
+there is a new one. To have topics deleted only one is asked: what it does late may meet a topic made anew."""
 
 
 class TopicForm(NamedTuple):
@@ -168,22 +175,35 @@ class Topics:
         """
         if not wanted:
             return set(), {}
-        made, refused = set(wanted), {}
+        made, refused = set[str](), {}
         copies, durable = self._settings.kafka.replication, durability(self._settings)
         new = [NewTopic(name, count, copies, config={**(config or {}), **durable}) for name, count in wanted.items()]
         with mapped("creating topics"):
-            futures = self._reached().create_topics(new, operation_timeout=ANSWER_SECONDS)
-            for name, future in futures.items():
-                try:
-                    future.result(ANSWER_SECONDS)
-                except KafkaException as error:
-                    if (refusal := refusal_of(name, error)) is not None:
-                        refused[name] = refusal
-                    elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                        raise
-                    made.discard(name)
+            told, again = self._told_of_making(new)
+            for name, error in told.items():
+                if error is None or (again and error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS):
+                    made.add(name)  # the broker that was asked first may have had it made
+                elif (refusal := refusal_of(name, error)) is not None:
+                    refused[name] = refusal
+                elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise error
         self.await_forms(wanted.keys() - refused.keys())  # their offsets are asked for next
         return made, refused
+
+    def _told_of_making(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
+        """Ask for topics; return by topic why it was not made, and whether an earlier request may have made some."""
+        asked = 0
+
+        def ask(admin: AdminClient) -> dict[str, KafkaException | None]:
+            nonlocal asked
+            _count_brokers(admin)  # it has just reached the broker that it asks
+            asked += 1
+            return {
+                name: _error(answer)
+                for name, answer in admin.create_topics(new, operation_timeout=_MADE_SECONDS).items()
+            }
+
+        return self._admin.ask(ask, _ALL_MADE_SECONDS), asked > 1
 
     def delete(self, names: Iterable[str]) -> set[str]:
         """Delete topics, pass over those that do not exist, and return those that Kafka will not delete."""
@@ -207,6 +227,17 @@ class Topics:
         """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
+
+
+def _error(answer: Future[None]) -> KafkaException | None:
+    """Return what was wrong with a change, None where it was carried out; that no answer came in time is raised."""
+    try:
+        answer.result(ANSWER_SECONDS)
+    except KafkaException as error:
+        if is_late(error):
+            raise
+        return error
+    return None
 
 
 def _count_brokers(admin: AdminClient) -> int:

@@ -38,8 +38,9 @@ def _note(error: KafkaError) -> None:
     log.info("kafka connection trouble", extra={"error": error.str()})
 
 
-QUIET = {"log_level": "2", "error_cb": _note}
-"""Options of each client: librdkafka would write to stderr what is logged here, and what errors tell."""
+QUIET = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
+"""Options of each client: librdkafka would write to stderr what is logged here, and what errors tell. A broker that
+does not answer for ten seconds is left, for the one that leads its partitions by then; its own time is a minute."""
 
 
 def passing(error: KafkaError) -> bool:

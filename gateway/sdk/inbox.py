@@ -32,9 +32,6 @@ _LOOK_SECONDS = 5.0
 """How long Kafka is waited for when it is asked whether a topic was deleted."""
 _QUIET_SECONDS = 60.0
 """From one look for topics that give nothing to the next: librdkafka does not tell of one that is deleted meanwhile."""
-_SILENT_MS = 10_000
-"""A broker that does not answer for so long is left, and its partitions are read where they have gone. Within this time
-Kafka chooses new leaders; librdkafka's own is a minute."""
 _FEW = 5
 """Topics that Kafka is asked about one by one."""
 
@@ -55,7 +52,6 @@ class Inbox:
         """
         options = {
             **QUIET,
-            "socket.timeout.ms": _SILENT_MS,
             **extra,
             "bootstrap.servers": bootstrap,
             "group.id": "unused",

@@ -14,7 +14,12 @@ __all__ = ["client_options", "java_options", "token_url"]
 
 _JAVA = "kafka."
 """Before the names of further options that are for Spark's source alone."""
+_SILENCE = "socket.timeout.ms"
+_SILENT = {_SILENCE: "10000"}
+"""How long a broker may leave a question unanswered until its clients turn to another one. Kafka takes it for dead
+after nine seconds; librdkafka's own time is a minute."""
 _NOT_JAVA = frozenset((
+    _SILENCE,
     "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
     "sasl.username", "sasl.password", "sasl.mechanisms",
     "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.scope",
@@ -34,10 +39,10 @@ def client_options(kafka: KafkaSettings) -> dict[str, str]:
 
     Example:
         >>> client_options(KafkaSettings(bootstrap="k:1", extra={"client.id": "x", "kafka.client.id": "y"}))
-        {'client.id': 'x', 'bootstrap.servers': 'k:1'}
+        {'socket.timeout.ms': '10000', 'client.id': 'x', 'bootstrap.servers': 'k:1'}
     """
     extra = {name: value for name, value in kafka.extra.items() if not name.startswith(_JAVA)}
-    return extra | _typed(kafka) | {"bootstrap.servers": kafka.bootstrap}
+    return _SILENT | extra | _typed(kafka) | {"bootstrap.servers": kafka.bootstrap}
 
 
 def _typed(kafka: KafkaSettings) -> dict[str, str]:
@@ -73,17 +78,28 @@ def java_options(kafka: KafkaSettings) -> dict[str, str]:
         OSError: The file of a certificate or key cannot be read.
 
     Example:
-        >>> java_options(KafkaSettings(bootstrap="k:1", extra={"security.protocol": "SSL", "kafka.client.id": "y"}))
-        {'kafka.security.protocol': 'SSL', 'kafka.bootstrap.servers': 'k:1', 'kafka.client.id': 'y'}
+        >>> found = java_options(KafkaSettings(extra={"security.protocol": "SSL", "kafka.client.id": "y"}))
+        >>> found["kafka.security.protocol"], found["kafka.client.id"], found["kafka.request.timeout.ms"]
+        ('SSL', 'y', '10000')
     """
     options = client_options(kafka)
-    shared = {_JAVA + name: value for name, value in options.items() if name not in _NOT_JAVA}
+    shared = _java_patience(int(options[_SILENCE]))
+    shared |= {_JAVA + name: value for name, value in options.items() if name not in _NOT_JAVA}
     own = {name: value for name, value in kafka.extra.items() if name.startswith(_JAVA)}
     if "kafka.ssl.truststore.location" not in own:
         shared |= _trusted(options)
     if "kafka.ssl.keystore.location" not in own:
         shared |= _certificate(options)
     return shared | _login(options) | own | {"kafka.bootstrap.servers": kafka.bootstrap}
+
+
+def _java_patience(silent_ms: int) -> dict[str, str]:
+    """Return how long a broker may leave a question unanswered, and how long all tries of a question may take.
+
+    Java's admin client, by which Spark looks for events, turns from a broker that hangs after the second time only (its
+    `NetworkClient` waits for an hour); Spark then asks by another client.
+    """
+    return {"kafka.request.timeout.ms": str(silent_ms), "kafka.default.api.timeout.ms": str(2 * silent_ms)}
 
 
 def _trusted(options: Mapping[str, str]) -> dict[str, str]:

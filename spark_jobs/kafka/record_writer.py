@@ -223,6 +223,8 @@ def producer_options(settings: Settings) -> dict[str, Any]:
     """Return the options of aiokafka's producer: those of librdkafka that it knows too, and our own."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
+    # As long it also waits for room behind what is not sent: a broker that begins anew takes a while.
+    known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):
         files = {_SSL_FILES[name]: value for name, value in options.items() if name in _SSL_FILES}

@@ -34,7 +34,9 @@ class SteadyLoad:
         self._execute(_STREAM.format(stream))
         self._execute(_CQ.format(stream, "even", "DO PUBLISH SHARED"))
         self._execute(_CQ.format(stream, "by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "socket.timeout.ms": 5_000}
+        )
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._publish, self._command)]
         for thread in self._threads:

@@ -1,20 +1,26 @@
-"""While the leader of a partition is silent its end is never told wrong, and readers go on with the next leader."""
+"""While the leader of a partition is silent its end is never told wrong, and all go on with the next leader."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from gateway.kafka import Topics
+from gateway.sdk import connect
 from gateway.sdk.inbox import Inbox
 from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import open_admin
 from spark_jobs.kafka.topic_offsets import TopicOffsets
 from tests.cluster.brokers.brokers import COUNT, Brokers
 from tests.kafka_client import wait_until
+from tests.stack.server import Stack
+from tests.stack.steady_load import SteadyLoad
 
 _PLACES = [("ended", partition) for partition in range(COUNT)]
 
@@ -53,10 +59,17 @@ def test_ends_are_those_of_a_new_leader(brokers: Brokers, admin: AdminClient, ro
             return offsets.ends(_PLACES)["ended"]
 
     assert ends() == dict.fromkeys(range(COUNT), 10)
-    leader = brokers.running[admin.list_topics("ended").topics["ended"].partitions[0].leader - 1]
+    with _silent_leader(brokers, admin, "ended"):
+        assert ends() == dict.fromkeys(range(COUNT), 10)
+
+
+@contextmanager
+def _silent_leader(brokers: Brokers, admin: AdminClient, topic: str) -> Iterator[None]:
+    """Have the leader of a topic's first partition asleep for the length of the block."""
+    leader = brokers.running[admin.list_topics(topic).topics[topic].partitions[0].leader - 1]
     leader.send_signal(signal.SIGSTOP)
     try:
-        assert ends() == dict.fromkeys(range(COUNT), 10)
+        yield
     finally:
         leader.send_signal(signal.SIGCONT)
         brokers.await_whole()
@@ -79,12 +92,27 @@ def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient
     inbox.enter({("read", 0): 0})
     write(b"1")
     wait_until(lambda: is_read(b"1"), "the first record")
-    leader = brokers.running[admin.list_topics("read").topics["read"].partitions[0].leader - 1]
-    leader.send_signal(signal.SIGSTOP)
-    try:
+    with _silent_leader(brokers, admin, "read"):
         write(b"2")
         wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=20)
+    inbox.close()
+
+
+@pytest.mark.timeout(600)
+def test_commands_and_events_go_on(brokers: Brokers, admin: AdminClient, tmp_path: Path) -> None:
+    """A gateway and an evaluator do not wait for the broker either, however long it is silent."""
+    told = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}
+    stack = Stack(tmp_path / "data", **told)
+    try:
+        stack.up()
+        with connect(brokers.bootstrap, "carol") as client, connect(brokers.bootstrap, "carol") as reader:
+            load = SteadyLoad(client, brokers.bootstrap, "silenced")
+            load.go_on()
+            with _silent_leader(brokers, admin, "silenced"):
+                load.carry_out_commands()
+                reader.execute("CREATE CQ own AS SELECT n FROM silenced DO PUBLISH DEDICATED", timeout=120)
+                load.seconds_to_match(reader)
+            reader.execute("DROP CQ own")
+            load.check()
     finally:
-        leader.send_signal(signal.SIGCONT)
-        brokers.await_whole()
-        inbox.close()
+        stack.down()

@@ -15,6 +15,7 @@ from grouping.settings.kafka_options import client_options, java_options, token_
 from grouping.settings.settings import KafkaSettings, RedisSettings, Settings
 from grouping.store.connection import connect
 from spark_jobs.kafka.client_credentials import ClientCredentials
+from spark_jobs.kafka.record_writer import producer_options
 
 
 def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:
@@ -27,6 +28,8 @@ def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:
     )  # fmt: skip
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     expected = {
+        "kafka.request.timeout.ms": "10000",
+        "kafka.default.api.timeout.ms": "20000",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-256",
         "kafka.sasl.jaas.config": f'{module} required username="cq" password="p\\"\\\\w";',
@@ -40,6 +43,16 @@ def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:
     assert expected == java_options(kafka)
     assert 'p"\\w' == client_options(kafka)["sasl.password"]
     assert "w" not in repr(kafka.password)
+
+
+def test_a_broker_that_hangs_is_waited_for_as_long_as_an_operator_says() -> None:
+    """By all kinds of clients; all tries of Java's client together take no less time than one."""
+    kafka = KafkaSettings(extra={"socket.timeout.ms": "30000"})
+    assert "30000" == client_options(kafka)["socket.timeout.ms"]
+    found = java_options(kafka)
+    assert ("30000", "60000") == (found["kafka.request.timeout.ms"], found["kafka.default.api.timeout.ms"])
+    assert "kafka.socket.timeout.ms" not in found
+    assert 60_000 == producer_options(Settings(kafka=kafka))["request_timeout_ms"]
 
 
 def test_tokens_are_asked_for_by_both() -> None:
