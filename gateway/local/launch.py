@@ -152,16 +152,16 @@ class Ports:
         Raises:
             OperationalError: The one that is wanted is taken.
         """
-        if wanted and not self._is_free(wanted):
-            raise OperationalError(
-                f"port {wanted} for {name} is taken",
-                hint=f"Stop what listens there, or give another: --{name}-port N (0 for any).",
-            )
-        before = self._before.get(name, 0)
-        if not wanted and before and self._is_free(before):
-            wanted = before
-        self._given[name] = wanted or next(filter(self._is_free, free_ports(len(self._given) + 1)))
-        return self._given[name]
+        port = wanted or self._before.get(name, 0)
+        if not (port and self._is_free(port)):
+            if wanted:
+                raise OperationalError(
+                    f"port {wanted} for {name} is taken",
+                    hint=f"Stop what listens there, or give another: --{name}-port N (0 for any).",
+                )
+            port = next(filter(self._is_free, free_ports(len(self._given) + 1)))
+        self._given[name] = port
+        return port
 
     def keep(self) -> None:
         """Write down which ports were given."""

@@ -119,10 +119,10 @@ class Role:
         Raises:
             OperationalError: It does not get ready even once, or something of it cannot be killed.
         """
-        process = self._process
-        died = process is not None and process.poll() is not None
-        if process is not None and died:
-            self._bury(process)
+        died = False
+        if self._process is not None and self._process.poll() is not None:
+            self._bury(self._process)
+            died = True
         if self._process is None:
             if self._clock() < self._due_at:
                 return died

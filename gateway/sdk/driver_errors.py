@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from gateway.sdk.errors import ResultsGone, TransportError
 
-__all__ = ["QUIET", "deleted", "gone", "mapped", "passing", "thrown", "unknown"]
+__all__ = ["CLIENT_OPTIONS", "deleted", "gone", "mapped", "passing", "thrown", "unknown"]
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ def _note(error: KafkaError) -> None:
     log.info("kafka connection trouble", extra={"error": error.str()})
 
 
-QUIET = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
+CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
 """Options of each client: librdkafka would write to stderr what is logged here, and what errors tell. A broker that
-does not answer for ten seconds is left, for the one that leads its partitions by then; its own time is a minute."""
+does not answer for ten seconds is left, for the one that leads its partitions by then, and not after a minute."""
 
 
 def passing(error: KafkaError) -> bool:

@@ -19,7 +19,7 @@ from confluent_kafka import (
 )
 
 from gateway.sdk.doubts import Doubts
-from gateway.sdk.driver_errors import QUIET, deleted, gone, mapped, passing, thrown, unknown
+from gateway.sdk.driver_errors import CLIENT_OPTIONS, deleted, gone, mapped, passing, thrown, unknown
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.records.record import Fields
 from gateway.sdk.silence import Silence
@@ -51,7 +51,7 @@ class Inbox:
             clock: The present, in seconds.
         """
         options = {
-            **QUIET,
+            **CLIENT_OPTIONS,
             **extra,
             "bootstrap.servers": bootstrap,
             "group.id": "unused",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from gateway.sdk.driver_errors import QUIET, mapped, thrown
+from gateway.sdk.driver_errors import CLIENT_OPTIONS, mapped, thrown
 from gateway.sdk.errors import TransportError
 
 __all__ = ["Sender"]
@@ -27,7 +27,7 @@ class Sender:
         """
         self._failed = failed
         options = {
-            **QUIET,
+            **CLIENT_OPTIONS,
             **extra,
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,

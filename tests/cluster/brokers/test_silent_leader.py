@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -92,10 +92,9 @@ def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient
     inbox.enter({("read", 0): 0})
     write(b"1")
     wait_until(lambda: is_read(b"1"), "the first record")
-    with _silent_leader(brokers, admin, "read"):
+    with closing(inbox), _silent_leader(brokers, admin, "read"):
         write(b"2")
         wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=20)
-    inbox.close()
 
 
 @pytest.mark.timeout(600)
