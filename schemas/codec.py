@@ -130,7 +130,7 @@ def decode_command(value: bytes | None) -> Command:
 def _subscriber_fault(name: str) -> str | None:
     if len(name) > _LONGEST:
         return f"Its subscriber has {len(name)} characters; it may have {_LONGEST}."
-    control = _CONTROL.search(name)
+    control = None if name.isprintable() else _CONTROL.search(name)
     return f"Its subscriber has the control character U+{ord(control[0]):04X}." if control else None
 
 

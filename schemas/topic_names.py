@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 __all__ = ["ClientNames", "TopicNames", "gateway_prefixes"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopicNames:
     """The topics of one gateway.
 
@@ -24,17 +25,17 @@ class TopicNames:
 
     prefix: str
 
-    @property
+    @cached_property
     def commands(self) -> str:
         """Statements, by subscriber; clients write, the gateway reads."""
         return f"{self.prefix}commands"
 
-    @property
+    @cached_property
     def replies(self) -> str:
         """Replies to commands, by subscriber; the gateway writes, clients read."""
         return f"{self.prefix}replies"
 
-    @property
+    @cached_property
     def results(self) -> str:
         """Matches, digests and ends of shared destinations; evaluator and gateway write, subscribers read."""
         return f"{self.prefix}results"
@@ -55,47 +56,47 @@ class TopicNames:
             return "destination"
         return "group" if topic.startswith(self.own_results("g_")) else None
 
-    @property
+    @cached_property
     def deadletters(self) -> str:
         """Commands and events that cannot be read; evaluator and gateway write, operators read."""
         return f"{self.prefix}deadletters"
 
-    @property
+    @cached_property
     def audit(self) -> str:
         """Statements of operators with their outcomes; the gateway writes, whoever supervises operators reads."""
         return f"{self.prefix}audit"
 
-    @property
+    @cached_property
     def catalog(self) -> str:
         """The catalog, compacted: CQs, streams, plans, ends; the gateway writes it, and reads it on start."""
         return f"{self.prefix}catalog"
 
-    @property
+    @cached_property
     def pending(self) -> str:
         """Matches that wait for a tick; the evaluator writes, gateway and digest jobs read."""
         return f"{self.prefix}pending"
 
-    @property
+    @cached_property
     def ticks(self) -> str:
         """How far digests are written, compacted; the gateway's timers write, and read it on start."""
         return f"{self.prefix}ticks"
 
-    @property
+    @cached_property
     def positions(self) -> str:
         """Where in `pending` matches lie, compacted; the gateway's timers write, and read it on start."""
         return f"{self.prefix}positions"
 
-    @property
+    @cached_property
     def orders(self) -> str:
         """Digests that a Spark job makes, and its answers; gateway and evaluator write to each other."""
         return f"{self.prefix}orders"
 
-    @property
+    @cached_property
     def pins(self) -> str:
         """Offsets of tables that micro-batches see, compacted; workers write and read."""
         return f"{self.prefix}pins"
 
-    @property
+    @cached_property
     def warm_up(self) -> str:
         """Some events that the evaluator gives itself when it starts."""
         return f"{self.prefix}warm-up"

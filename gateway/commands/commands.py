@@ -132,7 +132,7 @@ class Commands:
             now_ms = self._clock()
             self._positions.begin(patient=patient)
             replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-            batch = _Batch(now_ms, replies, Work(), set(range(len(records))), {}, Counter(), [])
+            batch = _Batch(now_ms, replies, Work(), [], {}, Counter(), [])
             try:
                 self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
@@ -144,8 +144,8 @@ class Commands:
             self._working.open()  # what the unit has changed in memory is read from Redis again
             self._statements.reload()
         self.queue.hold(batch.held)
-        if len(batch.left) < len(records):
-            done = [record for number, record in enumerate(records) if number not in batch.left]
+        if batch.done:
+            done = [records[number] for number in batch.done]
             batch.work.answer(self.queue.finish(done), batch.replies.records, batch.replies.to_remember)
             ran_ns = time.time_ns()
             self._ends.commit(batch.work, now_ms)
@@ -156,7 +156,8 @@ class Commands:
             each = _PAUSE * (time.monotonic() - began) / len(done)
             self.queue.pause({subscriber: each * count for subscriber, count in batch.broken.items()})
         self._positions.finish()
-        return [records[number] for number in sorted(batch.left)]
+        left = set(range(len(records))).difference(batch.done) if len(batch.done) < len(records) else ()
+        return [records[number] for number in sorted(left)]
 
     def _run_all(
         self, requests: Sequence[Request], poisoned: Mapping[int, InputError], batch: _Batch, until: float
@@ -218,7 +219,7 @@ class Commands:
             try:
                 if key not in batch.held:
                     self._one(request, prepared, repeats, batch)
-                    batch.left.discard(number)
+                    batch.done.append(number)
                     self._held_since.pop(key, None)
             except NotYet as later:
                 batch.held[key] = later.is_ready
@@ -271,8 +272,8 @@ class _Batch(NamedTuple):
     now_ms: int
     replies: Replies
     work: Work
-    left: set[int]
-    """Numbers of the requests that are not carried out."""
+    done: list[int]
+    """Numbers of the requests that are carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
     """By subscriber whose command cannot be carried out yet: tells whether it can."""
     broken: Counter[bytes | None]

@@ -71,10 +71,11 @@ class Repeats:
         Raises:
             InputError: ``unavailable``; it was not reached in time.
         """
-        if key not in self:
-            return None
         assert self._places is not None, "the caller has read"
-        value = self._values.get(self._places[key])
+        place = self._places.get(key)
+        if place is None:
+            return None
+        value = self._values.get(place)
         if value is None:
             again = counted(len(self._places), "command")
             raise InputError(

@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def position(self) -> str:
         """The command's own place on its topic."""
-        return _position(self.record)
+        return f"{self.record.partition}/{self.record.offset}"
 
     @property
     def answerable(self) -> bool:
@@ -126,9 +126,8 @@ class RequestReader:
             detail=error.detail,
             hint="Send an object with command_id, subscriber and text.",
         )
-        letter = command_letter(
-            self._letters, f"{record.topic}/{_position(record)}", error.detail, record.key, record.value
-        )
+        place = f"{record.topic}/{record.partition}/{record.offset}"
+        letter = command_letter(self._letters, place, error.detail, record.key, record.value)
         subscriber = _text(record.key or b"")
         return Request(record, error.command_id, subscriber, "", error.encoding, None, refusal, letter)
 
@@ -159,10 +158,6 @@ def _command(key: bytes | None, value: bytes | None) -> Command:
             command_id=command.command_id,
         )
     return command
-
-
-def _position(record: Record) -> str:
-    return f"{record.partition}/{record.offset}"
 
 
 def _text(key: bytes) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -113,7 +112,7 @@ class Create(msgspec.Struct, frozen=True):
 _NONE = Change()
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """The outcome of a statement."""
 
     result: Result | CqResult

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
+
+import msgspec
 
 from gateway.model.departures import Departures
 from gateway.model.membership import Membership
@@ -14,7 +16,7 @@ from grouping.store.constant_table import Block, Entry
 __all__ = ["TableEntries", "rows_of", "table_entries"]
 
 
-class TableEntries(NamedTuple):
+class TableEntries(msgspec.Struct, frozen=True):
     """What the constant table has of a destination."""
 
     number: int
@@ -44,11 +46,23 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
 
 def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
     """Yield the entries as the rows that they are in the table."""
-    number, bounded, bounds = entries
-    if not bounded:
+    if not entries.windows:
         return
     row = destination.row
-    for until, windows in bounded:
-        block = Block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until)
+    for until, windows in entries.windows:
+        block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until)
         for start, expire in windows:
-            yield Entry(block, destination.destination_id, row, number, destination.partition, start, expire, bounds)
+            yield Entry(
+                block,
+                destination.destination_id,
+                row,
+                entries.number,
+                destination.partition,
+                start,
+                expire,
+                entries.bounds,
+            )
+
+
+_block = lru_cache(maxsize=1_000)(Block)
+"""The block of an entry: thousands of new ones are of the same."""

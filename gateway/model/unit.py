@@ -101,7 +101,7 @@ class Unit:
         Returns:
             The destination of the one that was replaced, when nobody is left there.
         """
-        stream_id = destination.stream_id
+        stream_id, timed = destination.stream_id, destination.trigger.timed
         for joined in joined_with(destination):
             membership = self._touch(joined)
             if membership is None:
@@ -112,7 +112,7 @@ class Unit:
                     number = leaving.number
                     self.inventory.vacant[stream_id] -= 1
                 membership = self.memberships[joined.destination_id] = Membership(joined, number)
-                if joined.trigger.timed:
+                if timed and joined is destination:
                     self.new_readers.add(joined.destination_id)
                     begin = cq.since_ms if cq.start_ms is None else cq.start_ms
                     store = feed_of(joined)
@@ -127,7 +127,7 @@ class Unit:
         self.dependencies.add(stream_id, key.subscriber, used, (*definitions, cq.text.template))
         old = self.cqs[key]
         ended = self._leave(key, old) if old is not None else None
-        if destination.trigger.timed:
+        if timed:
             self.timed[key] = True
         self._set(key, cq)
         return ended

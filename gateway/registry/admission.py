@@ -93,30 +93,32 @@ class Admission:
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
         """
-        plan, working = query.plan, self._working
+        plan, inventory, limits = query.plan, self._working.inventory, self._limits
         known = self.statistics(plan.stream_id, now_ms)
         group = self._groups.get(plan.group_id)
         if group is None or group.known is not known:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
-        self._check_size(group.shape.nodes)
+        if group.shape.nodes > limits.normal_form:
+            raise predicate_too_large(f"{group.shape.nodes:,}", limits.normal_form)
         if plan.computation is not None:
             self._check_tables(plan.computation, now_ms)
         if group.shape.residual_nodes:
-            rows = working.inventory.groups(plan.stream_id).get(plan.group_id, 0)
+            rows = inventory.groups(plan.stream_id).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
             self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
-        self.memory.check(destination)
+        version = (inventory.epoch, inventory.versions.get(plan.stream_id, 0) + 1)
+        self.memory.check(destination, version)
         if destination.mode == "virtual":
             return
-        admitted = group.admitted
-        if admitted is None:
-            self._check_matches(plan, group.observed)
-            return
-        own = 0.0
-        if weight := admitted.weight():
-            own = known.matches(plan.conjuncts, query.row) or 0.0
-        self._check_matches(plan, group.observed + admitted.since(known.version) + own)
-        admitted.add((working.inventory.epoch, working.inventory.versions.get(plan.stream_id, 0) + 1), own * weight)
+        admitted, matches, own, weight = group.admitted, group.observed, 0.0, 0
+        if admitted is not None:
+            if weight := admitted.weight():
+                own = known.matches(plan.conjuncts, query.row) or 0.0
+            matches += admitted.since(known.version) + own
+        if matches > limits.matches_per_event:
+            raise _too_many_matches(plan, matches, limits.matches_per_event)
+        if admitted is not None:
+            admitted.add(version, own * weight)
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
         load, shape = known.group(plan.group_id), self._shape(plan)
@@ -156,21 +158,6 @@ class Admission:
                     detail=f"It has {figures.rows:,} rows, and the limit is {limit:,}: each worker holds all of them.",
                     hint="Remove rows that are not needed any more, or ask for a higher limit.",
                 )
-
-    def _check_matches(self, plan: GroupPlan, figure: float) -> None:
-        limit = self._limits.matches_per_event
-        if figure > limit:
-            raise InputError(
-                "too many matches per event are expected",
-                code="quota-exceeded",
-                detail=f'Those of the group "{plan.group_id}" would be {figure:,.1f}, and the limit is {limit:,.1f}.',
-                hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
-            )
-
-    def _check_size(self, nodes: int) -> None:
-        limit = self._limits.normal_form
-        if nodes > limit:
-            raise predicate_too_large(f"{nodes:,}", limit)
 
     def _check_residual(self, plan: GroupPlan, micros: float) -> None:
         limit = self._limits.residual_micros
@@ -224,6 +211,15 @@ def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
         # It is checked for every event, and of the rows that are not observed yet any may be like it.
         return group.candidates + max(0, rows - group.rows)
     return group.candidates
+
+
+def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputError:
+    return InputError(
+        "too many matches per event are expected",
+        code="quota-exceeded",
+        detail=f'Those of the group "{plan.group_id}" would be {figure:,.1f}, and the limit is {limit:,.1f}.',
+        hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
+    )
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:

@@ -166,7 +166,9 @@ class Placement:
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, by_word=True):
             raise self._too_many()
-        placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
+        placed = wanted
+        if wanted.mode == "dedicated":  # the unit may have filled the room that there was
+            placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
         if placed.mode == "shared" and not self._settings.results.shared:
             raise self._too_many()
         try:

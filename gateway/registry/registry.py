@@ -160,8 +160,9 @@ class Registry:
         records: list[CatalogChange] = []
         if query is not None:
             stream_id = destination.stream_id
-            new_plan = destination.group_id not in self._working.inventory.groups(stream_id)
-            new_select = destination.select_id not in self._working.inventory.users(stream_id, DependencyKind.SELECT)
+            users = self._working.inventory.users
+            new_plan = destination.group_id not in users(stream_id, DependencyKind.GROUP)
+            new_select = destination.select_id not in users(stream_id, DependencyKind.SELECT)
             if new_plan or new_select:
                 definitions = (query.plan, query.select)
             if new_plan:

@@ -95,13 +95,17 @@ class TableMemory:
             name = self._names[stream_id] = self._assignment.evaluator_of(stream.name)
         return name or ""
 
-    def check(self, destination: Destination) -> None:
+    def check(self, destination: Destination, version: tuple[int, int]) -> None:
         """Check that a new destination's row fits as well, and count it.
+
+        Args:
+            destination: The one that is new.
+            version: The epoch and the number of the tables that will have it.
 
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
         """
-        working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
+        own = _CHARACTER_BYTES * len(destination.constants)
         evaluator = self._evaluators[self._name(destination.stream_id)]
         figure = evaluator.figure + own
         if figure > evaluator.limit:
@@ -115,7 +119,6 @@ class TableMemory:
                 hint=f"Drop CQs that are not needed any more, or ask for {mended}.",
             )
         evaluator.figure = figure
-        version = (working.inventory.epoch, working.inventory.versions.get(destination.stream_id, 0) + 1)
         self._of(destination.stream_id).admitted.add(version, own)
 
     def ended(self, destination: Destination) -> None:

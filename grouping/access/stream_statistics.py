@@ -144,6 +144,8 @@ class StreamStatistics:
         """Return the share of events that a query is expected to match; None while too few were seen."""
         if not conjuncts:
             return 1.0
+        if not self._parts:
+            return None
         bounds = self._bounds(conjuncts, row)
         parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
         parts += bounds.values()

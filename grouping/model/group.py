@@ -7,7 +7,6 @@ import math
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
-from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -149,7 +148,8 @@ def canonical_constants(row: ConstantRow) -> str:
         >>> canonical_constants(ConstantRow((STRING, DOUBLE), ("INTC", 100.0)))
         '["STRING","INTC","DOUBLE",100.0]'
     """
-    flat: list[object] = [*chain.from_iterable(zip(_texts(row.types), row.values, strict=True))]
+    flat: list[object] = [None] * (2 * len(row.values))
+    flat[::2], flat[1::2] = _texts(row.types), row.values
     text = _encode(flat).decode()
     if "null" in text:
         # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
