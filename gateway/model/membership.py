@@ -67,11 +67,13 @@ class Membership(msgspec.Struct, array_like=True):
         """The record times that at least one live, unpaused member sees, as disjoint windows."""
         if ALWAYS in self.windows:
             return [(None, None)]
+        if len(self.windows) < 2:
+            return [_window(key) for key in self.windows]
         windows = [_window(key) for key in self.windows if key[0] != ","]
         # Of those without START the last EXPIRE tells, and there may be a million.
         if ends := [int(key[1:]) for key in self.windows if key[0] == ","]:
             windows.append((None, max(ends)))
-        return union(windows) if len(windows) > 1 else windows
+        return union(windows)
 
     def outlives(self, at_ms: int) -> bool:
         """Tell whether a member stays when all have gone that expire by an instant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -17,6 +17,7 @@ from grouping.values.times import instant
 from schemas.partition import partition_of
 
 __all__ = [
+    "CHANGE_BASED",
     "CatalogCq",
     "Cq",
     "Destination",
@@ -36,7 +37,7 @@ def millis(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
 
 
-class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, dict=True):
     """A trigger with its phase: what makes two CQs fire at the same instants."""
 
     every_ms: int = 0
@@ -53,7 +54,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """Make the spec of a trigger whose grid begins at an instant."""
         match trigger:
             case ChangeBased():
-                return _CHANGE_BASED
+                return CHANGE_BASED
             case TimerBased(every, over):
                 every_ms = round(every.total_seconds() * 1000)
                 over_ms = 0 if over is None else round(over.total_seconds() * 1000)
@@ -69,7 +70,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
             return TimerBased(timedelta(milliseconds=self.every_ms), over)
         return CronBased(self.cron, self.zone) if self.cron else ChangeBased()
 
-    @property
+    @cached_property
     def timed(self) -> bool:
         """Whether results gather until a tick."""
         return bool(self.every_ms or self.cron)
@@ -97,7 +98,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         return now_ms - (now_ms - self.phase_ms) % self.every_ms if self.every_ms else now_ms
 
 
-_CHANGE_BASED = TriggerSpec()
+CHANGE_BASED = TriggerSpec()
+"""The trigger of nearly all destinations: one object, so that whether it is timed is worked out once."""
 
 _MINUTE_MS = 60_000
 
@@ -114,7 +116,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     mode: str
     """``shared``, ``dedicated`` or ``virtual``; ``pending`` for a store of matches (id `p_…`)."""
     partition: int
-    trigger: TriggerSpec = TriggerSpec()
+    trigger: TriggerSpec = CHANGE_BASED
     digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     """The word after PUBLISH, if there was one."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from gateway.model.membership import ALWAYS, Membership
-from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
+from gateway.model.records import CHANGE_BASED, Cq, Destination, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
@@ -77,7 +77,7 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     windows: dict[str, int] = {}
     """The other members."""
     paused: int = 0
-    trigger: TriggerSpec = TriggerSpec()
+    trigger: TriggerSpec = CHANGE_BASED
     digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     timed: TimedNote = TimedNote()
@@ -183,7 +183,7 @@ def pack_membership(membership: Membership) -> bytes:
     return _encode(fields if rest == _USUAL else fields + rest)
 
 
-_USUAL: tuple[object, ...] = ({}, 0, TriggerSpec(), ("all", (), 0, False), "", TimedNote())
+_USUAL: tuple[object, ...] = ({}, 0, CHANGE_BASED, ("all", (), 0, False), "", TimedNote())
 
 
 def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
@@ -195,7 +195,7 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
         stored.constants,
         MODES[stored.mode],
         stored.partition,
-        stored.trigger,
+        CHANGE_BASED if stored.trigger == CHANGE_BASED else stored.trigger,
         stored.digest,
         stored.word,
         stored.slots,
