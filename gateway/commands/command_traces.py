@@ -56,7 +56,7 @@ class CommandTraces:
         """Tell those that are chosen; their replies were written just now."""
         written = time.time_ns()
         for request, statement, code in answered:
-            trace = trace_id(f"{request.subscriber}/{request.command_id or request.position}")
+            trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
             parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
             if self._traces.chosen(trace, parent):
                 # Its time is of another clock.

@@ -200,7 +200,7 @@ class Commands:
             request = self._requests.checked(read)
             refusal = self._requests.refusal(request, now_ms)
             held = self._held_since.get(request.record.key)
-            asked_ms = held[1] if held is not None and held[0] == request.position else now_ms
+            asked_ms = held[1] if held is not None and held[0] == request.record.position else now_ms
             return request, refusal or self._statements.prepare(request.subscriber, request.text, asked_ms)
         except InputError as error:
             return request, error
@@ -211,7 +211,8 @@ class Commands:
         """Carry out commands that were compiled against the same sources."""
         self._commits.finish()
         repeats.read()
-        fresh = [each.prepared for each in run if (each.request.remember or b"") not in repeats]
+        known = repeats.keys
+        fresh = [each.prepared for each in run if each.request.remember not in known]
         self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
         for each in run:
             number, request, prepared = each.number, each.request, each.prepared
@@ -224,7 +225,7 @@ class Commands:
             except NotYet as later:
                 batch.held[key] = later.is_ready
                 assert isinstance(prepared, PreparedCommand), "what is refused is not held"
-                self._held_since[key] = request.position, prepared.asked_ms
+                self._held_since[key] = request.record.position, prepared.asked_ms
             except OperationalError:
                 raise
             except Exception as error:
@@ -242,7 +243,7 @@ class Commands:
                 return
             if isinstance(prepared, InputError):
                 raise prepared
-            answer = self._statements.carry_out(prepared, request.position, batch.now_ms)
+            answer = self._statements.carry_out(prepared, request.record, batch.now_ms)
             batch.work.take(answer.change)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(request.command_id, request.subscriber, message, answer.result, answer.at_ms)

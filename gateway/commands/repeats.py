@@ -6,6 +6,7 @@ commands of others wait meanwhile: what is not reached is `unavailable`, which n
 
 from __future__ import annotations
 
+from collections.abc import Container
 from concurrent.futures import Future
 
 from gateway.kafka import Place, PlaceReader
@@ -60,10 +61,11 @@ class Repeats:
                     gone.add(place)
         self._places = {key: place for key, place in self._places.items() if place not in gone}
 
-    def __contains__(self, key: bytes) -> bool:
-        """Whether a command came before; one whose first reply is no longer to be had counts as new."""
+    @property
+    def keys(self) -> Container[bytes | None]:
+        """The keys of commands that came before; one whose first reply is no longer to be had counts as new."""
         assert self._places is not None, "the caller has read"
-        return key in self._places
+        return self._places.keys()
 
     def reply(self, key: bytes) -> Reply | None:
         """Return the first reply to a command, None to one that is new.

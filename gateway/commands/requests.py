@@ -44,11 +44,6 @@ class Request(msgspec.Struct, frozen=True):
     """The dead letter of a record that is no command."""
 
     @property
-    def position(self) -> str:
-        """The command's own place on its topic."""
-        return f"{self.record.partition}/{self.record.offset}"
-
-    @property
     def answerable(self) -> bool:
         """Whether the record has a key that a reply can have."""
         return bool(self.record.key) and len(self.record.key or b"") <= LONGEST_KEY
@@ -126,7 +121,7 @@ class RequestReader:
             detail=error.detail,
             hint="Send an object with command_id, subscriber and text.",
         )
-        place = f"{record.topic}/{record.partition}/{record.offset}"
+        place = f"{record.topic}/{record.position}"
         letter = command_letter(self._letters, place, error.detail, record.key, record.value)
         subscriber = _text(record.key or b"")
         return Request(record, error.command_id, subscriber, "", error.encoding, None, refusal, letter)

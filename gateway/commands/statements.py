@@ -18,7 +18,7 @@ from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.commands.table_states import TableStates
 from gateway.commands.uses import use_of
 from gateway.evaluation.process import Evaluations
-from gateway.kafka import Topics
+from gateway.kafka import Record, Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
 from gateway.registry.grid import next_tick
@@ -190,27 +190,27 @@ class Statements:
                 requests.append(prepared.create.request)
         self.registry.load(keys, requests)
 
-    def carry_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
+    def carry_out(self, prepared: PreparedCommand, record: Record, now_ms: int) -> Answer:
         """Carry out a statement, and return what came of it.
 
         Args:
             prepared: What; loaded.
-            position: The command's own place on its topic.
+            record: The command's own, whose place names what is made.
             now_ms: The time of acceptance.
 
         Raises:
             InputError: Why it cannot be done; nothing was changed.
-            NotYet: It is to be tried anew, with the same position.
+            NotYet: It is to be tried anew, with the same record.
         """
         try:
-            return self._carried_out(prepared, position, now_ms)
+            return self._carried_out(prepared, record, now_ms)
         except InputError as error:
             statement = prepared.statement
             if isinstance(statement, ExplainSelect | ExplainStages | CreateView):
                 raise in_statement(error, prepared.text, statement.select) from None
             raise
 
-    def _carried_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
+    def _carried_out(self, prepared: PreparedCommand, record: Record, now_ms: int) -> Answer:
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
             case CreateCq():
@@ -228,15 +228,15 @@ class Statements:
             case AlterCq():
                 change = registry.alter(key, statement, prepared.asked_ms, now_ms)
             case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
-                return self._change_source(statement, Origin(key.subscriber, position, now_ms))
+                return self._change_source(statement, Origin(key.subscriber, record.position, now_ms))
             case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota() | PauseGroup():
                 shown, changed = self._operators.carry_out(statement, key.subscriber, now_ms, self._next_tick(now_ms))
                 return Answer(shown, now_ms, changed)
             case DescribeStream() | DescribeTable() | DescribeView():
-                asked = Origin(key.subscriber, position, now_ms)
+                asked = Origin(key.subscriber, record.position, now_ms)
                 return Answer(self._sources.describe(statement, self.catalog, asked), now_ms)
             case ExplainEvent(name):
-                explained = self._explain_event(statement, registry.find(key, name), key.subscriber, position, now_ms)
+                explained = self._explain_event(statement, registry.find(key, name), key, record, now_ms)
                 return Answer(explained, now_ms)
             case _:
                 return Answer(self._shown(prepared, now_ms), now_ms)
@@ -334,13 +334,13 @@ class Statements:
         stream, plan, select = self._shared_query(destination)
         return self._explained(CompiledQuery(plan, destination.row, select), stream, now_ms)
 
-    def _explain_event(self, statement: ExplainEvent, cq: Cq, subscriber: str, position: str, now_ms: int) -> Result:
+    def _explain_event(self, statement: ExplainEvent, cq: Cq, key: CqKey, record: Record, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
         withheld = self.quarantines.withheld(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
-        evaluate = partial(self._evaluations.outcome, asker=subscriber, name=position)
+        evaluate = partial(self._evaluations.outcome, asker=key.subscriber, name=record.position)
         explained = explain_event(statement, cq, destination, query, stream, tables, withheld, now_ms, evaluate)
         return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 

@@ -22,6 +22,11 @@ class Record(msgspec.Struct, frozen=True):
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
 
+    @property
+    def position(self) -> str:
+        """The record's place on its topic."""
+        return f"{self.partition}/{self.offset}"
+
 
 def record_of(message: Any) -> Record:
     """Return a consumed message's record; what the driver's types leave open is there in one without an error."""

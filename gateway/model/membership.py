@@ -47,7 +47,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def _of_groups(self) -> bool:
-        return self.destination.mode == "pending" and self.destination.slots is not None
+        return self.destination.slots is not None and self.destination.mode == "pending"
 
     @property
     def packed_bounds(self) -> bytes:

@@ -169,8 +169,10 @@ class Placement:
         placed = wanted
         if wanted.mode == "dedicated":  # the unit may have filled the room that there was
             placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
-        if placed.mode == "shared" and not self._settings.results.shared:
-            raise self._too_many()
+        if placed.mode == "shared":
+            if not self._settings.results.shared:
+                raise self._too_many()
+            return placed
         try:
             self._positions.require(placed)
         except InputError:

@@ -119,7 +119,8 @@ class Registry:
             )
         destination = self._destination(destination_id)
         start_ms = millis(statement.start) if statement.start is not None else None
-        accepted_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+        timed = destination.trigger.timed
+        accepted_ms = self._accepted(key, destination, now_ms) if timed and start_ms is None else now_ms
         expire_ms = expiry(statement.expire, accepted_ms) if statement.expire is not None else None
         check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)

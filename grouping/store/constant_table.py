@@ -44,7 +44,7 @@ class Block(NamedTuple):
         return tuple(map(SqlType.of, self.type_texts))
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """One destination that wants the events that its constants select, of record times in [start, expire)."""
 
     block: Block
@@ -98,8 +98,9 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
         "start_ms": pa.array([entry.start_ms for entry in entries], pa.int64()),
         "expire_ms": pa.array([entry.expire_ms for entry in entries], pa.int64()),
     }
-    if any(entry.bounds for entry in entries):
-        columns["bounds"] = pa.array([entry.bounds for entry in entries], pa.binary())
+    bounds = [entry.bounds for entry in entries]
+    if any(bounds):
+        columns["bounds"] = pa.array(bounds, pa.binary())
     for slot, sql_type in enumerate(block.types):
         values: list[object] = [entry.row.values[slot] for entry in entries]
         if sql_type not in ARROW_TYPES:
