@@ -87,9 +87,9 @@ class Ends:
         size = 0
         for notice, last in self._last_digests.of(self._due(some, epoch)):
             over.append(notice)
-            told = [*last, *_told(self._settings, notice)]
-            records += told
-            size += sum(len(record.value or b"") for record in told)
+            for record in (*last, *_told(self._settings, notice)):
+                records.append(record)
+                size += len(record.value or b"")
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(over)

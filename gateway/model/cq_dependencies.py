@@ -49,6 +49,8 @@ class DependencyChanges:
         """New ones, by stream and id of the plan or SELECT list."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
         """Where dependencies are counted that CQs of a subscriber have by this unit: thousands have the same ones."""
+        self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
+        """The last ones that were counted no more."""
 
     def add(
         self,
@@ -104,16 +106,21 @@ class DependencyChanges:
         if founder is not None and founder != known:
             founders[item_id] = self.founders[stream_id, item_id] = founder
 
-    def remove(self, stream_id: StreamId, dependencies: Iterable[Dependency]) -> None:
+    def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
         """Count the dependencies of a CQ that goes no more."""
         self._counts.clear()  # whoever comes next may be the first one again
+        removed = (stream_id, dependencies)
+        if removed != self._removed:  # thousands that go one after another had the same ones
+            self._removed = removed
+            self.changed.update((stream_id, used) for used in dependencies)
         by_kind = self._inventory.dependencies[stream_id]
         for used in dependencies:
             counts, item_id = by_kind[used.kind], used.item_id
-            counts[item_id] -= 1
-            if not counts[item_id]:
+            left = counts[item_id] - 1
+            if left:
+                counts[item_id] = left
+            else:
                 del counts[item_id]
-            self.changed.add((stream_id, used))
 
     def unused(self) -> list[tuple[StreamId, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
