@@ -51,14 +51,14 @@ class Jar:
         return f"{self.module}-{self.revision}.jar"
 
 
-def read_lock(name: str) -> list[Jar]:
-    """Return the jars of a lock file beside this module: lines of ``<sha256> <organisation>:<module>:<revision>``.
+def read_lock(name: str, package: str = __package__) -> list[Jar]:
+    """Return the jars of a lock file in a package: lines of ``<sha256> <organisation>:<module>:<revision>``.
 
     Example:
         >>> [jar.file for jar in read_lock(SPARK)][:2]
         ['spark-sql-kafka-0-10_2.13-4.0.3.jar', 'spark-token-provider-kafka-0-10_2.13-4.0.0.jar']
     """
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    text = resources.files(package).joinpath(name).read_text("utf-8")
     lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
     split = ((sha256, *coordinates.split(":")) for sha256, coordinates in lines)
     return [Jar(organisation, module, revision, sha256) for sha256, organisation, module, revision in split]
@@ -73,20 +73,23 @@ def cache_folder(settings: JarSettings) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cq-gateway" / "jars"
 
 
-def ensure_jars(name: str, settings: JarSettings, progress: Progress = lambda there, of: None) -> Path:
+def ensure_jars(
+    name: str, settings: JarSettings, progress: Progress = lambda there, of: None, package: str = __package__
+) -> Path:
     """Return the folder that holds a lock file's jars and no others, after fetching those that are missing.
 
     Any number of processes may call it at once: one fetches, the others wait for it.
 
     Args:
-        name: `KAFKA` or `SPARK`.
+        name: `KAFKA`, `SPARK` or another lock file.
         settings: Where the cache and the mirror are.
         progress: Called as jars arrive; never when all are there.
+        package: Where the lock file is.
 
     Raises:
         OperationalError: A jar cannot be fetched or is not the locked one, there is no Java, or the disk refuses.
     """
-    jars = read_lock(name)
+    jars = read_lock(name, package)
     version = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:12]
     folder = cache_folder(settings) / f"{name.removesuffix('.lock')}-{version}"
     if _missing(folder, jars):

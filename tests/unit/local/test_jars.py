@@ -21,7 +21,7 @@ BODY = b"as good as a jar"
 def lock(monkeypatch: pytest.MonkeyPatch) -> Jar:
     """A lock file of one jar."""
     jar = Jar("org.example", "thing", "1.2", hashlib.sha256(BODY).hexdigest())
-    monkeypatch.setattr(jars, "read_lock", lambda name: [jar])
+    monkeypatch.setattr(jars, "read_lock", lambda *_: [jar])
     return jar
 
 
