@@ -15,14 +15,13 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from gateway.sdk import Client, connect
+from gateway.sdk import connect
+from tests.cluster.even_numbers import create, matches, publish
 from tests.cluster.standalone.cluster import Standalone, standalone
 from tests.kafka_client import wait_until
 from tests.processes import kill_all
 from tests.stack.server import Stack
 
-_EVENTS = 4_000
-"""Published before and after each death."""
 _OPTIONS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
 _CHECKPOINTS = "viewfs://cq/checkpoints"
 _SHOWS = "spark.hadoop.fs.viewfs.mounttable.cq.link./checkpoints"
@@ -47,13 +46,11 @@ def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
     try:
         stack.up()
         with connect(stack.bootstrap, "alice") as client:
-            ddl = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 2)"
-            client.execute(ddl)
-            client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
+            create(client)
             producer = Producer({"bootstrap.servers": stack.bootstrap})
             published = 0
             for victim in (None, "executor", "worker", "driver"):
-                published = _publish(producer, published)
+                published = publish(producer, published)
                 if victim == "executor":
                     cluster.executors()[0].kill()
                 elif victim == "worker":
@@ -61,8 +58,8 @@ def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
                 elif victim == "driver":
                     before = _last_batch(checkpoints)
                     _kill_driver(cluster, stack)
-                published = _publish(producer, published)
-                assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
+                published = publish(producer, published)
+                assert list(range(0, published, 2)) == matches(client, published // 2), victim
             assert 1 == len(cluster.executors())
             assert before > 0, "the first driver left a checkpoint"
             wait_until(lambda: time.sleep(0.1) or _last_batch(checkpoints) > before, "batch of the next driver")
@@ -75,14 +72,6 @@ def _last_batch(checkpoints: Path) -> int:
     return max(int(path.name) for path in checkpoints.glob("*/*/commits/*") if path.name.isdigit())
 
 
-def _publish(producer: Producer, begin: int) -> int:
-    for number in range(begin, begin + _EVENTS):
-        producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
-        producer.poll(0)
-    assert producer.flush(60) == 0
-    return begin + _EVENTS
-
-
 def _kill_worker(cluster: Standalone) -> None:
     worker = cluster.workers[0]
     kill_all([worker, *worker.children(recursive=True)])
@@ -93,9 +82,3 @@ def _kill_driver(cluster: Standalone, stack: Stack) -> None:
     executors = cluster.executors()
     stack.await_restart("evaluator", stack.kill("evaluator"))
     assert not psutil.wait_procs(executors, timeout=60)[1]
-
-
-def _matches(client: Client, count: int) -> list[int]:
-    """Return the numbers of the CQ's matches from the first one on, as many as there should be."""
-    with client.subscribe("even") as results:
-        return [match.row["n"] for _, match in zip(range(count), results, strict=False)]

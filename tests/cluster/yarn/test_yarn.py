@@ -16,14 +16,13 @@ from confluent_kafka import Producer
 
 from gateway.local.jars import ensure_jars
 from gateway.local.java import find_java
-from gateway.sdk import Client, connect
+from gateway.sdk import connect
 from grouping.settings.given_settings import given_settings
+from tests.cluster.even_numbers import create, matches, publish
 from tests.kafka_client import wait_until
 from tests.processes import kill_all
 from tests.stack.server import Stack
 
-_EVENTS = 2_000
-"""Published before and after each death."""
 _ROOT = Path(__file__).parents[3]
 _OPTIONS = {
     "spark.executor.instances": "2",
@@ -83,21 +82,19 @@ def test_deaths_lose_nothing(hadoop: Hadoop, tmp_path: Path) -> None:
     try:
         stack.up()
         with connect(stack.bootstrap, "alice") as client:
-            ddl = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 2)"
-            client.execute(ddl)
-            client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
+            create(client)
             producer = Producer({"bootstrap.servers": stack.bootstrap})
             published = 0
             for victim in (None, "executor", "driver"):
-                published = _publish(producer, published)
+                published = publish(producer, published)
                 executors = _executors(hadoop.process)
                 if victim == "executor":
                     executors[0].kill()
                 elif victim == "driver":
                     stack.await_restart("evaluator", stack.kill("evaluator"))
                     assert not psutil.wait_procs(executors, timeout=60)[1], "those of a dead driver end themselves"
-                published = _publish(producer, published)
-                assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
+                published = publish(producer, published)
+                assert list(range(0, published, 2)) == matches(client, published // 2), victim
             wait_until(lambda: len(_executors(hadoop.process)) == 2, "both executors")
             assert not list((tmp_path / "data").rglob("commits")), "checkpoints are on HDFS alone"
     finally:
@@ -115,17 +112,3 @@ def _executors(cluster: psutil.Process) -> list[psutil.Process]:
         if "YarnCoarseGrainedExecutorBackend" in " ".join(line) and Path(line[0]).name == "java":
             found.append(process)
     return found
-
-
-def _publish(producer: Producer, begin: int) -> int:
-    for number in range(begin, begin + _EVENTS):
-        producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
-        producer.poll(0)
-    assert producer.flush(60) == 0
-    return begin + _EVENTS
-
-
-def _matches(client: Client, count: int) -> list[int]:
-    """Return the numbers of the CQ's matches from the first one on, as many as there should be."""
-    with client.subscribe("even") as results:
-        return [match.row["n"] for _, match in zip(range(count), results, strict=False)]

@@ -1,0 +1,36 @@
+"""A stream of numbers with a CQ of the even ones: what a death has lost or doubled can be told by counting."""
+
+from __future__ import annotations
+
+import json
+
+from confluent_kafka import Producer
+
+from gateway.sdk import Client
+
+__all__ = ["create", "matches", "publish"]
+
+_EVENTS = 4_000
+"""Published at a time."""
+
+
+def create(client: Client) -> None:
+    """Create the stream, of two partitions, and the CQ."""
+    ddl = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 2)"
+    client.execute(ddl)
+    client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
+
+
+def publish(producer: Producer, begin: int) -> int:
+    """Publish the next numbers, and return the one that comes after them."""
+    for number in range(begin, begin + _EVENTS):
+        producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    return begin + _EVENTS
+
+
+def matches(client: Client, count: int) -> list[int]:
+    """Return the numbers of the CQ's matches from the first one on, as many as there should be, in order."""
+    with client.subscribe("even") as results:
+        return sorted(match.row["n"] for _, match in zip(range(count), results, strict=False))
