@@ -156,8 +156,8 @@ class Commands:
             each = _PAUSE * (time.monotonic() - began) / len(done)
             self.queue.pause({subscriber: each * count for subscriber, count in batch.broken.items()})
         self._positions.finish()
-        left = set(range(len(records))).difference(batch.done) if len(batch.done) < len(records) else ()
-        return [records[number] for number in sorted(left)]
+        numbers = frozenset(batch.done)
+        return [record for number, record in enumerate(records) if number not in numbers]
 
     def _run_all(
         self, requests: Sequence[Request], poisoned: Mapping[int, InputError], batch: _Batch, until: float

@@ -46,7 +46,7 @@ class LastDigests:
     def hold(self, notices: Iterable[EndNotice]) -> None:
         """Keep the matches of destinations whose ends have begun."""
         for notice in notices:
-            if notice.destination.trigger.timed and self.owes(notice):
+            if self.owes(notice):
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
@@ -63,7 +63,7 @@ class LastDigests:
                 continue  # a Spark job may still write a digest of an earlier tick, and `cq.end` comes last
             if notice.members and self._timers.waits(notice.destination):
                 continue  # a digest that waits for room comes before a leave; an end's last digest has its matches
-            if not timed or not _pending(notice) or notice.written:
+            if not _pending(notice) or notice.written:
                 yield notice, []
             # The probe under way began before this moment; the next one has all matches written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):

@@ -19,7 +19,6 @@ class Expectations:
     def __init__(self) -> None:
         self._total = 0.0
         self._count = 0
-        self._last: tuple[int, int] | None = None
         self._versions: list[tuple[int, int]] = []
         self._before: list[float] = []
 
@@ -31,8 +30,7 @@ class Expectations:
 
     def add(self, version: tuple[int, int], expected: float) -> None:
         """Count one destination; a version is its epoch and number."""
-        if version != self._last:
-            self._last = version
+        if not self._versions or self._versions[-1] != version:
             self._versions.append(version)
             self._before.append(self._total)
             del self._versions[:-_STEPS], self._before[:-_STEPS]

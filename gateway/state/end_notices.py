@@ -72,8 +72,8 @@ class EndNotices:
             ending[name] = max(notice.ended_ms, ending.get(name, 0))
 
     def held_up(self, notice: EndNotice) -> bool:
-        """Tell of a notice with an incarnation before whether the end of that one is still to be written."""
-        return end_key(notice.destination.destination_id, notice.after_ms) in self.open
+        """Tell whether the end of the incarnation before is still to be written."""
+        return bool(notice.after_ms) and end_key(notice.destination.destination_id, notice.after_ms) in self.open
 
     def _bind(self, batch: str, notices: list[EndNotice]) -> None:
         keys = self._batches[batch] = set()

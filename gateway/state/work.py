@@ -54,8 +54,7 @@ class Work:
     def take(self, change: Change) -> None:
         """Add the change of an act."""
         self.catalog += change.catalog
-        if change.records:
-            self.records += change.records
+        self.records += change.records
         for notice in change.notices:
             if notice.members:
                 self._leaves.setdefault(msgspec.structs.replace(notice, members=()), []).extend(notice.members)
