@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -28,6 +29,7 @@ _SHARE = 32
 other reasons loses little, and among 5,000 commands the guilty one is alone at the third death."""
 
 
+_PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
 """Commands whose copies are known: a client that hears nothing sends its command again and again meanwhile."""
 
@@ -74,13 +76,13 @@ class CommandTrials:
             refused.add(0)
             if (first := ids[0]) is not None:
                 self._refused = (*self._refused, first)[-_MOST_REFUSED:]
-        self._note(CommandsInHand.of(map(_place, records), deaths, self._refused))
+        self._note(CommandsInHand.of(map(_PLACE, records), deaths, self._refused))
         if self._refused:
             refused |= {number for number, key in enumerate(ids) if key in self._refused}
         return refused
 
     def _has_suspect(self, records: Sequence[Record]) -> bool:
-        return bool(self._suspects.spans) and any(_place(record) in self._suspects for record in records)
+        return bool(self._suspects.spans) and any(place in self._suspects for place in map(_PLACE, records))
 
 
 def deadly() -> InputError:
@@ -91,7 +93,3 @@ def deadly() -> InputError:
         detail=f"That was {TRIES} times in succession; it took too much time or memory. Nothing was changed.",
         hint="Divide the statement into several, or report it.",
     )
-
-
-def _place(record: Record) -> tuple[int, int]:
-    return record.partition, record.offset
