@@ -10,6 +10,7 @@ from gateway.sdk.inbox import Inbox
 from gateway.sdk.outbox import CommandUnderWay, Outbox
 from gateway.sdk.sender import Sender
 from gateway.sdk.signing import TOKEN_HEADER, SigningKey
+from gateway.sdk.trace_context import trace_headers
 from schemas.partition import partition_of
 from schemas.topic_names import TopicNames
 
@@ -77,7 +78,8 @@ class Exchange:
         """
         with self._lock:
             self._listen(timeout)
-            return [self._outbox.submit(text, timeout=timeout, command_id=command_id) for text in texts]
+            submit, headers = self._outbox.submit, trace_headers()
+            return [submit(text, timeout=timeout, command_id=command_id, headers=headers) for text in texts]
 
     def step(self, seconds: float) -> None:
         """Send queued commands, and take in replies; wait at most so long for a reply.
@@ -120,7 +122,7 @@ class Exchange:
             if not queued:
                 return
 
-    def _headers(self, pending: CommandUnderWay) -> dict[str, bytes]:
+    def _headers(self, pending: CommandUnderWay) -> Mapping[str, bytes]:
         """Return the headers of a command that goes out now: each time with a token of its own."""
         if self._signing_key is None:
             return pending.headers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from gateway.sdk.errors import CommandRejection, NoReply, TransportError, rejection
 from gateway.sdk.results import Reply
-from gateway.sdk.trace_context import trace_headers
 
 __all__ = ["Outbox", "CommandUnderWay"]
 
@@ -19,6 +19,9 @@ _RETRY_SECONDS = 1.0
 
 _TICK_SECONDS = 0.2
 """How often deadlines are looked at: with tens of thousands under way, not for each reply."""
+
+
+_NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class _Id(msgspec.Struct):
@@ -37,12 +40,14 @@ class CommandUnderWay:
         "command_id", "deadline", "error", "headers", "postponed", "record", "reply", "send_at", "text", "timeout",
     )  # fmt: skip
 
-    def __init__(self, command_id: str, text: str, record: bytes, *, now: float, timeout: float) -> None:
+    def __init__(
+        self, command_id: str, text: str, record: bytes, headers: Mapping[str, bytes], *, now: float, timeout: float
+    ) -> None:
         self.command_id = command_id
         self.text = text
         self.record = record
         """The value of the record on `cq.commands`."""
-        self.headers = trace_headers()
+        self.headers = headers
         """Its headers, besides a token."""
         self.timeout = timeout
         self.deadline = now + timeout
@@ -100,7 +105,14 @@ class Outbox:
         """How many commands wait for their outcome."""
         return len(self._pending)
 
-    def submit(self, text: str, *, timeout: float, command_id: str | None = None) -> CommandUnderWay:
+    def submit(
+        self,
+        text: str,
+        *,
+        timeout: float,
+        command_id: str | None = None,
+        headers: Mapping[str, bytes] = _NO_HEADERS,
+    ) -> CommandUnderWay:
         """Queue a statement; `timeout` in seconds. A command id that still waits is joined, not sent twice."""
         if command_id is None:
             self._count += 1
@@ -111,7 +123,7 @@ class Outbox:
         if not self._pending:
             self._heard_at, self._patience = now, self._silence
         record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
-        pending = CommandUnderWay(command_id, text, record, now=now, timeout=timeout)
+        pending = CommandUnderWay(command_id, text, record, headers, now=now, timeout=timeout)
         self._pending[command_id] = pending
         self._unsent.append(pending)
         return pending
