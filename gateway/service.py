@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -67,6 +68,11 @@ _SELDOM = (500_000, 20, 20)
 _OFTEN = (2_000, 20, 1_000)
 """The same while several subscribers send: syntax trees are cycles, and are looked for within a unit's time. To look
 through all that a second of broken statements leaves takes a fifth of a second."""
+_SWITCH_SECONDS = 0.001
+"""For which one thread computes while another one waits for the interpreter. The thread of commits asks servers a dozen
+times a unit; by Python's own five milliseconds it waits longer for the commands that are compiled than for answers."""
+_UNITS_READ = 2
+"""Units of work that are read at once: the driver fetches more when it has none left, and the next one is whole too."""
 _APART_SECONDS = 0.25
 """From one unit of commands to the next, while they keep coming from one subscriber."""
 
@@ -89,6 +95,7 @@ def run_gateway(settings: Settings) -> None:
         OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
     """
     spare_pandas()  # it would be imported within the first CREATE
+    sys.setswitchinterval(_SWITCH_SECONDS)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -210,7 +217,7 @@ class _Service:
         Args:
             patient: Whether nothing else is to be done, so that the first one may be waited for.
         """
-        queue, most = self._commands.queue, self._settings.commands.batch
+        queue, most = self._commands.queue, _UNITS_READ * self._settings.commands.batch
         listen = _HELD_SECONDS if queue.all_held else 0.0
         if queue.full:
             self._stop.wait(listen)
