@@ -27,8 +27,6 @@ TRIES = 3
 _SHARE = 32
 """A unit with suspects is so much smaller after one death, and this squared after two: a gateway that was killed for
 other reasons loses little, and among 5,000 commands the guilty one is alone at the third death."""
-
-
 _PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
 """Commands whose copies are known: a client that hears nothing sends its command again and again meanwhile."""

@@ -113,7 +113,14 @@ class Outbox:
         command_id: str | None = None,
         headers: Mapping[str, bytes] = _NO_HEADERS,
     ) -> CommandUnderWay:
-        """Queue a statement; `timeout` in seconds. A command id that still waits is joined, not sent twice."""
+        """Queue a statement. A command id that still waits is joined, not sent twice.
+
+        Args:
+            text: The statement.
+            timeout: Seconds until it is given up without a reply.
+            command_id: For sending again; otherwise one is made.
+            headers: Of its record, besides a token.
+        """
         if command_id is None:
             self._count += 1
             command_id = f"{self._run}-{self._count}"

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Producer
 
 from gateway.sdk import Client
 
-__all__ = ["create", "matches", "publish"]
+__all__ = ["deaths"]
 
 _EVENTS = 4_000
 """Published at a time."""
 
 
-def create(client: Client) -> None:
+def deaths(client: Client, bootstrap: str, victims: Iterable[str]) -> Iterator[str]:
+    """Yield the victims, each amid events: it is to be killed then, and each match is there once all the same."""
+    _create(client)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    published = 0
+    for victim in victims:
+        published = _publish(producer, published)
+        yield victim
+        published = _publish(producer, published)
+        assert list(range(0, published, 2)) == _matches(client, published // 2), victim
+
+
+def _create(client: Client) -> None:
     """Create the stream, of two partitions, and the CQ."""
     ddl = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 2)"
     client.execute(ddl)
     client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
 
 
-def publish(producer: Producer, begin: int) -> int:
+def _publish(producer: Producer, begin: int) -> int:
     """Publish the next numbers, and return the one that comes after them."""
     for number in range(begin, begin + _EVENTS):
         producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
@@ -30,7 +43,7 @@ def publish(producer: Producer, begin: int) -> int:
     return begin + _EVENTS
 
 
-def matches(client: Client, count: int) -> list[int]:
+def _matches(client: Client, count: int) -> list[int]:
     """Return the numbers of the CQ's matches from the first one on, as many as there should be, in order."""
     with client.subscribe("even") as results:
         return sorted(match.row["n"] for _, match in zip(range(count), results, strict=False))

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import psutil
 import pyspark
 import pytest
-from confluent_kafka import Producer
 
 from gateway.local.jars import ensure_jars
 from gateway.local.java import find_java
 from gateway.sdk import connect
 from grouping.settings.given_settings import given_settings
-from tests.cluster.even_numbers import create, matches, publish
+from tests.cluster.even_numbers import deaths
 from tests.kafka_client import wait_until
 from tests.processes import kill_all
 from tests.stack.server import Stack
@@ -82,19 +81,13 @@ def test_deaths_lose_nothing(hadoop: Hadoop, tmp_path: Path) -> None:
     try:
         stack.up()
         with connect(stack.bootstrap, "alice") as client:
-            create(client)
-            producer = Producer({"bootstrap.servers": stack.bootstrap})
-            published = 0
-            for victim in (None, "executor", "driver"):
-                published = publish(producer, published)
+            for victim in deaths(client, stack.bootstrap, ("nobody", "executor", "driver")):
                 executors = _executors(hadoop.process)
                 if victim == "executor":
                     executors[0].kill()
                 elif victim == "driver":
                     stack.await_restart("evaluator", stack.kill("evaluator"))
                     assert not psutil.wait_procs(executors, timeout=60)[1], "those of a dead driver end themselves"
-                published = publish(producer, published)
-                assert list(range(0, published, 2)) == matches(client, published // 2), victim
             wait_until(lambda: len(_executors(hadoop.process)) == 2, "both executors")
             assert not list((tmp_path / "data").rglob("commits")), "checkpoints are on HDFS alone"
     finally:
