@@ -275,8 +275,7 @@ class _Service:
         working.begin()
         work = Work()
         work.take(self._statements.registry.shorten(self._timers.shortened()))
-        for change in self._lifetimes.step(now_ms()):
-            work.take(change)
+        work.take(self._lifetimes.step(now_ms()))
         work.take(self._ends.step(now_ms(), self._epoch))
         sources = self._sources.step(now_ms())
         work.take(sources)

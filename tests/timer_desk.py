@@ -266,10 +266,10 @@ class Desk:
         gone = self._lifetimes.step(self.now_ms)
         ended = self._ends.step(self.now_ms, self.epoch)
         work = Work()
-        for change in (shortened, *gone, ended):
+        for change in (shortened, gone, ended):
             work.take(change)
         if work:
             self._ends.commit(work, self.now_ms)
         else:
             self.commits.finish()
-        return bool(gone or ended.records or ended.catalog)
+        return bool(gone.catalog or ended.records or ended.catalog)

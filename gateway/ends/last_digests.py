@@ -58,8 +58,10 @@ class LastDigests:
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
         for notice in notices:
-            timed = notice.destination.trigger.timed
-            if timed and self._timers.under_way(notice.destination.stream_id):
+            if not notice.destination.trigger.timed:
+                yield notice, []
+                continue
+            if self._timers.under_way(notice.destination.stream_id):
                 continue  # a Spark job may still write a digest of an earlier tick, and `cq.end` comes last
             if notice.members and self._timers.waits(notice.destination):
                 continue  # a digest that waits for room comes before a leave; an end's last digest has its matches

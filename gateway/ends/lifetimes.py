@@ -26,19 +26,19 @@ class Lifetimes:
         self.busy = False
         """Whether more CQs are due than one step removes."""
 
-    def step(self, now_ms: int) -> list[Change]:
-        """Remove CQs within the unit of work, and return a change for each removal."""
+    def step(self, now_ms: int) -> Change:
+        """Remove CQs within the unit of work, and return the change."""
         due = self._working.expiring(now_ms, self._skip, _CHUNK)
         if not due:
             self._skip, self.busy = 0, False
-            return []
+            return Change()
         self._working.load(due)
-        evaluated = self._evaluated()
-        changes = self._registry.expire(due, evaluated)
+        change = self._registry.expire(due, self._evaluated())
+        removed = len(change.notices)
         # CQs of a stream that lags stay first in Redis, and the next step passes over them.
-        self._skip = self._skip + len(due) - len(changes) if len(due) == _CHUNK else 0
-        self.busy = bool(changes) and len(due) == _CHUNK
-        return changes
+        self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
+        self.busy = removed > 0 and len(due) == _CHUNK
+        return change
 
     def _evaluated(self) -> dict[StreamId, int]:
         """Return the watermark of each stream.

@@ -51,6 +51,8 @@ class DependencyChanges:
         """Where dependencies are counted that CQs of a subscriber have by this unit: thousands have the same ones."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
         """The last ones that were counted no more."""
+        self._counted: list[tuple[dict[str, int], str]] = []
+        """Where these are counted."""
 
     def add(
         self,
@@ -113,9 +115,9 @@ class DependencyChanges:
         if removed != self._removed:  # thousands that go one after another had the same ones
             self._removed = removed
             self.changed.update((stream_id, used) for used in dependencies)
-        by_kind = self._inventory.dependencies[stream_id]
-        for used in dependencies:
-            counts, item_id = by_kind[used.kind], used.item_id
+            by_kind = self._inventory.dependencies[stream_id]
+            self._counted = [(by_kind[used.kind], used.item_id) for used in dependencies]
+        for counts, item_id in self._counted:
             left = counts[item_id] - 1
             if left:
                 counts[item_id] = left

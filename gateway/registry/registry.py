@@ -207,36 +207,36 @@ class Registry:
         lasting = destination.mode != "virtual" and not destination.trigger.timed
         at_ms = max(now_ms, cq.latest_ms)
         until = self._positions.source_ends(destination.stream_id) if lasting else ()
-        return self._remove(key, cq, destination, at_ms, "dropped", until)
+        notice = self._remove(key, cq, destination, at_ms, "dropped", until)
+        return Change(cq, (cq_gone(key),), (notice,))
 
-    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> list[Change]:
-        """Remove CQs whose EXPIRE has come, and return a change for each removal.
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> Change:
+        """Remove CQs whose EXPIRE has come; the change has one record for `cq.catalog` for each.
 
         Args:
             keys: Whose they are; loaded.
             evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
         """
-        changes = []
+        catalog: list[CatalogChange] = []
+        notices: list[EndNotice] = []
         for key in keys:
             cq = self._working.unit.cq(key)
             if cq is None or cq.expire_ms is None:
                 continue
             destination = self.destination_of(cq)
             if evaluated[destination.stream_id] >= cq.expire_ms:
-                changes.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
+                notices.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
+                catalog.append(cq_gone(key))
                 if destination.trigger.timed:
                     self._working.unit.owe(destination.destination_id, cq.expire_ms)
-        return changes
+        return Change(catalog=tuple(catalog), notices=tuple(notices))
 
     def _remove(
         self, key: CqKey, cq: Cq, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()
-    ) -> Change:
-        ended = self._working.unit.remove(key, until)
-        if ended is not None:
-            notice = self._end(key, ended, at_ms, reason, until)
-        else:
-            notice = self.stays.leave(key, cq, destination, at_ms, reason, until)
-        return Change(cq, (cq_gone(key),), (notice,))
+    ) -> EndNotice:
+        if self._working.unit.remove(key, until) is None:
+            return self.stays.leave(key, cq, destination, at_ms, reason, until)
+        return self._end(key, destination, at_ms, reason, until)
 
     def _end(
         self, key: CqKey, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()

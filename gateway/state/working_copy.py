@@ -162,8 +162,10 @@ class WorkingCopy:
             answers = pipeline.execute() if by_subscriber else []
         found: dict[CqKey, StoredCq] = {}
         for keys, bodies in zip(by_subscriber.values(), answers, strict=True):
-            self.unit.cqs |= dict.fromkeys(keys)
-            found |= {key: decode_cq(body) for key, body in zip(keys, bodies, strict=True) if body is not None}
+            for key, body in zip(keys, bodies, strict=True):
+                self.unit.cqs[key] = None
+                if body is not None:
+                    found[key] = decode_cq(body)
         wanted = [destination.destination_id for destination in destinations]
         wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
         homes = [stored.destination_id for stored in found.values()]
