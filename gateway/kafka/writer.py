@@ -110,7 +110,6 @@ class TransactionalWriter:
         places = dict(zip(map(_PLACE, records), range(len(records)), strict=True))
         last = {place: number for place, number in places.items() if place[1] >= 0}
         self._written.update(topic for topic, _ in last)
-        watched = {*watched, *last.values()}
         offsets: dict[int, int] = {}
 
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
@@ -119,14 +118,17 @@ class TransactionalWriter:
 
             return delivered
 
+        told = {number: report(number) for number in (*watched, *last.values())}
         with mapped("writing a commit"):
             producer.begin_transaction()
             try:
                 # A record that cannot be written fails the transaction, so that most need no report of their own.
                 for number, each in enumerate(records):
-                    told = report(number) if number in watched else None
                     headers: list[tuple[str, str | bytes]] | None = list(each.headers) or None
-                    producer.produce(each.topic, each.value, each.key, each.partition, told, headers=headers)
+                    # All by place: an argument by name costs the driver a tenth of its time.
+                    producer.produce(
+                        each.topic, each.value, each.key, each.partition, told.get(number), None, 0, headers
+                    )
                 # Before the offsets: beside records under way they take 100 ms, behind them 3.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
