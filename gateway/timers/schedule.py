@@ -165,7 +165,7 @@ def following_tick(
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
     """Return a noted instant, 0 where it was noted by a clock that was turned back since."""
-    return 0 if any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
+    return 0 if runs and any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 
 def _unused(membership: Membership, tick: int | None, runs: Collection[Run]) -> int | None:

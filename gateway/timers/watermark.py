@@ -73,7 +73,7 @@ class Watermark:
     @property
     def runs(self) -> tuple[Run, ...]:
         """The past runs that lie ahead, since the clock was turned back: ids of digests in them may be used."""
-        return tuple(run for run in self.past if run[1] > self.fired_ms)
+        return tuple(run for run in self.past if run[1] > self.fired_ms) if self.past else ()
 
     def skip(self, gap: MissedTicks) -> None:
         """Note a time, up to now, in which no gateway fired ticks."""
