@@ -128,7 +128,7 @@ class Ends:
                     version = self._working.unit.retire(notice.destination, notice.until)
                     self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
                 continue
-            if self._notices.held_up(notice) or (notice.members and self._others_follow(notice)):
+            if self._notices.held_up(notice) or self._others_follow(notice):
                 continue
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
@@ -140,7 +140,7 @@ class Ends:
 
     def _others_follow(self, notice: EndNotice) -> bool:
         """Tell whether the other members expire together with those that left, so that one end tells all readers."""
-        if notice.reason != "expired":
+        if not notice.members or notice.reason != "expired":
             return False
         membership = self._working.unit.membership(notice.destination.destination_id)
         return membership is not None and not membership.outlives(notice.ended_ms)

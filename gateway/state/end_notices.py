@@ -61,11 +61,9 @@ class EndNotices:
 
     def _behind(self, notice: EndNotice) -> EndNotice:
         """Return a notice that waits for the end before it: a destination's incarnations end in their order."""
-        if notice.members:
-            return notice
-        ending, name = self._working.inventory.ending, notice.destination.destination_id
-        before_ms = ending.get(name, 0)
-        ending[name] = max(notice.ended_ms, before_ms)
+        name = notice.destination.destination_id
+        before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
+        self._note_end(notice)
         return msgspec.structs.replace(notice, after_ms=before_ms) if before_ms else notice
 
     def _note_end(self, notice: EndNotice) -> None:

@@ -33,7 +33,7 @@ class Change(msgspec.Struct, frozen=True):
 class Work:
     """All that a unit of work brings. A unit that is carried out anew has a work of its own."""
 
-    __slots__ = ("_notices", "catalog", "commands_read", "records", "remembered")
+    __slots__ = ("_leaves", "_notices", "catalog", "commands_read", "records", "remembered")
 
     def __init__(self) -> None:
         self.catalog: list[CatalogChange] = []
@@ -45,16 +45,21 @@ class Work:
         self.remembered: dict[int, bytes] = {}
         """The number of each record that is a first reply, with the key of the id of its command."""
         self._notices: list[EndNotice] = []
+        self._leaves: dict[EndNotice, list[str]] = {}
 
     def __bool__(self) -> bool:
         """Whether there is anything to write."""
-        return bool(self.catalog or self.records or self.commands_read or self._notices)
+        return bool(self.catalog or self.records or self.commands_read or self._notices or self._leaves)
 
     def take(self, change: Change) -> None:
         """Add the change of an act."""
         self.catalog += change.catalog
         self.records += change.records
-        self._notices += change.notices
+        for notice in change.notices:
+            if notice.members:
+                self._leaves.setdefault(msgspec.structs.replace(notice, members=()), []).extend(notice.members)
+            else:
+                self._notices.append(notice)
 
     def answer(
         self, commands_read: CommandsRead, records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
@@ -74,11 +79,5 @@ class Work:
     @property
     def notices(self) -> list[EndNotice]:
         """The notices of all acts: one for each end, and one for all who left one destination at one instant."""
-        leaves: dict[EndNotice, list[str]] = {}
-        for notice in self._notices:
-            if notice.members:
-                leaves.setdefault(msgspec.structs.replace(notice, members=()), []).extend(notice.members)
-        return [
-            *(notice for notice in self._notices if not notice.members),
-            *(msgspec.structs.replace(notice, members=tuple(some)) for notice, some in leaves.items()),
-        ]
+        leaves = (msgspec.structs.replace(notice, members=tuple(some)) for notice, some in self._leaves.items())
+        return [*self._notices, *leaves]
