@@ -30,7 +30,7 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 	$(BIN)/cq demo
 
 test: setup  ## the tests, on real Kafka, Valkey and Spark
-	$(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder --ignore tests/cluster
+	$(BIN)/python -m pytest --numprocesses 4 --no-loadscope-reorder --ignore tests/cluster
 
 test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS, ACLs, links that are cut; about ten minutes
 	$(BIN)/python -m pytest tests/cluster

@@ -15,15 +15,19 @@ _OWN = (
 """Tests that start servers of their own."""
 _THIRD = (
     "tests/stack/queries/test_exactness.py",
+    "tests/stack/queries/test_fan_out.py",
     "tests/stack/queries/test_joins.py",
     "tests/stack/queries/test_metrics.py",
     "tests/stack/queries/test_quarantine.py",
+    "tests/stack/queries/test_scenarios.py",
+    "tests/stack/queries/test_table_log.py",
+    "tests/stack/queries/test_tables.py",
+    "tests/stack/state/test_standby.py",
+    f"{CRASHES}test_crash_big_ticks.py",
     f"{CRASHES}test_crash_groups.py",
     f"{CRASHES}test_crash_timers.py",
     f"{CRASHES}test_up.py",
 )
-"""Of the tests on the shared servers those that wait longest: the process that is through with all else has them, on
-servers of its own, while the other two, which wait for ticks and for roles that start anew, leave half the machine."""
 _SECOND = (
     "tests/stack/commands/",
     "tests/stack/digests/test_cuts.py",
@@ -31,9 +35,10 @@ _SECOND = (
     "tests/stack/state/",
     CRASHES,
 )
-"""Of the others those that go together; the rest are the first ones. Both take about as long."""
+"""The tests on shared servers make three groups that take about as long, each on servers of its own: these two, and
+the rest. Servers wait most of the time, for ticks and for roles that start anew."""
 _PURE = "pure"
-_ORDER = ("second stack", "first stack", "own servers", "spark", _PURE, "third stack")
+_ORDER = ("second stack", "first stack", "third stack", "own servers", "spark", _PURE)
 """Groups in the order in which they are handed out; each pure file is a group of its own."""
 
 
@@ -41,7 +46,7 @@ def group_of(nodeid: str) -> str:
     """Return the group of a test: a file, or the servers that it shares with other files.
 
     Example:
-        >>> group_of("tests/stack/queries/test_tables.py::test_a"), group_of("tests/unit/test_docs.py::test_b")
+        >>> group_of("tests/stack/queries/test_nested.py::test_a"), group_of("tests/unit/test_docs.py::test_b")
         ('first stack', 'tests/unit/test_docs.py')
     """
     place = nodeid.split("::", maxsplit=1)[0]
@@ -58,7 +63,7 @@ def place_of(nodeid: str) -> int:
     """Return when a test is handed out among several processes, the lowest first.
 
     Example:
-        >>> place_of("tests/unit/test_docs.py::test_b") < place_of("tests/stack/queries/test_joins.py::test_c")
+        >>> place_of("tests/stack/queries/test_joins.py::test_c") < place_of("tests/unit/test_docs.py::test_b")
         True
     """
     group = group_of(nodeid)
