@@ -54,6 +54,8 @@ class Probes:
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
         """By stream: the number of source partitions at the last probe."""
+        self.turned_back = False
+        """Whether the clock was turned back; a successor has to know before a tick fires by it."""
         self.completed = 0
         """How often the matches of all commits that a probe read were taken in, since the probes began."""
 
@@ -144,6 +146,7 @@ class Probes:
         )
         self._state.look_after(stream_id, now_ms)
         watermark.turn_back(now_ms)
+        self.turned_back = True
         self._missed.pop(stream_id, None)
         self._state.note_watermark(stream_id, self.note(stream_id))
 

@@ -142,6 +142,9 @@ class Timers:
         if not self._intake.armed:
             return
         self._probes.step(now_ms, self._intake.reached)
+        if self._keep_up(now_ms):
+            self.busy = True
+            return
         if self._probes.completed:
             if (cut := self._cuts.due(now_ms)) is not None:
                 self._firing.finish(*cut)
@@ -153,13 +156,19 @@ class Timers:
                     self._advance(stream_id, now_ms)
         if not self.busy:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
-        if not 0 <= now_ms - self._noted_ms < _NOTE_MS:
-            self._noted_ms = now_ms
+
+    def _keep_up(self, now_ms: int) -> bool:
+        """Note watermarks or trim the log where it is time to; a step does nothing else then. Return whether it was."""
+        if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
+            self._probes.turned_back, self._noted_ms = False, now_ms
             self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.inventory.streams})
+            return True
         if not 0 <= now_ms - self._trimmed_ms < _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
             self._rolling.begin()
             self.retention.trim()
+            return True
+        return False
 
     def _advance(self, stream_id: StreamId, now_ms: int) -> None:
         """Fire the ticks that a stream's watermark allows; the watermark moves on when no tick is left to fire."""

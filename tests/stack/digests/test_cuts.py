@@ -41,7 +41,7 @@ def test_the_same_digests_after_a_crash_behind_the_cut(ground: Ground, monkeypat
             let_pass(desk, 60_000)
     desk.match(stores, [NOW + 2] * _CQS)
     desk.now_ms += 5000
-    desk.timers.recover()
+    desk.recover()
     let_pass(desk, 10_000)
     first = digests(desk)
     assert {int(name.split("/")[1]) for name in first} == {NOW + HOUR}
@@ -88,7 +88,7 @@ def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch:
         let_pass(desk, 5000)
         assert desk.timers.waiting == {"s_bench": _CQS}
         take_in(desk, stores, NOW + 2)
-        desk.timers.recover()
+        desk.recover()
         let_pass(desk, 5000)
         assert desk.timers.waiting == {"s_bench": _CQS}
         assert not digests(desk)
@@ -139,7 +139,7 @@ def test_a_clock_that_is_set_ahead_and_turned_back(ground: Ground, restarted: bo
     let_pass(desk, 10_000)
     desk.now_ms = NOW + HOUR + 60_000
     if restarted:
-        desk.timers.recover()
+        desk.recover()
     take_in(desk, stores, desk.now_ms)
     for hours in (2, 3, 4, 5):
         desk.now_ms = NOW + hours * HOUR
