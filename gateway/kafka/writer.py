@@ -43,13 +43,15 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
 class TransactionalWriter:
     """Writes the records of one commit, and the commands that they answer, all or none.
 
-    Records can be read when `write` returns. The next transaction must not begin before: when it is aborted, the
-    records of a hanging one (`markers.py`) go with it.
+    Records can be read when `write` returns, those written `ahead` of others before the others are written. The next
+    transaction must not begin before: when it is aborted, the records of a hanging one (`markers.py`) go with it.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._markers = Markers(settings)
+        self._unseen: dict[Partition, int] = {}
+        """By partition: the last record of the last transaction, whose marker is not seen yet."""
         self._begin()
 
     def _begin(self) -> None:
@@ -88,6 +90,8 @@ class TransactionalWriter:
         records: Iterable[OutgoingRecord],
         reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
         watched: Collection[int] = (),
+        *,
+        ahead: bool = False,
     ) -> dict[int, int]:
         """Write records in one transaction.
 
@@ -95,6 +99,7 @@ class TransactionalWriter:
             records: What to write.
             reads: The consumer, and by partition the offset after the last command that the records answer.
             watched: Numbers of records.
+            ahead: Others follow at once, which nobody needs to read before: return without waiting for markers.
 
         Returns:
             The offsets that those records got.
@@ -103,10 +108,11 @@ class TransactionalWriter:
             ProducerFenced: Another gateway has taken over.
             KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
         """
+        records = list(records)
+        self._see_markers()
         if self._outdated:
             self._begin()
         producer = self._producer
-        records = list(records)
         places = dict(zip(map(_PLACE, records), range(len(records)), strict=True))
         last = {place: number for place, number in places.items() if place[1] >= 0}
         self._written.update(topic for topic, _ in last)
@@ -141,8 +147,16 @@ class TransactionalWriter:
             except KafkaException:
                 producer.abort_transaction(ANSWER_SECONDS)
                 raise
-        self._markers.await_behind({partition: offsets[number] for partition, number in last.items()})
+        self._unseen = {partition: offsets[number] for partition, number in last.items()}
+        if not ahead:
+            self._see_markers()
         return offsets
+
+    def _see_markers(self) -> None:
+        """Return when all that was written can be read."""
+        if self._unseen:
+            self._markers.await_behind(self._unseen)
+            self._unseen = {}
 
     def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:
         """Abort what an earlier transaction has left open in topics, and return where; nobody is writing to them.

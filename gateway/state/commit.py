@@ -180,14 +180,18 @@ class Commits:
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.commands_in_hand, commands.pack())
 
-    def write_records(self, records: Iterable[OutgoingRecord], watched: Collection[int] = ()) -> dict[int, int]:
+    def write_records(
+        self, records: Iterable[OutgoingRecord], watched: Collection[int] = (), *, ahead: bool = False
+    ) -> dict[int, int]:
         """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.
+
+        Records written `ahead` of others can be read before the others are written, not at once.
 
         Raises:
             OperationalError: Nothing was written, as far as committed records are concerned.
         """
         self.finish()
-        return self._writer.write(records, watched=watched)
+        return self._writer.write(records, watched=watched, ahead=ahead)
 
     def pending(self) -> tuple[int, Journal | None]:
         """Return the number of the last unit, and its journal where it is not known to be on Kafka."""

@@ -110,11 +110,11 @@ class Delivery:
     def cut(
         self, stream_id: StreamId, covered: dict[str, int], named: Sequence[Named], fired_ms: int
     ) -> tuple[str, Cut]:
-        """Put a cut on Kafka and return it with its name."""
+        """Put a cut on Kafka, ahead of its digests, and return it with its name."""
         self._number += 1
         name = f"{fired_ms}-{self._number}"
         cut = Cut(stream_id, covered, tuple(named), fired_ms)
-        self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))])
+        self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))], ahead=True)
         return name, cut
 
     def refusal(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
