@@ -10,9 +10,11 @@ records, though committed, hold up all readers of the partition, and go when the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from gateway.kafka.driver import KafkaUnavailable
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+
+from gateway.kafka.driver import QUESTION_SECONDS, KafkaUnavailable, reader_config
 from gateway.kafka.offsets import Partition
 from gateway.kafka.topics import Topics
 from grouping.settings.settings import Settings
@@ -21,7 +23,7 @@ __all__ = ["Markers"]
 
 _SECONDS = 10.0
 """How long a marker is waited for: the coordinator writes it within milliseconds, unless a leader has to be found."""
-_PAUSE_SECONDS = 0.002
+_PAUSE_SECONDS = 0.001
 
 
 class Markers:
@@ -29,6 +31,7 @@ class Markers:
 
     def __init__(self, settings: Settings) -> None:
         self._topics = Topics(settings)
+        self._reader = Consumer(reader_config(settings, settings.clients.gateway_log, isolation_level="read_committed"))
 
     def await_behind(self, offsets: Mapping[Partition, int]) -> None:
         """Return when committed records can be read.
@@ -42,13 +45,28 @@ class Markers:
         deadline = time.monotonic() + _SECONDS
         left = dict(offsets)
         while True:
-            ends = self._topics.offsets.ends(tuple(left), committed=True)
+            ends = self._shown(tuple(left))
             left = {place: offset for place, offset in left.items() if ends[place] <= offset}
             if not left:
                 return
             if time.monotonic() > deadline:
                 raise KafkaUnavailable("kafka does not show what was committed", detail=_listed(left))
             time.sleep(_PAUSE_SECONDS)
+
+    def _shown(self, places: Sequence[Partition]) -> Mapping[Partition, int]:
+        """Return up to where records can be read.
+
+        Each commit asks, so that a consumer does: the same question costs the admin client six times as much. The
+        consumer asks one broker and once; the admin client has the patience for a broker that does not answer.
+        """
+        wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
+        try:
+            told = self._reader.offsets_for_times(wanted, QUESTION_SECONDS)
+        except KafkaException:
+            return self._topics.offsets.ends(places, committed=True)
+        if any(each.error is not None or each.offset < 0 for each in told):
+            return self._topics.offsets.ends(places, committed=True)
+        return {(each.topic, each.partition): each.offset for each in told}
 
     def missing(self, topics: Iterable[str]) -> list[Partition]:
         """Return the partitions in which a transaction is open; partitions that do not answer are left out."""
