@@ -17,6 +17,7 @@ QUESTION_SECONDS = 3.0
 """How long one client waits for it."""
 
 Admin = RenewedClient[AdminClient]
+_LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001  # the driver's own codes begin so
 
 
 def open_admin(settings: Settings) -> Admin:
@@ -25,7 +26,12 @@ def open_admin(settings: Settings) -> Admin:
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error says that Kafka did not answer in time."""
+    """Tell whether an error says that Kafka did not answer in time, or that a broker met another one that did not.
+
+    Example:
+        >>> is_late(KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))), is_late(KafkaException("closed"))
+        (True, False)
+    """
     if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
-        return error.args[0].code() == KafkaError._TIMED_OUT  # noqa: SLF001  # librdkafka's own codes all begin so
+        return error.args[0].code() in _LATE
     return isinstance(error, TimeoutError)
