@@ -84,7 +84,7 @@ def test_numbers_and_rows_beyond_measure_stop_nobody(lab: Lab) -> None:
     ]
     positions = source.publish_values(*values)
     assert [1, 2] == [one.row["qty"] for one in lab.matches(watching, source)]
-    assert [{f"s{number}": "x" for number in range(100)}] == [one.row for one in lab.matches(wide, source)]
+    assert [{f"s{number}": "x" for number in range(100)}] == [one.row for one in lab.settled_matches(wide, source)]
     found = [letter for letter in dead_letters(letters) if letter.source.startswith(source.topic)]
     lettered = sorted((int(letter.source.rsplit("/", 1)[1]), letter.code) for letter in found)
     codes = ["undecodable"] * 3 + ["result-too-large"]

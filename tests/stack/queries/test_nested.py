@@ -67,7 +67,8 @@ def test_parts_are_looked_up_and_values_are_results(lab: Lab) -> None:
     source.publish([Event(call) for call in _CALLS[:2]], lambda event: json.dumps(event.values).encode())
     bad = source.publish_values(*_BROKEN.values())
     source.publish([Event(call) for call in _CALLS[2:]], lambda event: json.dumps(event.values).encode())
-    found = {where: [one.row["id"] for one in lab.matches(cq, source)] for where, cq in made.items()}
+    source.fence()
+    found = {where: [one.row["id"] for one in lab.settled_matches(cq, source)] for where, cq in made.items()}
     assert wanted == found
 
     rows = [one.row for one in lab.settled_matches(everything, source)]
