@@ -131,9 +131,9 @@ class Isolation:
                 return
             if rows is None:
                 yield self._not_evaluated.too_many_rows(events, done - 1, computation)
-                continue
-            yield from self._looked_up(snapshot, rows)
-            yield from self._settle()
+            elif rows.count:
+                yield from self._looked_up(snapshot, rows)
+                yield from self._settle()
 
     def _join_failed(self, snapshot: Snapshot, events: Events, done: int, reason: str) -> Records:
         """Yield what stands for the groups over a join, from the first event on for which it could not be made."""

@@ -230,13 +230,37 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
 _JOINED = Computation("j_1", (Join("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
 
 
-def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]], list[tuple[int, str]]]:
-    """Evaluate three groups over a join; return what was in hand at each join, and the letters."""
+def _joined_snapshot() -> Snapshot:
+    """Return three groups over a join."""
     store = _Tables()
     store.known_plans = {f"g_{n}": GroupPlan(f"g_{n}", "s", "", (_KEY,), computation=_JOINED) for n in range(3)}
-    snapshot = ConstantTables("s").at(  # type: ignore[arg-type]
+    return ConstantTables("s").at(  # type: ignore[arg-type]
         store.commit((), [entry(group, ("BIGINT",), (1,), group=group) for group in store.known_plans]), store
     )
+
+
+def test_a_join_without_rows_harms_no_group() -> None:
+    """Where events meet no row of the table nothing is looked up, and nothing can fail."""
+    failed: set[str] = set()
+
+    def join(events: Events, computation: Computation) -> Iterator[tuple[int, Events]]:
+        yield 1, _events(0)
+        yield events.count, events
+
+    def write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
+        assert events.count
+        return _write(events, found)
+
+    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
+    isolation = Isolation(_joined_snapshot(), write, letters, Caution(), failed, Loads(), join=join)  # type: ignore[arg-type]
+    output = list(isolation.records(_events(2)))
+    assert not failed
+    assert output and not any(dead_letter_code(rows) for rows in output)
+
+
+def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]], list[tuple[int, str]]]:
+    """Evaluate three groups over a join; return what was in hand at each join, and the letters."""
+    snapshot = _joined_snapshot()
     in_hand: list[list[str]] = []
 
     def join(events: Events, computation: Computation) -> Iterator[tuple[int, Events]]:
