@@ -32,7 +32,7 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 test: setup  ## the tests, on real Kafka, Valkey and Spark
 	$(BIN)/python -m pytest --numprocesses 4 --no-loadscope-reorder --ignore tests/cluster
 
-test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS, ACLs, links that are cut; about ten minutes
+test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS, ACLs, links that are cut; about fifteen minutes
 	$(BIN)/python -m pytest tests/cluster
 
 check: setup  ## lint, format, types and import rules

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
@@ -60,13 +61,11 @@ class Markers:
         consumer asks one broker and once; the admin client has the patience for a broker that does not answer.
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
-        try:
+        with suppress(KafkaException):
             told = self._reader.offsets_for_times(wanted, QUESTION_SECONDS)
-        except KafkaException:
-            return self._topics.offsets.ends(places, committed=True)
-        if any(each.error is not None or each.offset < 0 for each in told):
-            return self._topics.offsets.ends(places, committed=True)
-        return {(each.topic, each.partition): each.offset for each in told}
+            if all(each.error is None and each.offset >= 0 for each in told):
+                return {(each.topic, each.partition): each.offset for each in told}
+        return self._topics.offsets.ends(places, committed=True)
 
     def missing(self, topics: Iterable[str]) -> list[Partition]:
         """Return the partitions in which a transaction is open; partitions that do not answer are left out."""
