@@ -13,6 +13,7 @@ from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 
 __all__ = [
+    "ALL_BROKERS_DOWN",
     "ANSWER_SECONDS",
     "END_OF_PARTITION",
     "QUESTION_SECONDS",
@@ -38,6 +39,7 @@ LARGEST_RECORD = 16 << 20
 # The driver's own codes, which have names with an underscore.
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
 _LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001
+ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,

@@ -13,7 +13,7 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gateway.kafka.command_consumer import CommandConsumer
-from gateway.kafka.driver import ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
+from gateway.kafka.driver import ALL_BROKERS_DOWN, ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
 from gateway.kafka.markers import Markers
 from gateway.kafka.offsets import Partition
 from grouping.settings.settings import Settings
@@ -58,23 +58,37 @@ class TransactionalWriter:
         """Take a new client of Kafka's; the one before, if any, can commit nothing more."""
         self._written: set[str] = set()
         """Topics whose leaders the client knows."""
-        self._outdated = False
-        self._producer = Producer(
-            client_config(
-                self._settings,
-                transactional_id=self._settings.clients.gateway,
-                partitioner="murmur2_random",
-                linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
-                compression_type="lz4",
-                queue_buffering_max_messages=2_000_000,
-                queue_buffering_max_kbytes=2_000_000,
-                batch_num_messages=100_000,
-                message_max_bytes=LARGEST_RECORD,
-                transaction_timeout_ms=60_000,
-            )
+        self._outdated = self._lost = False
+        options = client_config(
+            self._settings,
+            transactional_id=self._settings.clients.gateway,
+            partitioner="murmur2_random",
+            linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
+            compression_type="lz4",
+            queue_buffering_max_messages=2_000_000,
+            queue_buffering_max_kbytes=2_000_000,
+            batch_num_messages=100_000,
+            message_max_bytes=LARGEST_RECORD,
+            transaction_timeout_ms=60_000,
         )
+        self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
+
+    def _hear(self, error: KafkaError) -> None:
+        """Take note of a broker that went away: the client may wait for it for ever.
+
+        A client asks for a group's coordinator once. Where that broker left the metadata meanwhile, as every broker
+        does that starts anew, offsets are sent to nobody, whatever time was given (librdkafka issues 5456, 5511).
+        """
+        self._outdated = True
+        self._lost = self._lost or error.code() == ALL_BROKERS_DOWN
+
+    def _renew(self) -> None:
+        """Take another client of Kafka's where there is a reason to."""
+        self._producer.poll(0)  # hears what went wrong since the last transaction
+        if self._outdated:
+            self._begin()
 
     def note_made(self, topics: Collection[str]) -> None:
         """Take note of topics that were made: one that the client knew is another one now.
@@ -110,8 +124,7 @@ class TransactionalWriter:
         """
         records = list(records)
         self._see_markers()
-        if self._outdated:
-            self._begin()
+        self._renew()
         producer = self._producer
         places = dict(zip(map(_PLACE, records), range(len(records)), strict=True))
         last = {place: number for place, number in places.items() if place[1] >= 0}
@@ -138,6 +151,8 @@ class TransactionalWriter:
                 # Before the offsets: beside records under way they take 100 ms, behind them 3.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
+                    if self._lost:
+                        raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
                     consumer, ends = reads
                     with _ending_if_stuck():
                         producer.send_offsets_to_transaction(
@@ -173,6 +188,7 @@ class TransactionalWriter:
         hanging = self._markers.missing(topics)
         if hanging:
             log.warning("a transaction hangs", extra={"partitions": hanging})
+            self._renew()
             with mapped("aborting a hanging transaction"):
                 self._producer.begin_transaction()
                 for topic, partition in hanging:
@@ -191,7 +207,7 @@ class TransactionalWriter:
 def _ending_if_stuck() -> Iterator[None]:
     """End the process when the driver does not come back: a new one finishes the commit from the journal.
 
-    Where Kafka dies meanwhile, the driver may wait for ever, whatever time it was given (librdkafka issues 5456, 5511).
+    Where a broker dies meanwhile, the driver may wait for ever (`_hear`).
     """
     watchdog = threading.Timer(_STUCK_SECONDS, _end)
     watchdog.daemon = True
