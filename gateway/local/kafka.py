@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.local.jars import KAFKA, read_lock
 from gateway.local.java import Java
 from gateway.local.program import LOOPBACK, Program
 from grouping.model.errors import OperationalError
@@ -35,6 +36,9 @@ PROPERTIES = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # A broker that was killed is let in again when its own last session is over: 9 s by Kafka's default.
+    "broker.session.timeout.ms": "5000",
+    "broker.heartbeat.interval.ms": "500",
     # Old record times are ordinary here (a file of quotes replayed), so age deletes nothing; topics of results say
     # their own retention. A partition's size is bounded instead.
     "log.retention.ms": "-1",
@@ -59,6 +63,22 @@ logger.server.name = kafka.server.KafkaRaftServer
 logger.server.level = info
 """
 
+END_WITHOUT_PAGE = """RULE a mapped file without room on its disk ends the broker
+CLASS org.apache.kafka.storage.internals.log.LocalLog
+METHOD maybeHandleIOException
+AT EXCEPTION EXIT
+IF $^ instanceof java.lang.InternalError
+DO System.err.println("Kafka ends itself: a file in memory has no room on the disk");
+   Runtime.getRuntime().halt(1)
+ENDRULE
+"""
+"""What the agent Byteman adds to Kafka, which ends where a write fails, but not where a write to a mapped index fails.
+
+An index is a sparse file in memory. On a full disk the JVM throws InternalError for a page that cannot be had, when
+the batch is in the log already and the log's end is not yet moved: the next batch then has the same offsets, and the
+recovery after the next start, which meets offsets twice, empties the segment. No option of the JVM or of Kafka helps.
+"""
+
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 """The one request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client's name."""
 
@@ -79,6 +99,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
     classpath = ("-cp", str(jars / "*"))
+    agent = jars / next(jar.file for jar in read_lock(KAFKA) if jar.module == "byteman")
 
     def prepare() -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,6 +107,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         scratch.mkdir()
         (folder / "server.properties").write_text(_properties(*ports), "utf-8")
         (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
+        (folder / "end_without_page.btm").write_text(END_WITHOUT_PAGE, "utf-8")
         if not (folder / "formatted").exists():
             _format(folder, (*run, "-Xmx128m", *classpath))
 
@@ -96,7 +118,8 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         return _answers(ports[0])
 
     memory = (f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+ExitOnOutOfMemoryError")
-    command = (*run, *memory, *classpath, "kafka.Kafka", "server.properties")
+    guard = f"-javaagent:{agent}=script:end_without_page.btm"
+    command = (*run, *memory, guard, *classpath, "kafka.Kafka", "server.properties")
     return Program("kafka", command, folder, log, ready, prepare, heard=heard, stop_seconds=30.0)
 
 
