@@ -19,7 +19,8 @@ _FEW = {"partitions": 4}
 def lab(stack: Stack) -> Iterator[Lab]:
     """A corner of the stack that is cleaned up after the test."""
     lab = Lab(stack.bootstrap)
-    yield lab
+    with stack.evaluating():
+        yield lab
     lab.close()
 
 
@@ -27,7 +28,8 @@ def lab(stack: Stack) -> Iterator[Lab]:
 def shared_lab(stack: Stack) -> Iterator[Lab]:
     """A corner that all tests of a file share, for what none of them changes."""
     lab = Lab(stack.bootstrap)
-    yield lab
+    with stack.evaluating():
+        yield lab
     lab.close()
 
 

@@ -168,6 +168,20 @@ class Stack:
             time.sleep(0.05)
         return int(told["jobs"])
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Fail when the evaluator tells within the block that something could not be evaluated with the rest.
+
+        The results are right nonetheless: they come from the groups one by one.
+        """
+        path = self.data / "logs" / "evaluator.log"
+        before = path.stat().st_size
+        yield
+        with path.open(errors="replace") as log:
+            log.seek(before if before <= path.stat().st_size else 0)  # else it was begun anew
+            told = [line for line in log if _OWN_LINE.match(line) and " not evaluated " in line]
+        assert not told, "".join(told)
+
     def logs(self) -> str:
         """Return the ends of the log files under the data folder, for the report of a failure."""
         ends = [
