@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 
 from tests.chaos.faults import FAULTS
@@ -70,7 +71,7 @@ def _found(chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bo
             chaos.round([rng.choice(faults) for _ in range(rng.choice((1, 1, 1, 2, 3)))])
         chaos.finish()
     except Exception as error:  # what the SDK raises is a finding too
-        return f"{type(error).__name__}: {error}"
+        return f"{''.join(traceback.format_exception(error))}{getattr(error, 'detail', '')}"
     return None
 
 

@@ -61,7 +61,7 @@ class Comparison:
             allowed = {position for sharer in self._sharing[_destination(cq)] for position in self._may(sharer)}
             if extra := got.keys() - allowed:
                 lines.append(f"too many: {self._show(extra)} for {_text(cq)}")
-            if other := [position for position, row in cq.rows.items() if row != rows.get(position)]:
+            if other := [position for position, row in dict(cq.rows).items() if row != rows.get(position)]:
                 lines.append(f"another content: {self._show(other)} for {_text(cq)}")
         return lines
 
@@ -114,7 +114,8 @@ class Comparison:
         return {self._events[n][0] for n in cq.may(len(self._events))} & self._rows_of(cq).keys()
 
     def _got(self, cq: Cq) -> dict[Position, int]:
-        return {self._numbers[number]: count for number, count in cq.digested.items()} | cq.got
+        digested = dict(cq.digested)  # a copy: readers go on meanwhile
+        return {self._numbers[number]: count for number, count in digested.items()} | cq.got
 
     def _show(self, positions: Collection[Position]) -> str:
         some = sorted(positions)[:3]
