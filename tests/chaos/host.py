@@ -152,6 +152,7 @@ def open_host(*, small_disk: bool, planted: str = "") -> Iterator[Host]:
             CQ_CHAOS_PLANTED=planted,
             CQ_SUPERVISOR_HANG_SECONDS=str(HANG_SECONDS),
             CQ_RESULTS_DEDICATED_LIMIT="100",
+            CQ_RESULTS_LINGER_SECONDS="60",  # longer than Kafka is away: nobody reads a topic meanwhile
         )
         with _disk(data.parent, small_disk):
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from tests.chaos.checks import Comparison
 from tests.chaos.companies import Companies
 from tests.chaos.faults import FAULTS, Fault, Ground
 from tests.chaos.host import Deployment
+from tests.chaos.lives import Cq
 from tests.chaos.loop import Loop
 from tests.chaos.readers import Readers
 from tests.chaos.recovery import Recovery
@@ -209,7 +210,7 @@ class Chaos:
             if missing != before:
                 since, steps = time.monotonic(), readers.steps
 
-    def _accepted(self) -> list:
+    def _accepted(self) -> list[Cq]:
         return [cq for cq in self._commands.cqs if cq.created is not None]
 
     def _check_lives(self) -> None:
@@ -220,19 +221,18 @@ class Chaos:
             assert {cq.name for cq in self._commands.live if cq.subscriber == subscriber} == told, who
 
     def _check_leftovers(self) -> None:
-        """The topics are those of what lives, and every process has its role."""
-        self._await_topics({cq.created["destination"]["topic"] for cq in self._commands.live})
+        """The topics are those of what lives, or has ended not long ago, and every process has its role."""
+        self._await_topics(_topics(self._commands.live), _topics(cq for cq in self._accepted() if cq.gone))
         wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 30.0)
 
-    def _await_topics(self, wanted: set[str]) -> None:
-        """Return when there are no other topics than those, the stream's, the table's, and those of before."""
+    def _await_topics(self, wanted: set[str], lingering: Set[str] = frozenset()) -> None:
+        """Return when there are those topics, the stream's, the table's, those of before, and at most the lingering."""
         kept = self._topics_before | {self._source.topic, self._companies.topic}
 
-        def right() -> bool:
-            time.sleep(0.3)
-            return self._lab.client.topics() - kept == wanted - kept
+        def wrong() -> set[str]:
+            return (self._lab.client.topics() - kept - (lingering - wanted)) ^ (wanted - kept)
 
-        wait_until(right, f"topics as they must be, but {(self._lab.client.topics() - kept) ^ (wanted - kept)}", 120.0)
+        wait_until(lambda: time.sleep(0.3) or not wrong(), f"topics as they must be, but {wrong()}", 120.0)
 
     def _left(self) -> set[bytes]:
         """Return the keys of Redis that are of a stream, and of none of before: there is none any more."""
@@ -247,6 +247,10 @@ class Chaos:
 
     def _say(self, what: str) -> None:
         self._tell(f"{time.monotonic() - self._begun_at:7.1f} s  {what}")
+
+
+def _topics(cqs: Iterable[Cq]) -> set[str]:
+    return {cq.created["destination"]["topic"] for cq in cqs}
 
 
 def _stream_keys(host: Deployment) -> set[bytes]:
