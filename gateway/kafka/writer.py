@@ -50,6 +50,8 @@ class TransactionalWriter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._markers = Markers(settings)
+        self._outdated = self._lost = False
+        """Whether the client is to be replaced, and whether it lost all brokers."""
         self._unseen: dict[Partition, int] = {}
         """By partition: the last record of the last transaction, whose marker is not seen yet."""
         self._begin()
@@ -58,7 +60,7 @@ class TransactionalWriter:
         """Take a new client of Kafka's; the one before, if any, can commit nothing more."""
         self._written: set[str] = set()
         """Topics whose leaders the client knows."""
-        self._outdated = self._lost = False
+        self._outdated = True
         options = client_config(
             self._settings,
             transactional_id=self._settings.clients.gateway,
@@ -74,6 +76,8 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
+        self._producer.poll(0)  # hears of what went wrong meanwhile, which is over
+        self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
         """Take note of a broker that went away: the client may wait for it for ever.
