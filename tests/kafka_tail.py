@@ -130,13 +130,13 @@ class Tail:
 
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from one of the same name that was deleted."""
-        deadline = time.monotonic() + 30
+        began = time.monotonic()
         while True:
             try:
                 described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(30)
                 return str(described.topic_id)
-            except KafkaException as exc:  # a broker that starts does not know it for a moment
-                if exc.args[0].code() not in _GONE or time.monotonic() > deadline:
+            except KafkaException as exc:  # a broker that starts does not know it for a moment, or it is away
+                if time.monotonic() > began + (30 if exc.args[0].code() in _GONE else 120):
                     raise
                 time.sleep(0.1)
 
