@@ -50,7 +50,7 @@ class TransactionalWriter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._markers = Markers(settings)
-        self._outdated = self._lost = False
+        self._outdated, self._lost = True, False
         """Whether the client is to be replaced, and whether it lost all brokers."""
         self._unseen: dict[Partition, int] = {}
         """By partition: the last record of the last transaction, whose marker is not seen yet."""
@@ -60,7 +60,6 @@ class TransactionalWriter:
         """Take a new client of Kafka's; the one before, if any, can commit nothing more."""
         self._written: set[str] = set()
         """Topics whose leaders the client knows."""
-        self._outdated = True
         options = client_config(
             self._settings,
             transactional_id=self._settings.clients.gateway,
@@ -155,13 +154,7 @@ class TransactionalWriter:
                 # Before the offsets: beside records under way they take 100 ms, behind them 3.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
-                    if self._lost:
-                        raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
-                    consumer, ends = reads
-                    with _ending_if_stuck():
-                        producer.send_offsets_to_transaction(
-                            consumer.positions(ends), consumer.membership, _OFFSETS_SECONDS
-                        )
+                    self._send_offsets(*reads)
                 producer.commit_transaction(ANSWER_SECONDS)
             except KafkaException:
                 producer.abort_transaction(ANSWER_SECONDS)
@@ -170,6 +163,13 @@ class TransactionalWriter:
         if not ahead:
             self._see_markers()
         return offsets
+
+    def _send_offsets(self, consumer: CommandConsumer, ends: Mapping[int, int]) -> None:
+        """Have the transaction say how far commands were read; a client that may wait for ever is not asked."""
+        if self._lost:
+            raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
+        with _ending_if_stuck():
+            self._producer.send_offsets_to_transaction(consumer.positions(ends), consumer.membership, _OFFSETS_SECONDS)
 
     def _see_markers(self) -> None:
         """Return when all that was written can be read."""
@@ -198,10 +198,7 @@ class TransactionalWriter:
                 for topic, partition in hanging:
                     self._producer.produce(topic, None, _NOBODY, partition)
                 self._producer.flush(ANSWER_SECONDS)
-                with _ending_if_stuck():
-                    self._producer.send_offsets_to_transaction(
-                        consumer.positions({0: 0}), consumer.membership, _OFFSETS_SECONDS
-                    )
+                self._send_offsets(consumer, {0: 0})
                 self._producer.abort_transaction(ANSWER_SECONDS)
             self._markers.await_all(topics)
         return frozenset(hanging)

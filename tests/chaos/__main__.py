@@ -71,7 +71,8 @@ def _found(chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bo
             chaos.round([rng.choice(faults) for _ in range(rng.choice((1, 1, 1, 2, 3)))])
         chaos.finish()
     except Exception as error:  # what the SDK raises is a finding too
-        return f"{''.join(traceback.format_exception(error))}{getattr(error, 'detail', '')}"
+        line = f"{type(error).__name__}: {error} {getattr(error, 'detail', '')}".strip()
+        return f"{line}\n{''.join(traceback.format_exception(error))}"
     return None
 
 

@@ -19,12 +19,15 @@ from gateway.local.sessions import supervised
 from tests.kafka_client import wait_until
 from tests.stack.server import Stack
 
-__all__ = ["ROLES", "Deployment", "Host", "open_host"]
+__all__ = ["HANG_SECONDS", "RESULTS", "ROLES", "Deployment", "Host", "open_host"]
 
 ROLES = ("redis", "gateway", "evaluator", "kafka")
 
 HANG_SECONDS = 25.0
 """After which the supervisor starts a role again that hangs: within the time for which the longest SIGSTOP lasts."""
+
+RESULTS = {"CQ_RESULTS_DEDICATED_LIMIT": "100", "CQ_RESULTS_LINGER_SECONDS": "60"}
+"""Few topics, so that CQs meet the limit; they linger for longer than Kafka is away, when nobody reads them."""
 
 _DISK_MEGABYTES = 3000
 _HOOKS = Path(__file__).parent / "hooks"
@@ -151,8 +154,7 @@ def open_host(*, small_disk: bool, planted: str = "") -> Iterator[Host]:
             CQ_CHAOS_CLOCK=str(clock),
             CQ_CHAOS_PLANTED=planted,
             CQ_SUPERVISOR_HANG_SECONDS=str(HANG_SECONDS),
-            CQ_RESULTS_DEDICATED_LIMIT="100",
-            CQ_RESULTS_LINGER_SECONDS="60",  # longer than Kafka is away: nobody reads a topic meanwhile
+            **RESULTS,
         )
         with _disk(data.parent, small_disk):
             try:

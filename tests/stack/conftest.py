@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -18,19 +19,15 @@ _FEW = {"partitions": 4}
 @pytest.fixture
 def lab(stack: Stack) -> Iterator[Lab]:
     """A corner of the stack that is cleaned up after the test."""
-    lab = Lab(stack.bootstrap)
-    with stack.evaluating():
+    with stack.evaluating(), closing(Lab(stack.bootstrap)) as lab:
         yield lab
-    lab.close()
 
 
 @pytest.fixture(scope="module")
 def shared_lab(stack: Stack) -> Iterator[Lab]:
     """A corner that all tests of a file share, for what none of them changes."""
-    lab = Lab(stack.bootstrap)
-    with stack.evaluating():
+    with stack.evaluating(), closing(Lab(stack.bootstrap)) as lab:
         yield lab
-    lab.close()
 
 
 @pytest.fixture(scope="session")

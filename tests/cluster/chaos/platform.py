@@ -14,7 +14,7 @@ import psutil
 
 from gateway.local.run_folder import RunFolder
 from grouping.settings.settings import Settings
-from tests.chaos.host import HANG_SECONDS, Host
+from tests.chaos.host import HANG_SECONDS, RESULTS, Host
 from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
 from tests.cluster.failover.pair import Pair, watched_pair
 from tests.cluster.gateway_keeper import GatewayKeeper, active_pid, gateway_keeper
@@ -117,8 +117,7 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
         spark = closing.enter_context(standalone(folder / "spark", spark_places))
         told = pair.settings | {
             "CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2",
-            "CQ_STANDBY": "true", "CQ_RESULTS_DEDICATED_LIMIT": "100", "CQ_RESULTS_LINGER_SECONDS": "60",
-            "CQ_COMMANDS_REMEMBER_DAYS": "1",
+            "CQ_STANDBY": "true", "CQ_COMMANDS_REMEMBER_DAYS": "1", **RESULTS,
         }  # fmt: skip
         evaluator = {
             "CQ_EVALUATOR_MASTER": spark.master,

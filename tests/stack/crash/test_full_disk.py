@@ -22,11 +22,11 @@ def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stac
     watched = watch(lab, source)
     flow(lab, source, 0, 2000)
     indexes = list((stack.data / "kafka" / "data").glob(f"{source.topic}-*/*index"))
+    assert indexes
     pids = stack.endpoints()["pids"]
     for index in indexes:
         os.truncate(index, 0)
     flow(lab, source, 2000, 2000)
-    assert indexes
     stack.await_restart("kafka", int(pids["kafka"]))
     check(lab, source, watched, 4000)
     assert pids["gateway"] == stack.endpoints()["pids"]["gateway"], "the gateway was not needed to end for it"
