@@ -24,8 +24,11 @@ RoleState = Literal["stopped", "starting", "ready", "waiting", "silent", "restar
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the first, second, … restart in a row."""
 
-STEADY = 60.0
-"""Seconds after which a role that is ready has recovered: its next restart is a first one again."""
+STEADY = 20.0
+"""Seconds after which a role that is ready has recovered: its next restart is a first one again.
+
+A start takes a role some five seconds; one that dies and starts for ever at this rate takes little of a machine.
+"""
 
 SILENT_SECONDS = 10.0
 """How long a role that was ready may give no sign of life: several times what a loaded machine takes for one."""

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from gateway.local.program import Program
-from gateway.local.role import Role
+from gateway.local.role import STEADY, Role
 from gateway.local.run_folder import RunFolder, write_json
 from gateway.local.sessions import supervised
 from gateway.local.status_file import StatusFile, StatusWatch
@@ -208,6 +208,20 @@ def test_a_start_for_which_there_is_no_room_is_tried_again(watched: WatchedRole)
     watched.until("restarting")
     watched.until("ready")
     assert ([], 4) == (full, role.restarts)
+
+
+def test_restarts_in_a_row_wait_and_the_first_does_not(watched: WatchedRole) -> None:
+    """Each death soon after the one before waits longer; a role that was ready for a while is started at once."""
+
+    def killed() -> float:
+        assert watched.role.pid is not None
+        os.kill(watched.role.pid, signal.SIGKILL)
+        return watched.until("restarting") + watched.until("ready")
+
+    at_once = 2  # two looks, of a second each
+    assert [at_once, 1 + 1, 2 + 1, 5 + 1] == [killed() for _ in range(4)]
+    watched.now += STEADY + 1
+    assert at_once == killed()
 
 
 def test_a_role_that_goes_on_is_ready_again(watched: WatchedRole) -> None:
