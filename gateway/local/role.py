@@ -27,7 +27,7 @@ DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY = 20.0
 """Seconds after which a role that is ready has recovered: its next restart is a first one again.
 
-A start takes a role some five seconds; one that dies and starts for ever at this rate takes little of a machine.
+A start takes some five seconds: a role that dies for ever at this rate is away, and busy, for a fifth of the time.
 """
 
 SILENT_SECONDS = 10.0
