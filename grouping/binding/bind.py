@@ -24,10 +24,10 @@ from grouping.binding.scope import Scope
 from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call
 from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
-from grouping.model.refusals import mismatch, too_large, unsupported
+from grouping.model.refusals import MAX_DEPTH, mismatch, too_deep, unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, STRING, SqlType
 from grouping.statements.respelled_tokens import INTERVAL_LITERAL, TYPED_LITERAL
-from grouping.statements.select_text import FUNCTION_MARK, MAX_DEPTH
+from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["Binder"]
 
@@ -71,7 +71,7 @@ class Binder(PredicateBinder):
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH:
-                raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
+                raise too_deep()
             bound = self._bind(node)
         finally:
             self._depth -= 1

@@ -25,8 +25,7 @@ from grouping.model.expression import Slot, walk
 from grouping.model.group import CompiledQuery, GroupFilter, GroupPlan, SelectItem, SelectList, group_id
 from grouping.model.grouping import Grouping
 from grouping.model.ids import SelectId
-from grouping.model.refusals import too_large
-from grouping.statements.select_text import MAX_DEPTH
+from grouping.model.refusals import too_deep
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
@@ -119,7 +118,7 @@ def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -
         for stage in STAGES:
             draft = stage.run(draft)
     except RecursionError:
-        raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        raise too_deep() from None
     return draft
 
 
@@ -144,7 +143,7 @@ def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> 
             draft = stage.run(draft)
             text = stage.shown(draft)
         except RecursionError:
-            raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
+            raise too_deep() from None
         yield stage.name, text
 
 

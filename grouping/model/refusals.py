@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from grouping.model.errors import InputError
 
-__all__ = ["mismatch", "predicate_too_large", "too_large", "unsupported"]
+__all__ = ["MAX_DEPTH", "mismatch", "predicate_too_large", "too_deep", "too_large", "unsupported"]
+
+MAX_DEPTH = 100
+"""Levels of nesting at most; chains of AND and OR of any length are one level."""
 
 
 def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
@@ -20,6 +23,11 @@ def predicate_too_large(nodes: str, limit: int) -> InputError:
         detail=f"Its normal form has {nodes} operators, columns and constants, and the limit is {limit:,}.",
         hint="Write an OR of equalities as IN, or divide the query into several.",
     )
+
+
+def too_deep() -> InputError:
+    """Return the refusal of an expression that is nested deeper than `MAX_DEPTH` levels."""
+    return too_large(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
 def too_large(why: str) -> InputError:

@@ -37,6 +37,7 @@ from grouping.model.query import (
     Show,
     Statement,
 )
+from grouping.model.refusals import MAX_DEPTH, too_deep
 from grouping.model.wording import are
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
 from grouping.statements.stream_declaration import read_stream
@@ -120,6 +121,8 @@ def _select(tokens: Tokens) -> str:
     while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
         if kind in _OPENING:
             depth += 1
+            if depth > MAX_DEPTH:  # thousands would go through all checks of the SELECT before it is parsed
+                raise too_deep()
         elif kind in _CLOSING:
             depth -= 1
         elif depth == 0 and kind is TokenType.FROM:

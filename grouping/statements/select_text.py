@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.refusals import too_large, unsupported
+from grouping.model.refusals import MAX_DEPTH, too_deep, unsupported
 from grouping.model.wording import are, counted
 from grouping.statements.literal_runs import cut_runs, mark_runs
 from grouping.statements.refused_forms import check_forms
@@ -24,13 +24,10 @@ from grouping.statements.syntax_hints import check_quotes, unread
 from grouping.statements.tokens import PlainSql, unreadable
 from grouping.statements.type_tokens import check_types, within_types
 
-__all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
+__all__ = ["FUNCTION_MARK", "read_select"]
 
 FUNCTION_MARK = "cq_"
 """The mark before the names of functions in the tree."""
-
-MAX_DEPTH = 100
-"""Levels of nesting at most; chains of AND and OR of any length are one level."""
 
 _KEYWORDS = frozenset(
     """all and any as between by case cast distinct div else end escape except exists extract from glob group having
@@ -99,7 +96,7 @@ def read_select(text: str) -> exp.Select:
     except SqlglotError:
         raise unreadable(text) from None
     except RecursionError:
-        raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        raise too_deep() from None
     if len(trees) != 1 or trees[0] is None:
         found = f"There {are(len(trees))} {counted(len(trees), 'statement')}."
         raise InputError("there should be one SELECT", code="syntax-error", detail=found)
@@ -125,7 +122,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
         run = run + 1 if kind in _PREFIXES else 0
         depth += _DEEPER.get(kind, 0)
         if depth + run > MAX_DEPTH:
-            raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
+            raise too_deep()
 
 
 def _check_neighbours(tokens: Sequence[Token]) -> None:
