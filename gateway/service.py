@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.commands.command_queue import UnitSize
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
 from gateway.ends.ends import Ends
@@ -39,6 +38,7 @@ from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
+from gateway.turns.command_queue import UnitSize
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
@@ -224,8 +224,9 @@ class _Service:
             return
         began = time.monotonic()
         patient = patient and not queue
-        alone = patient and not queue.together(began)
-        gather = max(self._read_at + _APART_SECONDS - began, 0.0) if alone else 0.0
+        gather: float | None = max(self._read_at + _APART_SECONDS - began, 0.0) if patient else 0.0
+        if queue.together(began):
+            gather = None
         records = self._consumer.read(most, _LISTEN_SECONDS if patient else listen, gather)
         self._read_at = time.monotonic()
         queue.add(records, self._read_at)

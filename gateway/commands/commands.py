@@ -17,9 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.commands.audit_trail import AuditTrail
-from gateway.commands.command_queue import CommandQueue
 from gateway.commands.command_traces import CommandOutcome, CommandTraces, UnitTimes
-from gateway.commands.command_trials import CommandTrials, deadly
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
@@ -31,6 +29,8 @@ from gateway.state.commit import Commits
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
+from gateway.turns.command_queue import CommandQueue
+from gateway.turns.command_trials import CommandTrials, deadly
 from grouping.model.errors import InputError, OperationalError
 from grouping.settings.settings import Settings
 
@@ -42,9 +42,6 @@ Clock = Callable[[], int]
 """The present, epoch milliseconds."""
 
 
-_PAUSE = 9
-"""Times what its broken commands took, a subscriber has no turn: one who sends nothing else, beside others, takes a
-tenth of the gateway's time."""
 _SOUND = frozenset({"cq-exists", "stream-exists", "stream-in-use", "unknown-cq", "already-expired", "unavailable"})
 """Codes of refusals that tell of the present state: the same command may be accepted at another time."""
 UNIT_BYTES = 64 << 20
@@ -153,8 +150,7 @@ class Commands:
             if self._traces is not None:
                 times = UnitTimes(began_ns, ran_ns, time.time_ns())
                 self._commits.once_published(partial(self._traces.tell, batch.answered, times))
-            each = _PAUSE * (time.monotonic() - began) / len(done)
-            self.queue.pause({subscriber: each * count for subscriber, count in batch.broken.items()})
+            self.queue.learn(done, batch.broken, (time.monotonic() - began) / len(done))
         self._positions.finish()
         numbers = frozenset(batch.done)
         return [record for number, record in enumerate(records) if number not in numbers]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.commands.dead_letters import LONGEST_KEY, command_letter
-from gateway.commands.rates import CommandRates
 from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
 from gateway.sdk.signing import TOKEN_HEADER
 from gateway.state.command_ids import CommandIds
+from gateway.turns.rates import CommandRates
 from grouping.model.errors import InputError
 from grouping.settings.settings import Settings
 from schemas.codec import Command, Encoding, MalformedCommand, decode_command

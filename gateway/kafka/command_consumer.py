@@ -35,10 +35,12 @@ class CommandConsumer:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
-                fetch_wait_max_ms=500,
                 # While some wait here no more are asked for: a request for every few of them is dear for the broker.
+                # Their partition is left out of the next request, and a command that comes there meanwhile waits for
+                # that one: a thousandth of commands waited for half a second, which was the longest wait once.
                 queued_min_messages=1,
-                fetch_queue_backoff_ms=10,
+                fetch_queue_backoff_ms=2,
+                fetch_wait_max_ms=50,
                 max_partition_fetch_bytes=4_000_000,
                 fetch_message_max_bytes=4_000_000,
             )
@@ -64,18 +66,18 @@ class CommandConsumer:
             self._consumer.assign(self.positions(known))
         return {partition: offset for partition, offset in known.items() if offset >= 0}
 
-    def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Record]:
+    def read(self, most: int, wait_seconds: float, gather_seconds: float | None = 0.0) -> list[Record]:
         """Return the commands that are there, at most so many; wait so long for the first one.
 
         Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
-        has costs of its own, and so has each request for a few of them.
+        has costs of its own, and so has each request for a few of them. None lets nobody wait for what else may come.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)
             if first is None:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
-            if _SOME <= len(messages) < min(most, _MANY):
+            if gather_seconds is not None and _SOME <= len(messages) < min(most, _MANY):
                 more = self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
                 messages += more
                 if gather_seconds and _SOME <= len(more) < _MANY and len(messages) < most:

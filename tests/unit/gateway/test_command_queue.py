@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.commands import command_queue
-from gateway.commands.command_queue import SHORT_UNIT_SECONDS, UNIT_SECONDS, CommandQueue, UnitSize
-from gateway.commands.command_trials import CommandTrials
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsInHand, CommandsRead
+from gateway.turns import command_queue
+from gateway.turns.command_queue import SHORT_UNIT_SECONDS, UNIT_SECONDS, CommandQueue, UnitSize
+from gateway.turns.command_trials import CommandTrials
+from gateway.turns.standing import GOOD
 
 
 def _record(partition: int, offset: int, subscriber: str) -> Record:
@@ -205,20 +207,28 @@ def test_a_held_command_holds_up_its_subscriber_alone() -> None:
     assert [(0, 0), (0, 1), (1, 0), (1, 1)] == [_place(record) for record in queue.take(9)]
 
 
+def _broken(*records: Record) -> Counter[bytes | None]:
+    return Counter(record.key for record in records)
+
+
 def test_a_pause_leaves_the_time_to_the_others() -> None:
     """It ends by itself, and nobody pauses who is alone or has no further command."""
     now = [0.0]
     queue = CommandQueue(lambda: now[0])
-    queue.add([_record(0, offset, "loud") for offset in range(3)], 0)
-    assert [(0, 0)] == [_place(record) for record in queue.take(1)]
-    queue.pause({b"loud": 60})
+    queue.add([_record(0, offset, "loud") for offset in range(4)], 0)
+    first = queue.take(1)
+    assert [(0, 0)] == [_place(record) for record in first]
+    queue.learn(first, _broken(*first), 60)
     assert not queue.all_held, "nobody else sends"
-    queue.add([_record(1, 0, "quiet"), _record(1, 1, "quiet")], 0)
-    queue.pause({b"loud": 0.5, b"nobody": 0.5})
-    assert [(1, 0), (1, 1)] == [_place(record) for record in queue.take(9)]
+    queue.add([_record(1, 0, "quiet"), _record(1, 1, "quiet"), _record(1, 2, "nobody")], 0)
+    unit = queue.take(4)
+    assert [(0, 1), (1, 0), (1, 2)] == [_place(record) for record in unit]
+    queue.learn(unit, _broken(unit[0], unit[2]), 0.125)
+    assert [(1, 1)] == [_place(record) for record in queue.take(9)]
+    now[0] = 1.0
     assert queue.all_held
-    now[0] = 0.5
-    assert [(0, 1), (0, 2)] == [_place(record) for record in queue.take(9)]
+    now[0] = 1.125
+    assert [(0, 2), (0, 3)] == [_place(record) for record in queue.take(9)]
 
 
 def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
@@ -227,8 +237,8 @@ def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
     queue = CommandQueue(lambda: now[0])
     queue.add([_record(0, offset, "loud") for offset in range(6)], 0)
     queue.add([_record(1, 0, "quiet")], 0)
-    assert [(0, 0), (1, 0)] == [_place(record) for record in queue.take(2)]
-    queue.pause({b"loud": 0.5})
+    unit = queue.take(2)
+    queue.learn(unit, _broken(unit[0]), 0.05)
     offsets = iter(range(1, 9))
 
     def taken(at: float, *, beside: bool = True) -> list[tuple[int, int]]:
@@ -237,8 +247,7 @@ def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
         if beside:
             queue.add([_record(1, next(offsets), "quiet")], at)
         records = queue.take(9)
-        queue.finish(records)
-        queue.pause({record.key: 0.01 for record in records[1:]})
+        queue.learn(records, _broken(*records[1:]), 0.001)
         return [_place(record) for record in records]
 
     assert [(1, 1)] == taken(0.4), "the pause lasts"
@@ -249,37 +258,92 @@ def test_after_a_pause_commands_go_along_with_those_of_the_others() -> None:
 
 
 def test_one_command_goes_along_however_many_pause() -> None:
-    """They take turns at it."""
+    """They take turns at it, whether their commands are broken or sound."""
     now = [0.0]
     queue = CommandQueue(lambda: now[0])
     for number, name in enumerate(("loud", "louder")):
-        queue.add([_record(number, offset, name) for offset in range(4)], 0)
-    queue.add([_record(2, offset, "quiet") for offset in range(5)], 0)
-    queue.finish(queue.take(3))
-    queue.pause({b"loud": 0.1, b"louder": 0.1})
+        queue.add([_record(number, offset, name) for offset in range(5)], 0)
+    queue.add([_record(2, offset, "quiet") for offset in range(6)], 0)
+    unit = queue.take(3)
+    queue.learn(unit, _broken(*unit[:2]), 0.01)
     taken = []
-    for at in (0.05, 0.1, 0.2, 0.3):
+    for at in (0.05, 0.1, 0.2, 0.3, 0.4):
         now[0] = at
         unit = queue.take(1)
-        queue.finish(unit)
-        queue.pause({record.key: 0.01 for record in unit[1:]})
+        queue.learn(unit, _broken(*unit[1:]) if at < 0.25 else Counter(), 0.001)
         taken.append([_place(record) for record in unit])
     assert [(2, 1)] == taken[0]
-    assert [2, 2, 2] == [len(unit) for unit in taken[1:]]
-    assert {0, 1} == {partition for unit in taken[1:3] for partition, _ in unit[1:]}
+    assert [[(2, 2), (0, 1)], [(2, 3), (1, 1)], [(2, 4), (0, 2)], [(2, 5), (1, 2)]] == taken[1:]
 
 
-def test_whose_command_goes_along_and_is_sound_has_turns_again() -> None:
-    """One broken command in a long registration does not slow the rest."""
+def test_who_is_in_good_standing_has_turns_again() -> None:
+    """One broken command in a long registration slows the next few, and not the rest."""
     now = [0.0]
     queue = CommandQueue(lambda: now[0])
-    queue.add([_record(0, offset, "loud") for offset in range(4)], 0)
-    queue.add([_record(1, offset, "quiet") for offset in range(3)], 0)
-    queue.finish(queue.take(2))
-    queue.pause({b"loud": 0.1})
-    queue.finish(queue.take(1))
+    queue.add([_record(0, offset, "loud") for offset in range(GOOD + 5)], 0)
+    queue.add([_record(1, offset, "quiet") for offset in range(GOOD + 2)], 0)
+    unit = queue.take(2)
+    queue.learn(unit, _broken(unit[0]), 0.01)
+    assert [(1, 1)] == [_place(record) for record in queue.take(1)]
     now[0] = 0.1
+    for offset in range(1, GOOD + 1):
+        along = queue.take(1)
+        assert [(1, offset + 1), (0, offset)] == [_place(record) for record in along]
+        queue.learn(along, Counter(), 0.01)
+    assert [(0, offset) for offset in range(GOOD + 1, GOOD + 5)] == [_place(record) for record in queue.take(9)]
+
+
+def _doubtful(queue: CommandQueue) -> None:
+    """Let newcomers be doubted: all commands but those of one subscriber were broken."""
+    queue.add([_record(3, offset, f"name {offset}") for offset in range(50)], 0)
+    queue.add([_record(4, 0, "quiet")], 0)
+    unit = queue.take(99)
+    queue.learn(unit, _broken(*unit[:50]), 0)
+
+
+def test_the_next_name_of_one_who_sent_broken_commands_begins_as_the_last_one_ended() -> None:
+    """Its commands go along with those of the others; nobody else's are slowed."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    _doubtful(queue)
+    now[0] = 1.0
+    queue.add([_record(0, offset, "next name") for offset in range(5)], 1.0)
+    assert queue.all_held, "a unit of others may come"
+    now[0] = 1.01
+    queue.add([_record(4, 1, "quiet"), _record(4, 2, "quiet")], 1.01)
+    assert [(4, 1), (0, 0)] == [_place(record) for record in queue.take(1)]
+    assert [(4, 2), (0, 1)] == [_place(record) for record in queue.take(1)]
+    now[0] = 1.25
+    assert queue.all_held
+    now[0] = 1.27
+    assert [(0, 2), (0, 3), (0, 4)] == [_place(record) for record in queue.take(9)], "the others say nothing"
+
+
+def test_a_newcomer_is_doubted_until_a_command_was_sound() -> None:
+    """And by no more than a moment where nobody else has commands."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    _doubtful(queue)
+    now[0] = 1.0
+    queue.add([_record(0, offset, "newcomer") for offset in range(3)], 1.0)
+    queue.add([_record(4, 1, "quiet")], 1.0)
     along = queue.take(9)
-    assert [(1, 2), (0, 1)] == [_place(record) for record in along]
-    queue.finish(along)
-    assert [(0, 2), (0, 3)] == [_place(record) for record in queue.take(9)]
+    assert [(4, 1), (0, 0)] == [_place(record) for record in along]
+    queue.learn(along, Counter(), 0)
+    assert [(0, 1), (0, 2)] == [_place(record) for record in queue.take(9)]
+    now[0] = 2.0
+    queue.add([_record(0, 3, "another")], 2.0)
+    assert queue.all_held
+    now[0] = 2.05
+    assert [(0, 3)] == [_place(record) for record in queue.take(9)]
+
+
+def test_newcomers_are_trusted_where_most_of_their_commands_are_sound() -> None:
+    """Some who write broken statements slow no other newcomer."""
+    queue = CommandQueue(lambda: 0.0)
+    names = [f"n{number}" for number in range(200)]
+    queue.add([_record(0, offset, name) for offset, name in enumerate(names)], 0)
+    unit = queue.take(999)
+    queue.learn(unit, _broken(*unit[::3]), 0)
+    queue.add([_record(1, offset, "newcomer") for offset in range(3)], 0)
+    assert [(1, 0), (1, 1), (1, 2)] == [_place(record) for record in queue.take(9)]

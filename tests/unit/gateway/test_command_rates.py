@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.commands.rates import CommandRates
+from gateway.turns.rates import CommandRates
 
 
 def _accepted(rates: CommandRates, subscriber: bytes, count: int, now_ms: int, per_second: int = 100) -> int:

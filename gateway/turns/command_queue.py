@@ -8,17 +8,20 @@ dear its commands are: short units take half the rate of a bulk registration, so
 a subscriber who has a single command a unit is one round.
 A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more of
 them, pauses after each unit, and goes on with one command at a time in units of the others: their commands meet no unit
-of such ones under way.
+of such ones under way. So begins whoever has sent nothing sound while others of the kind send broken commands
+(`Standing`): the next name of one who changes names is no better off than the last.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
+from gateway.turns.standing import Standing
 
 __all__ = ["MOST_AHEAD", "SHORT_UNIT_SECONDS", "UNIT_SECONDS", "CommandQueue", "UnitSize"]
 
@@ -34,8 +37,13 @@ UNIT_SECONDS = 0.02
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
 SHORT_UNIT_SECONDS = 0.008
 """The same while somebody sends single commands: each waits for the unit under way and for its own."""
+_PAUSE = 9
+"""Times what its broken commands took, a subscriber has no turn: one who sends nothing else, beside others, takes a
+tenth of the gateway's time."""
 _ALONE_SECONDS = 0.25
 """Whoever has paused has no unit of work before so long after the last one of the others."""
+_DOUBT_SECONDS = 0.05
+"""Whoever is doubted waits so long for a unit of the others to come before one of its own."""
 _FIRST, _SMALLEST = 200, 16
 """Commands of a unit before any is timed, and however dear they are."""
 
@@ -50,6 +58,7 @@ class CommandQueue:
             clock: The present, in seconds.
         """
         self._clock = clock
+        self._standing = Standing()
         self.begin({})
 
     def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
@@ -61,8 +70,8 @@ class CommandQueue:
         self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
         self._held: dict[bytes | None, Callable[[], bool]] = {}
         """By subscriber whose first command is held: whether it is ready."""
-        self._pausing: dict[bytes | None, float] = {}
-        """By subscriber who pauses: until when."""
+        self._pausing: OrderedDict[bytes | None, _Pause] = OrderedDict()
+        """By subscriber who pauses, in the order of turns at going along."""
         self._others_at = float("-inf")
         """When somebody had a turn last who did not pause."""
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
@@ -115,6 +124,8 @@ class CommandQueue:
             own = self._turns.get(record.key)
             if own is None:
                 own = self._turns[record.key] = deque()
+                if record.key not in self._pausing and self.together(now) and self._standing.is_doubted(record.key):
+                    self._pausing[record.key] = _Pause(now, now + _DOUBT_SECONDS)
             own.append(record)
             self._waiting[record.partition].append(record.offset)
             self._bytes += _size(record)
@@ -158,12 +169,13 @@ class CommandQueue:
 
         However many pause, one command is all that the others wait for: the next time it is another subscriber's.
         """
-        for subscriber, end in self._pausing.items():
+        for subscriber, pause in self._pausing.items():
             own = self._turns.get(subscriber)
-            if own and self._others_at >= end and subscriber not in self._held and self._may_pass(own[0]):
+            if own and self._others_at >= pause.along_at and subscriber not in self._held and self._may_pass(own[0]):
                 record = own.popleft()
                 if not own:
                     del self._turns[subscriber]
+                self._pausing.move_to_end(subscriber)
                 return (record,)
         return ()
 
@@ -175,22 +187,31 @@ class CommandQueue:
         """
         self._held |= held
 
-    def pause(self, seconds: Mapping[bytes | None, float]) -> None:
-        """Give subscribers of whose commands more wait no turns for some time, while several subscribers send.
+    def learn(self, done: Iterable[Record], broken: Mapping[bytes | None, int], seconds: float) -> None:
+        """Take in how the commands of a unit of work fared.
 
-        After it they have no turns of their own as long as others have some: of all of them one command goes along with
-        each unit of work of the others.
+        While several subscribers send, those of broken commands of whose commands more wait have no turns for some
+        time. After it they have no turns of their own as long as others have some: of all of them one command goes
+        along with each unit of work of the others, until they are in good standing again.
 
         Args:
-            seconds: By subscriber: for how long.
+            done: The records that were carried out.
+            broken: By subscriber, how many of these never could be.
+            seconds: What each of them took.
         """
         now = self._clock()
-        if self.together(now):
-            self._pausing |= {name: now + seconds[name] for name in seconds.keys() & self._turns.keys()}
+        for subscriber, commands in Counter(record.key for record in done).items():
+            wrong = broken.get(subscriber, 0)
+            self._standing.note(subscriber, commands, wrong)
+            if subscriber not in self._turns or self._standing.is_good(subscriber):
+                self._pausing.pop(subscriber, None)
+            elif wrong and self.together(now):
+                end = now + _PAUSE * wrong * seconds
+                self._pausing[subscriber] = _Pause(end, end)
 
     def _is_held(self, subscriber: bytes | None) -> bool:
-        if (end := self._pausing.get(subscriber)) is not None:
-            if self._clock() < max(end, self._others_at + _ALONE_SECONDS):
+        if (pause := self._pausing.get(subscriber)) is not None:
+            if self._clock() < max(pause.alone_at, self._others_at + _ALONE_SECONDS):
                 return True
             del self._pausing[subscriber]
         if (is_ready := self._held.get(subscriber)) is None:
@@ -221,8 +242,6 @@ class CommandQueue:
         finished: defaultdict[int, list[int]] = defaultdict(list)
         for record in records:
             finished[record.partition].append(record.offset)
-            if self._pausing:
-                self._pausing.pop(record.key, None)  # until its unit of work is known to have been broken again
         offsets = {}
         for partition, some in finished.items():
             waiting, done = self._waiting[partition], self._ahead.setdefault(partition, set())
@@ -237,6 +256,15 @@ class CommandQueue:
             self._ahead[partition] = {offset for offset in done if offset > first}
         ahead = {partition: sorted(done) for partition, done in self._ahead.items() if done}
         return CommandsRead(offsets, ahead)
+
+
+class _Pause(NamedTuple):
+    """Of a subscriber who has no turns."""
+
+    along_at: float
+    """From when on its commands go along with those of the others."""
+    alone_at: float
+    """From when on it has turns again, if the others have had none for a while."""
 
 
 class UnitSize:
