@@ -37,9 +37,9 @@ UNIT_SECONDS = 0.02
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
 SHORT_UNIT_SECONDS = 0.008
 """The same while somebody sends single commands: each waits for the unit under way and for its own."""
-_PAUSE = 9
+_PAUSE = 19
 """Times what its broken commands took, a subscriber has no turn: one who sends nothing else, beside others, takes a
-tenth of the gateway's time."""
+twentieth of the gateway's time."""
 _ALONE_SECONDS = 0.25
 """Whoever has paused has no unit of work before so long after the last one of the others."""
 _DOUBT_SECONDS = 0.05
@@ -124,7 +124,11 @@ class CommandQueue:
             own = self._turns.get(record.key)
             if own is None:
                 own = self._turns[record.key] = deque()
-                if record.key not in self._pausing and self.together(now) and self._standing.is_doubted(record.key):
+                if (
+                    record.key not in self._pausing
+                    and self.together(now)
+                    and self._standing.is_doubted(record.key, now)
+                ):
                     self._pausing[record.key] = _Pause(now, now + _DOUBT_SECONDS)
             own.append(record)
             self._waiting[record.partition].append(record.offset)
@@ -202,7 +206,7 @@ class CommandQueue:
         now = self._clock()
         for subscriber, commands in Counter(record.key for record in done).items():
             wrong = broken.get(subscriber, 0)
-            self._standing.note(subscriber, commands, wrong)
+            self._standing.note(subscriber, commands, wrong, now)
             if subscriber not in self._turns or self._standing.is_good(subscriber):
                 self._pausing.pop(subscriber, None)
             elif wrong and self.together(now):

@@ -15,9 +15,9 @@ from tests.kafka_client import RawClient, Reply
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
 
-__all__ = ["Neighbour", "hostile_commands", "hostile_records"]
+__all__ = ["AT_ONCE", "Neighbour", "hostile_commands", "hostile_records"]
 
-_AT_ONCE = 500
+AT_ONCE = 500
 """Records under way: what they bring is looked at before more are sent."""
 
 
@@ -31,14 +31,13 @@ def hostile_commands(
         source: The stream that statements are about.
         rng: What decides.
         count: How many.
-        neighbour: Asks something between any two runs of records.
+        neighbour: Asks one thing after another as each run of records arrives.
     """
     accepted = 0
     while count > 0:
         name = f"hostile-{uuid.uuid4().hex[:8]}"
-        values = [_record(rng, name, source) for _ in range(min(count, _AT_ONCE))]
-        for value in values:
-            lab.client.send_record(name, value)
+        values = [_record(rng, name, source) for _ in range(min(count, AT_ONCE))]
+        lab.client.publish_all("cq.commands", ((value, name, None, 0) for value in values))
         if neighbour is not None:
             neighbour.ask()
         replies = lab.client.await_replies(len(values), lambda reply, key=name: reply.key == key)  # type: ignore[misc]
@@ -91,7 +90,7 @@ class Neighbour:
         self.seconds: list[float] = []
         """From each command to its reply."""
 
-    def ask(self, times: int = 20) -> None:
+    def ask(self, times: int = 200) -> None:
         """Ask so often."""
         for _ in range(times):
             began = time.monotonic()
