@@ -92,7 +92,7 @@ def test_who_is_in_good_standing_has_turns_again() -> None:
     for offset in range(1, GOOD + 1):
         along = queue.take(1)
         assert [(1, offset + 1), (0, offset)] == [place(each) for each in along]
-        queue.learn(along, Counter(), 0.01)
+        queue.learn(along, Counter({b"loud": 0}), 0.01)
     assert [(0, offset) for offset in range(GOOD + 1, GOOD + 5)] == [place(each) for each in queue.take(9)]
 
 
