@@ -68,10 +68,11 @@ class CommandQueue:
             ahead: By partition, the offsets behind that one that are done.
         """
         self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
+        """By subscriber who does not pause, in the order of turns: the commands that wait; at least one."""
         self._held: dict[bytes | None, Callable[[], bool]] = {}
         """By subscriber whose first command is held: whether it is ready."""
         self._pausing: OrderedDict[bytes | None, _Pause] = OrderedDict()
-        """By subscriber who pauses, in the order of turns at going along."""
+        """By subscriber who pauses, in the order of turns at going along: thousands do while names change."""
         self._others_at = float("-inf")
         """When somebody had a turn last who did not pause."""
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
@@ -86,12 +87,13 @@ class CommandQueue:
         self._bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._turns)
+        return bool(self._turns or self._pausing)
 
     @property
     def all_held(self) -> bool:
         """Whether commands wait, and nobody has a turn."""
-        return bool(self._turns) and all(map(self._is_held, list(self._turns)))
+        self._resume()
+        return bool(self) and all(map(self._is_held, list(self._turns)))
 
     @property
     def full(self) -> bool:
@@ -121,15 +123,13 @@ class CommandQueue:
             self._read_to[record.partition] = record.offset + 1
             if record.offset in self._passed.get(record.partition, ()):
                 continue
-            own = self._turns.get(record.key)
+            own = self._own(record.key)
             if own is None:
-                own = self._turns[record.key] = deque()
-                if (
-                    record.key not in self._pausing
-                    and self.together(now)
-                    and self._standing.is_doubted(record.key, now)
-                ):
-                    self._pausing[record.key] = _Pause(now, now + _DOUBT_SECONDS)
+                own = deque()
+                if self.together(now) and self._standing.is_doubted(record.key, now):
+                    self._pausing[record.key] = _Pause(own, now, now + _DOUBT_SECONDS)
+                else:
+                    self._turns[record.key] = own
             own.append(record)
             self._waiting[record.partition].append(record.offset)
             self._bytes += _size(record)
@@ -139,6 +139,7 @@ class CommandQueue:
 
         Beside a subscriber who has a single one there is one round, for its answer waits for the whole unit of work.
         """
+        self._resume()
         taken: list[Record] = []
         served: set[bytes | None] = set()
         barred, single = 0, False
@@ -160,7 +161,7 @@ class CommandQueue:
                 self._turns.move_to_end(subscriber)
             else:
                 del self._turns[subscriber]
-        if single and self._turns:
+        if single and self:
             self._single_at = self._now
         if taken and self._pausing:
             self._others_at = self._clock()
@@ -174,14 +175,27 @@ class CommandQueue:
         However many pause, one command is all that the others wait for: the next time it is another subscriber's.
         """
         for subscriber, pause in self._pausing.items():
-            own = self._turns.get(subscriber)
-            if own and self._others_at >= pause.along_at and subscriber not in self._held and self._may_pass(own[0]):
-                record = own.popleft()
-                if not own:
-                    del self._turns[subscriber]
-                self._pausing.move_to_end(subscriber)
-                return (record,)
+            first = pause.waiting[0]
+            if self._others_at >= pause.along_at and not self._is_held(subscriber) and self._may_pass(first):
+                pause.waiting.popleft()
+                if pause.waiting:
+                    self._pausing.move_to_end(subscriber)
+                else:
+                    del self._pausing[subscriber]
+                return (first,)
         return ()
+
+    def _resume(self) -> None:
+        """Let those whose pause is over have turns, where the others have had none for a while."""
+        now = self._clock()
+        if self._pausing and now >= self._others_at + _ALONE_SECONDS:
+            for subscriber in [name for name, pause in self._pausing.items() if now >= pause.alone_at]:
+                self._turns[subscriber] = self._pausing.pop(subscriber).waiting
+
+    def _own(self, subscriber: bytes | None) -> deque[Record] | None:
+        """Return the commands of a subscriber that wait, None if none do."""
+        pause = self._pausing.get(subscriber)
+        return self._turns.get(subscriber) if pause is None else pause.waiting
 
     def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
         """Give subscribers no turns until their first command is ready.
@@ -207,17 +221,16 @@ class CommandQueue:
         for subscriber, commands in Counter(record.key for record in done).items():
             wrong = broken.get(subscriber, 0)
             self._standing.note(subscriber, commands, wrong, now)
-            if subscriber not in self._turns or self._standing.is_good(subscriber):
+            own = self._own(subscriber)
+            if own is not None and self._standing.is_good(subscriber):
                 self._pausing.pop(subscriber, None)
-            elif wrong and self.together(now):
+                self._turns.setdefault(subscriber, own)
+            elif own is not None and wrong and self.together(now):
+                self._turns.pop(subscriber, None)
                 end = now + _PAUSE * wrong * seconds
-                self._pausing[subscriber] = _Pause(end, end)
+                self._pausing[subscriber] = _Pause(own, end, end)
 
     def _is_held(self, subscriber: bytes | None) -> bool:
-        if (pause := self._pausing.get(subscriber)) is not None:
-            if self._clock() < max(pause.alone_at, self._others_at + _ALONE_SECONDS):
-                return True
-            del self._pausing[subscriber]
         if (is_ready := self._held.get(subscriber)) is None:
             return False
         if is_ready():
@@ -232,8 +245,12 @@ class CommandQueue:
             records: In the order of taking.
         """
         for record in reversed(records):
-            self._turns.setdefault(record.key, deque()).appendleft(record)
-            self._turns.move_to_end(record.key, last=False)
+            own = self._own(record.key)
+            if own is None:
+                own = self._turns[record.key] = deque()
+            own.appendleft(record)
+            if record.key in self._turns:
+                self._turns.move_to_end(record.key, last=False)
             self._bytes += _size(record)
 
     def _may_pass(self, record: Record) -> bool:
@@ -265,6 +282,8 @@ class CommandQueue:
 class _Pause(NamedTuple):
     """Of a subscriber who has no turns."""
 
+    waiting: deque[Record]
+    """Its commands that wait; at least one."""
     along_at: float
     """From when on its commands go along with those of the others."""
     alone_at: float

@@ -153,3 +153,36 @@ def test_newcomers_are_trusted_where_most_of_their_commands_are_sound() -> None:
     queue.learn(unit, _broken(*unit[::3]), 0)
     queue.add([record(1, offset, "newcomer") for offset in range(3)], 0)
     assert [(1, 0), (1, 1), (1, 2)] == [place(each) for each in queue.take(9)]
+
+
+def test_a_command_that_was_held_goes_along_once_it_is_ready() -> None:
+    """Others need not be quiet for it."""
+    now, ready = [0.0], [False]
+    queue = CommandQueue(lambda: now[0])
+    _doubtful(queue)
+    now[0] = 1.0
+    queue.add(
+        [record(4, offset, "quiet") for offset in range(1, 4)] + [record(0, offset, "newcomer") for offset in (0, 1)],
+        1.0,
+    )
+    unit = queue.take(1)
+    assert [(4, 1), (0, 0)] == [place(each) for each in unit]
+    queue.hold({b"newcomer": lambda: ready[0]})
+    queue.put_back(unit[1:])
+    assert [(4, 2)] == [place(each) for each in queue.take(1)]
+    ready[0] = True
+    assert [(4, 3), (0, 0)] == [place(each) for each in queue.take(1)]
+
+
+def test_ever_new_names_cost_the_others_one_command_a_unit() -> None:
+    """However many of them wait, each with a single command; they go along in the order of coming."""
+    now = [0.0]
+    queue = CommandQueue(lambda: now[0])
+    _doubtful(queue)
+    now[0] = 1.0
+    queue.add([record(0, offset, f"another {offset}") for offset in range(5_000)], 1.0)
+    for offset in range(1, 9):
+        queue.add([record(4, offset, "quiet")], 1.0)
+        unit = queue.take(99)
+        assert [(4, offset), (0, offset - 1)] == [place(each) for each in unit]
+        queue.learn(unit, _broken(*unit[1:]), 0.01)
