@@ -170,16 +170,18 @@ class CommandQueue:
             self._single_at = self._now
         if taken and self._pausing:
             self._others_at = self._clock()
-            if self._others_at >= self._along_at:
-                taken += self._along()
+            taken += self._along()
         self._bytes -= sum(map(_size, taken))
         return taken
 
     def _along(self) -> Iterable[Record]:
         """Return the first command of one whose pause is over, for the unit of work of others; none if there is none.
 
-        However many pause, one command is all that the others wait for: the next time it is another subscriber's.
+        However many pause, one command is all that the others wait for, ten times a second: the next time it is another
+        subscriber's.
         """
+        if self._others_at < self._along_at:
+            return ()
         for subscriber, pause in self._pausing.items():
             first = pause.waiting[0]
             if self._others_at >= pause.along_at and not self._is_held(subscriber) and self._may_pass(first):

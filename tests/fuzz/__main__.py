@@ -14,10 +14,13 @@ from typing import Annotated
 import typer
 
 from tests.fuzz.corpus import COLUMNS
-from tests.fuzz.hostile import AT_ONCE, Neighbour, hostile_commands, hostile_records
+from tests.fuzz.hostile import Neighbour, hostile_commands, hostile_records
 from tests.fuzz.surfaces import SURFACES
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
+
+_AT_ONCE = 500
+"""Hostile commands of one name: what they bring is looked at before more are sent."""
 
 
 def run(
@@ -50,9 +53,9 @@ def _against(stack: Stack, rng: random.Random, count: int) -> None:
     alone, beside = Neighbour(lab.client), Neighbour(lab.client)
     source = lab.stream(", ".join(f"{name} {kind}" for name, kind in COLUMNS))
     accepted = 0
-    for sent in range(0, count, AT_ONCE):  # under a new name each time
+    for sent in range(0, count, _AT_ONCE):
         alone.ask()
-        accepted += hostile_commands(lab, source, rng, min(AT_ONCE, count - sent), beside)
+        accepted += hostile_commands(lab, source, rng, min(_AT_ONCE, count - sent), beside)
     print(f"hostile commands: {count}, of which {accepted} were accepted")
     p99 = alone.p99() * 1000, beside.p99() * 1000
     print(f"a neighbour's p99: {p99[0]:.1f} ms alone, {p99[1]:.1f} ms beside them, {p99[1] / p99[0]:.2f} times")

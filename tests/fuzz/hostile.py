@@ -15,40 +15,35 @@ from tests.kafka_client import RawClient, Reply
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
 
-__all__ = ["AT_ONCE", "Neighbour", "hostile_commands", "hostile_records"]
-
-AT_ONCE = 500
-"""Records under way: what they bring is looked at before more are sent."""
+__all__ = ["Neighbour", "hostile_commands", "hostile_records"]
 
 
 def hostile_commands(
     lab: Lab, source: Source, rng: random.Random, count: int, neighbour: Neighbour | None = None
 ) -> int:
-    """Send broken commands and return how many were accepted; each record has exactly one reply, a safe one.
+    """Send broken commands at once, as a new subscriber, and return how many were accepted.
+
+    Each record has exactly one reply, a safe one.
 
     Args:
         lab: Where; the CQs that come to be are dropped.
         source: The stream that statements are about.
         rng: What decides.
         count: How many.
-        neighbour: Asks one thing after another as each run of records arrives.
+        neighbour: Asks one thing after another as the records arrive.
     """
-    accepted = 0
-    while count > 0:
-        name = f"hostile-{uuid.uuid4().hex[:8]}"
-        values = [_record(rng, name, source) for _ in range(min(count, AT_ONCE))]
-        lab.client.publish_all("cq.commands", ((value, name, None, 0) for value in values))
-        if neighbour is not None:
-            neighbour.ask()
-        replies = lab.client.await_replies(len(values), lambda reply, key=name: reply.key == key)  # type: ignore[misc]
-        assert len(values) == len(replies)
-        for reply in replies:
-            fields = reply.fields
-            assert_safe([fields["message"], fields["detail"], fields["hint"]], b"".join(values).decode("latin-1"))
-        accepted += sum(reply.code == "ok" for reply in replies)
-        _drop_all(lab.client, name)
-        count -= len(values)
-    return accepted
+    name = f"hostile-{uuid.uuid4().hex[:8]}"
+    values = [_record(rng, name, source) for _ in range(count)]
+    lab.client.publish_all("cq.commands", ((value, name, None, 0) for value in values))
+    if neighbour is not None:
+        neighbour.ask()
+    replies = lab.client.await_replies(count, lambda reply: reply.key == name)
+    assert count == len(replies)
+    for reply in replies:
+        fields = reply.fields
+        assert_safe([fields["message"], fields["detail"], fields["hint"]], b"".join(values).decode("latin-1"))
+    _drop_all(lab.client, name)
+    return sum(reply.code == "ok" for reply in replies)
 
 
 def _record(rng: random.Random, subscriber: str, source: Source) -> bytes:
