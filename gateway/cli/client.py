@@ -23,6 +23,7 @@ from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
+from grouping.statements.script import statements_of
 
 __all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
 
@@ -66,11 +67,11 @@ def _statements(text: str | None, file: Path | None) -> list[str]:
         raise typer.BadParameter('give either a statement, such as "SHOW CQS", or --file')
     if file is not None:
         try:
-            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+            raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+            text = raw.decode("utf-8")  # as it is: a text file's reader would convert carriage returns
         except (OSError, UnicodeError) as error:
             raise typer.BadParameter(f"the file cannot be read: {error}") from error
     assert text is not None, "one of both is given"
-    from grouping.statements.script import statements_of  # loads sqlglot, which other commands start without
 
     try:
         return statements_of(text) or [text]

@@ -1,4 +1,4 @@
-"""`cq export`: all there is, as the statements that make it."""
+"""`cq export`: definitions as a script for `cq sql`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import typer
 
 from gateway.cli.client import Data, KafkaAt, Subscriber, client_of
 from gateway.cli.running import settings_of
+from gateway.cli.subscriber_change import begins_change
 from gateway.sdk import Client, CommandRejection
 from gateway.sdk.statements import create_stream, create_table, create_view, quoted
+from grouping.model.errors import InputError
+from grouping.statements.script import statements_of
 
 __all__ = ["cq_statements", "create_statement", "export", "exported"]
 
@@ -38,9 +41,10 @@ def export(
 
 
 def _print(statements: Iterable[str]) -> None:
+    """Write the statements as bytes, so that no line end within them is converted."""
     for statement in statements:
         in_comment = "--" in statement.rsplit("\n", 1)[-1]
-        typer.echo(statement + ("\n;" if in_comment else ";"))
+        typer.echo((statement + ("\n;" if in_comment else ";")).encode())
 
 
 def exported(client: Client) -> Iterator[str]:
@@ -76,8 +80,15 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that make a CQ."""
-    yield text.strip().removesuffix(";")
+    """Yield the statements that make a CQ; none, and a line for the operator, where its text is not one statement."""
+    try:
+        statements = statements_of(text)
+    except InputError:
+        statements = []
+    if len(statements) != 1 or begins_change(statements[0]):
+        typer.echo(f"cq: CQ {quoted(name)} is left out: its text is not one statement", err=True)
+        return
+    yield from statements
     if paused:
         yield f"PAUSE CQ {quoted(name)}"
 

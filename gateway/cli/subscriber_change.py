@@ -1,47 +1,81 @@
-"""`SET SUBSCRIBER name` between the statements of a file: in whose name `cq sql` sends those behind it."""
+"""`SET SUBSCRIBER name` between the statements of a script: the subscriber for whom `cq sql` sends what follows."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from gateway.sdk.statements import quoted
+import msgspec
 
-__all__ = ["by_subscriber", "change_to"]
+from gateway.sdk.statements import quoted, text_literal
+from grouping.model.errors import InputError
 
-_COMMENTS = r"(?:--[^\n]*(?:\n|$)|/\*.*?\*/|\s)*"
-_CHANGE = re.compile(rf'{_COMMENTS}SET\s+SUBSCRIBER\s+(?:"((?:[^"]|"")+)"|([\w.@:-]+)){_COMMENTS}', re.I | re.S)
+__all__ = ["begins_change", "by_subscriber", "section"]
+
+_GAP = r"(?:\s|--[^\n]*+|(?>/\*.*?\*/)|(?>\{\#.*?\#\}))"
+_BEGIN = rf"{_GAP}*+SET{_GAP}++SUBSCRIBER\b"
+_CHANGE = re.compile(
+    rf"""{_BEGIN}{_GAP}*+(?:"((?:[^"]|"")++)"|([\w.@:-]++))(?:{_GAP}*+FOR{_GAP}*+'(\w+)')?{_GAP}*+""", re.I | re.S
+)
+_BEGINS_CHANGE = re.compile(_BEGIN, re.I | re.S)
 
 
-def change_to(subscriber: str) -> str:
-    """Return the line that has the statements behind it sent as a subscriber's.
+def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
+    """Yield a subscriber's statements behind the SET SUBSCRIBER that names the subscriber and their fingerprint.
 
     Example:
-        >>> change_to("alice")
-        'SET SUBSCRIBER "alice"'
+        >>> print(*section("alice", ["SHOW CQS"]), sep="; ")
+        SET SUBSCRIBER "alice" FOR '6e4c4f47321799d3e835b1bd07a9be5d'; SHOW CQS
     """
-    return f"SET SUBSCRIBER {quoted(subscriber)}"
+    yield f"SET SUBSCRIBER {quoted(subscriber)} FOR {text_literal(_fingerprint(subscriber, statements))}"
+    yield from statements
 
 
-def by_subscriber(texts: Iterable[str], first: str | None) -> Iterator[tuple[str | None, list[str]]]:
-    """Yield the statements that one subscriber sends in a row, and who that is.
+def begins_change(text: str) -> bool:
+    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, perhaps for one that cannot be read."""
+    return _BEGINS_CHANGE.match(text) is not None
+
+
+def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | None, list[str]]]:
+    """Return the statements of a script in sections, each with the subscriber for whom it is sent.
 
     Args:
-        texts: Statements, and changes of the subscriber between them.
-        first: Who sends what stands before the first change; None for whoever is meant without a name.
+        texts: Statements, and SET SUBSCRIBER between them.
+        first: The subscriber of the statements before the first SET SUBSCRIBER; None for the default one.
 
     Example:
-        >>> list(by_subscriber(["SHOW CQS", "set subscriber bob", "SHOW CQS", "/* his */ DROP CQ a"], None))
+        >>> by_subscriber(["SHOW CQS", "set subscriber bob", "SHOW CQS", "/* his */ DROP CQ a"], None)
         [(None, ['SHOW CQS']), ('bob', ['SHOW CQS', '/* his */ DROP CQ a'])]
+
+    Raises:
+        InputError: A SET SUBSCRIBER cannot be read, or a section is not the one that was exported.
     """
-    own: list[str] = []
+    sections: list[tuple[str | None, list[str]]] = [(first, [])]
+    fingerprints: list[str | None] = [None]
     for text in texts:
+        if not begins_change(text):
+            sections[-1][1].append(text)
+            continue
         change = _CHANGE.fullmatch(text)
         if change is None:
-            own.append(text)
-            continue
-        if own:
-            yield first, own
-        first, own = change[2] or change[1].replace('""', '"'), []
-    if own:
-        yield first, own
+            raise InputError(
+                "a SET SUBSCRIBER of the script cannot be read, so nothing of it is sent",
+                code="syntax-error",
+                hint='Write SET SUBSCRIBER "alice"; before the statements that alice sends.',
+            )
+        sections.append((change[2] or change[1].replace('""', '"'), []))
+        fingerprints.append(change[3])
+    for (subscriber, own), expected in zip(sections, fingerprints, strict=True):
+        if expected is not None and expected != _fingerprint(str(subscriber), own):
+            raise InputError(
+                f'the statements of "{subscriber}" are not those that were exported, so nothing of the script is sent',
+                code="syntax-error",
+                hint="Export again, and move the file as bytes: programs that convert line ends change statements. "
+                "To send an edited script, delete FOR '…' behind each SET SUBSCRIBER.",
+            )
+    return [each for each in sections if each[1]]
+
+
+def _fingerprint(subscriber: str, statements: Sequence[str]) -> str:
+    return hashlib.sha256(msgspec.json.encode([subscriber, *statements])).hexdigest()[:32]

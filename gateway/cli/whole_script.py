@@ -1,45 +1,60 @@
-"""`cq export --all`: what `cq.catalog` has of all subscribers, as the statements that make it."""
+"""`cq export --all`: the definitions of all subscribers, read from `cq.catalog`, as a script for `cq sql`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from gateway.cli.script import cq_statements, create_statement
-from gateway.cli.subscriber_change import change_to
+from gateway.cli.subscriber_change import section
 from gateway.doctor.catalog import CatalogState
 from gateway.registry.streams import describe_stream
 from gateway.registry.tables import describe_table
 from gateway.registry.views import describe_view
 
-__all__ = ["whole_script"]
+__all__ = ["sections", "whole_script"]
+
+_SECTION_STATEMENTS = 1_000
 
 
 def whole_script(state: CatalogState) -> Iterator[str]:
-    """Yield the statements, each behind those that it needs and behind the name of who sends it.
+    """Yield the statements, each behind those that it needs, in sections by subscriber.
 
-    Sources come in the order in which they were created, CQs by subscriber and name.
+    Sources come in the order in which they were created, then CQs by subscriber and name.
     """
-    yield from _as_sent(sorted(_sources(state), key=lambda each: each[0]))
-    records = (record for _, record in sorted(state.cqs.items()))
-    yield from _as_sent(
-        ("", record.subscriber, text)
-        for record in records
+    sources = ((owner, text) for _, owner, text in sorted(_sources(state), key=lambda each: each[0]))
+    cqs = (
+        (record.subscriber, text)
+        for _, record in sorted(state.cqs.items())
         for text in cq_statements(record.cq.name, str(record.cq.text), paused=record.cq.paused)
     )
+    yield from sections(chain(sources, cqs))
 
 
 def _sources(state: CatalogState) -> Iterator[tuple[str, str, str]]:
-    """Yield of each source what orders it, who created it, and the statement; views are made last."""
+    """Yield for each source its place in the order, its owner and its statement; views come last."""
     known = state.sources
     for kind, describe in (("stream", describe_stream), ("table", describe_table), ("view", describe_view)):
         for source in known[kind].values():
             yield f"{kind} {source.created_at}", source.owner, create_statement(describe(source))
 
 
-def _as_sent(statements: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield statements (order, subscriber, text) with each change of the subscriber; one without goes with the rest."""
-    for subscriber, own in groupby(statements, key=lambda each: each[1]):
+def sections(statements: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield statements of many subscribers in sections that `by_subscriber` can check.
+
+    Args:
+        statements: Subscriber and text. A text without a subscriber is sent for the subscriber before it.
+    """
+    for subscriber, own in groupby(_with_subscribers(statements), key=lambda each: each[0]):
         if subscriber:
-            yield change_to(subscriber)
-        yield from (text for *_, text in own)
+            while some := [text for _, text in islice(own, _SECTION_STATEMENTS)]:
+                yield from section(subscriber, some)
+        else:
+            yield from (text for _, text in own)
+
+
+def _with_subscribers(statements: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    before = ""
+    for subscriber, text in statements:
+        before = subscriber or before
+        yield before, text

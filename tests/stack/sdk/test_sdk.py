@@ -163,12 +163,12 @@ def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, st
     client.create_table(table, {"symbol": "STRING", "owner": "STRING"}, "symbol", partitions=1)
     client.create_view(view, f"SELECT q.symbol, price, owner FROM {stream} q JOIN {table} o ON q.symbol = o.symbol")
     client.create("a;b", f"SELECT price FROM {view} WHERE owner = 'it''s;'", every="10 minutes", publish="SHARED")
-    client.execute(f"CREATE CQ later AS SELECT price FROM {stream} -- every price")
+    client.execute(f"CREATE CQ later AS SELECT price FROM {stream} -- every\r; SET SUBSCRIBER other; DROP CQ a")
     client.pause("later")
     own = [text for text in exported(client) if stream in text or not text.startswith("CREATE")]
     assert ["STREAM", "TABLE", "VIEW", "CQ", "CQ", "CQ"] == [text.split()[1] for text in own]
     file = tmp_path / "all.sql"
-    file.write_text("-- all there is\n" + "\n;".join(own) + "\n;\n")
+    file.write_bytes(("-- all there is\n" + "\n;".join(own) + "\n;\n").encode())
     for name in ("a;b", "later"):
         client.drop(name)
     client.drop_view(view)
@@ -177,7 +177,9 @@ def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, st
 
     def cq(*arguments: str, subscriber: Sequence[str] = ("--subscriber", client.subscriber)) -> Ran:
         command = [sys.executable, "-m", "gateway.cli", *arguments, "--data", str(stack.data), *subscriber]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        ran = subprocess.run(command, capture_output=True, timeout=90, check=False)
+        # Decoded here: `text=True` would convert carriage returns.
+        return subprocess.CompletedProcess(command, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     carried_out = cq("sql", "--file", str(file), "--json")
     assert (0, 6) == (carried_out.returncode, len(carried_out.stdout.splitlines())), carried_out.stderr
