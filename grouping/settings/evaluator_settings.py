@@ -11,7 +11,7 @@ from grouping.settings.masked_options import Options
 
 __all__ = ["EvaluatorSettings"]
 
-_NAME = "[A-Za-z0-9_-]{1,40}"
+_NAME = re.compile("[A-Za-z0-9_-]{1,40}")
 
 
 class EvaluatorSettings(BaseModel):
@@ -71,7 +71,7 @@ class EvaluatorSettings(BaseModel):
     @model_validator(mode="after")
     def _has_streams(self) -> Self:
         for name in self.streams:
-            if not re.fullmatch(_NAME, name):
+            if not _NAME.fullmatch(name):
                 raise ValueError(f'streams names an evaluator "{name}": 1 to 40 letters, digits, _ and - are a name')
         if self.name and self.name not in self.streams:
             raise ValueError(f'evaluator.streams gives the evaluator "{self.name}" no streams')

@@ -45,9 +45,9 @@ _WIDEST = 38
 _STEP = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]{1,9})\]""")
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _EXPONENT = re.compile(r"[0-9][eE]")
-_STRING_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?')
+_STRING_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?')
 _ESCAPE = re.compile(r"\\(?:u00[0-9a-f]{2}|.)")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)')
 _BLANK = " \t\r\n"
 
 
