@@ -18,7 +18,6 @@ from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code, dead_letters
-from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.isolation.caution import Caution
@@ -100,7 +99,12 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Joi
         isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined, settle)
         for rows in isolation.records(events):
             _take(output, rows)
-        output.pending.extend(body for _, body in counting.records(stream.stream_id, VERSION))
+        left_out = not_evaluated.left_out
+        output.pending.extend(body for _, body in counting.records(stream.stream_id, VERSION, left_out))
+        for rows in counting.letters():
+            _take(output, rows)
+        for share, offsets, matches in counting.incomplete:
+            _take(output, not_evaluated.incomplete(share, offsets, matches))
     return output
 
 
@@ -110,8 +114,8 @@ def _records(stream: Stream, counting: GroupCounting, events: Events, found: Mat
     counting.take(events, found)
 
 
-def _too_large(stream: Stream, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
-    return dead_letters(events.source, details, "result-too-large", stream, _SETTINGS)
+def _too_large(stream: Stream, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
+    return dead_letters(source, details, "result-too-large", stream, _SETTINGS)
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

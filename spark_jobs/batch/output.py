@@ -12,7 +12,7 @@ from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 
-__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters", "record_bytes"]
+__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters", "no_record", "record_bytes"]
 
 OUTPUT = pa.schema(
     {
@@ -80,6 +80,17 @@ def dead_letters(
         ],
         schema=OUTPUT.with_metadata({_CODE: code}),
     )
+
+
+def no_record(partition: int, offset: int) -> pa.RecordBatch:
+    """Return a row of the source without key and value: the source of a dead letter that stands for several events."""
+    columns = {
+        "key": pa.nulls(1, pa.binary()),
+        "value": pa.nulls(1, pa.binary()),
+        "partition": pa.array([partition], pa.int32()),
+        "offset": pa.array([offset], pa.int64()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def dead_letter_code(rows: pa.RecordBatch) -> str | None:

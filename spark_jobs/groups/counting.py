@@ -9,56 +9,60 @@ is written by single offsets, which are known again one by one: ranges overlap n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.pending_matches import PendingGroups, pack_groups
-from grouping.model.expression import Expression
 from grouping.model.group import SelectList
-from grouping.model.grouping import Aggregate
 from grouping.model.ids import SelectId, StreamId
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
-from grouping.store.quarantine import share_of
+from grouping.store.quarantine import group_of, share_of
 from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.faults import FAULTS, fault_reason
 from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import MAX_RECORD_BYTES
+from spark_jobs.batch.output import MAX_RECORD_BYTES, no_record
 from spark_jobs.batch.row_source import RowSource
-from spark_jobs.groups.panes import Panes
+from spark_jobs.groups.match_values import MatchValues
+from spark_jobs.groups.panes import Panes, lengthened
 from spark_jobs.groups.partials import Partials
+from spark_jobs.groups.records import BY, RANGE, OversizeGroup, TaskRange, group_records
 from spark_jobs.groups.store_names import StoreNames
 from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
 
-__all__ = ["GroupCounting"]
+__all__ = ["GroupCounting", "IncompleteShare"]
 
 _PENDING = MODES.index("pending")
-_BY = ("store", "pane", "at", "part")
-_RANGE = np.iinfo(np.int64).max
-"""Stands for the offset of what is counted together."""
-_RECORD_ROWS = 16_000
-_RECORD_BYTES = 400_000
 _LIFTED_ROWS = 100_000
 _LIFTED_BYTES = 20_000_000
 """So many matches, or bytes of them, are put into groups at a time."""
 _MOST_TEXT = 800_000
 """Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
 _SET_BYTES = 100_000
-"""Of distinct values in one partial aggregate, about."""
+"""Bytes of distinct values in one partial aggregate, about."""
 _VALUE_BYTES = 16
-"""Of one that is no text, and around each."""
+"""Bytes of a distinct value besides its text."""
 
 ShareFault = Callable[[RowSource, Ints, str, str], Iterator[pa.RecordBatch]]
 """Makes what stands for the events of a share that failed: of which batch, which events, the share, and why."""
-Letters = Callable[[RowSource, dict[int, str]], pa.RecordBatch]
-"""Makes dead letters: of which batch, and by event the details."""
+Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
+"""Makes dead letters (code ``result-too-large``) of some rows of the source, by row their details."""
+
+
+class IncompleteShare(NamedTuple):
+    """A share that was left out of some events of the task, so that nothing of it is written."""
+
+    share: str
+    offsets: TaskRange
+    matches: int
+    """Matches of other events of the task, which were counted in vain."""
 
 
 @dataclass(slots=True)
@@ -75,18 +79,24 @@ class _ShareMatches:
 
 
 @dataclass(slots=True)
-class _SelectCount:
-    """What was counted of one SELECT list. Matches are put into groups many at a time: that costs less a match."""
+class _FormCount:
+    """The counted matches of all shares that have partial aggregates of one form.
+
+    A call of Polars costs about as much for a thousand rows as for one, so the shares are put into groups together.
+    """
 
     partials: Partials
     _lifted: list[pl.DataFrame] = field(default_factory=list)
+    _rows: int = 0
+    _bytes: int = 0
     _tables: list[pl.DataFrame] = field(default_factory=list)
 
     def add(self, lifted: pl.DataFrame) -> None:
         """Take in matches."""
         self._lifted.append(lifted)
-        rows = sum(each.height for each in self._lifted)
-        if rows >= _LIFTED_ROWS or sum(each.estimated_size() for each in self._lifted) >= _LIFTED_BYTES:
+        self._rows += lifted.height
+        self._bytes += int(lifted.estimated_size())
+        if self._rows >= _LIFTED_ROWS or self._bytes >= _LIFTED_BYTES:
             self._count()
 
     def whole(self) -> pl.DataFrame:
@@ -94,46 +104,24 @@ class _SelectCount:
         if self._lifted:
             self._count()
         if len(self._tables) > 1:
-            self._tables = [self.partials.merged(_joined(self._tables), _BY)]
+            self._tables = [self.partials.merged(_joined(self._tables), BY)]
         return self._tables[0]
 
     def _count(self) -> None:
-        self._tables.append(self.partials.counted(_joined(self._lifted), _BY))
-        self._lifted = []
+        self._tables.append(self.partials.counted(_joined(self._lifted), BY))
+        self._lifted, self._rows, self._bytes = [], 0, 0
 
 
-def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(tables, how="vertical_relaxed")
+class _Shelf(NamedTuple):
+    """The place where the matches of one SELECT list are counted."""
+
+    partials: Partials
+    """The SELECT list's own: where its aggregates come in its arguments is nobody else's."""
+    form: _FormCount
 
 
-class _Values:
-    """Keys and arguments of matches, each expression computed once for each event."""
-
-    def __init__(self, evaluate: EvaluateExpression, events: RowSource, event: NDArray[np.int32]) -> None:
-        self._evaluate = evaluate
-        self._events = events
-        self._rows, self._which = np.unique(event, return_inverse=True)
-        self._known: dict[Expression, pl.Series] = {}
-
-    def of(self, expression: Expression) -> pl.Series:
-        found = self._known.get(expression)
-        if found is None:
-            found = pl.Series(self._evaluate(expression, self._events, self._rows)).gather(self._which)
-            self._known[expression] = found
-        return found
-
-    def arguments(self, aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
-        wanted = aggregate.condition
-        counted = None if wanted is None else self.of(wanted).fill_null(False).to_numpy()
-        return [self.of(argument) for argument in aggregate.args], counted
-
-    def text_bytes(self) -> Ints:
-        """Return by match the bytes of all texts."""
-        total = np.zeros(self._which.size, np.int64)
-        for values in self._known.values():
-            if values.dtype == pl.String:
-                total += values.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
-        return total
+def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    return tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
 
 
 class GroupCounting:
@@ -160,10 +148,20 @@ class GroupCounting:
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
         self._met: dict[str, _ShareMatches] = {}
-        self._counted: dict[SelectId, _SelectCount] = {}
+        self._counted: dict[object, _FormCount] = {}
+        """By form of the partial aggregates."""
+        self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
-        self._range: tuple[int, int, int] | None = None
+        self._shares: dict[str, int] = {}
+        """The shares that matches were counted of, and the number of each, from 0."""
+        self._share_of = np.zeros(0, np.int32)
+        """By number of a store: the number of its share."""
+        self._range: TaskRange | None = None
         self._parts = 0
+        self.incomplete: list[IncompleteShare] = []
+        """Shares of which `records` wrote nothing."""
+        self.oversize: list[OversizeGroup] = []
+        """Groups that `records` left out."""
 
     def take(self, events: RowSource, matches: Matches) -> None:
         """Take in those matches that are to be counted; they may come again before `count`."""
@@ -185,10 +183,13 @@ class GroupCounting:
             met.latest = max(met.latest, int(event.max()))
             met.event.append(event)
             met.store.append(matches.number[chosen])
+            self._share_of = lengthened(self._share_of, int(matches.number[chosen].max()) + 1)
+            self._share_of[matches.number[chosen]] = self._shares.setdefault(share, len(self._shares))
 
     def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
         """Count what was taken in of one batch; yields what stands for shares that fail."""
         taken, self._met = self._met, {}
+        columns: dict[str, pl.Series] = {}
         for share, met in taken.items():
             event, store = np.concatenate(met.event), np.concatenate(met.store)
             if met.again:
@@ -197,19 +198,20 @@ class GroupCounting:
             select_id = met.select.select_id
             try:
                 with charged(select_id, partial(tuple, [select_id])):
-                    large = self._count(met, event, store)
+                    large = self._count(met, event, store, MatchValues(self._evaluate, met.events, event, columns))
             except FAULTS as fault:
                 reason, events = fault_reason(fault), met.events
                 yield from failed(events, np.unique(event).astype(np.int64), share, reason)
                 continue
             if large:
-                yield self._too_large(met.events, large)
+                yield self._too_large(met.events.source, large)
 
-    def _count(self, met: _ShareMatches, event: NDArray[np.int32], store: NDArray[np.int32]) -> dict[int, str]:
+    def _count(
+        self, met: _ShareMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
+    ) -> dict[int, str]:
         """Count matches of one share; returns by event why it is left out."""
-        select, grouping = met.select, met.select.grouping
-        assert grouping is not None, "it was taken in for that"
-        values = _Values(self._evaluate, met.events, event)
+        grouping = met.select.grouping
+        assert grouping is not None, "take chooses SELECT lists with a grouping"
         keys = [values.of(key.expression) for key in grouping.keys]
         args = [values.arguments(aggregate) for aggregate in grouping.aggregates]
         sizes, most = values.text_bytes(), _MOST_TEXT // (len(keys) + 2 * len(args) + 1)
@@ -219,7 +221,7 @@ class GroupCounting:
                 int(event[place]): f"It brings {sizes[place]} bytes into a group; a match may bring {most}."
                 for place in large.tolist()
             }
-            return details | self._count(met, event[kept], store[kept])
+            return details | self._count(met, event[kept], store[kept], values.at(kept))
         times, offsets = met.events.time_ms[event], met.events.offsets[event]
         single = np.zeros(event.size, np.bool_)
         if event.size:
@@ -233,102 +235,73 @@ class GroupCounting:
         by = {
             "store": pl.Series(store),
             "pane": pl.Series(self._panes.begins(store, times)),
-            "at": pl.Series(np.where(single, offsets, _RANGE)),
+            "at": pl.Series(np.where(single, offsets, RANGE)),
             "part": pl.Series(part),
         }
-        shelf = self._counted.setdefault(select.select_id, _SelectCount(Partials(grouping)))
-        shelf.add(shelf.partials.lifted(by, keys, args, offsets))
+        shelf = self._shelf(met.select)
+        shelf.form.add(shelf.partials.lifted(by, keys, args, offsets))
         return {}
+
+    def _shelf(self, select: SelectList) -> _Shelf:
+        """Return the place where the matches of a SELECT list are counted."""
+        found = self._shelves.get(select.select_id)
+        if found is None:
+            assert select.grouping is not None, "take chooses SELECT lists with a grouping"
+            partials = Partials(select.grouping)
+            form = self._counted.setdefault(partials.form, _FormCount(partials))
+            found = self._shelves[select.select_id] = _Shelf(partials, form)
+        return found
 
     def extend(self, partition: int, first: int, last: int) -> None:
         """Note that the task has read events of these offsets."""
-        known = self._range or (partition, first, last)
-        self._range = (partition, min(first, known[1]), max(last, known[2]))
+        known = self._range or TaskRange(partition, first, last)
+        self._range = TaskRange(partition, min(first, known.first), max(last, known.last))
 
-    def records(self, stream_id: StreamId, version: TableVersion) -> Iterator[tuple[int, bytes]]:
-        """Yield records of `cq.pending` with their partitions: the partial aggregates of the task."""
-        for _, counted in sorted(self._counted.items()):
-            if self._range is not None:
-                yield from self._records(counted.whole(), counted.partials, stream_id, version)
-
-    def _records(
-        self, table: pl.DataFrame, partials: Partials, stream_id: StreamId, version: TableVersion
+    def records(
+        self, stream_id: StreamId, version: TableVersion, left_out: Collection[str] = ()
     ) -> Iterator[tuple[int, bytes]]:
-        assert self._range is not None, "something was read"
+        """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
+
+        A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
+        task writes all of a share or nothing: what it counted of a share that was left out of some events would
+        otherwise hide what a replay counts in full.
+
+        Args:
+            stream_id: The stream.
+            version: The version of the constant tables that gave the matches.
+            left_out: Groups, or shares, that were left out of some events of the task.
+        """
+        if self._range is None:
+            return
         partition, first, last = self._range
-        first = max(first, self._singly_until.get(partition, 0))
-        stores = table["store"].to_numpy()
-        table = table.with_columns(
-            pl.Series("rank", self._stores.ranks(stores)), pl.Series("place", self._stores.partitions(stores))
-        )
-        # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
-        table = table.sort("rank", "at", "pane", "part", *partials.keys)
-        table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
-        for (place,), own in table.group_by("place", maintain_order=True):
-            left = list(_pieces(own))[::-1]
-            while left:
-                piece = left.pop()
-                ids = self._stores.ids(piece["store"].to_numpy())
-                body = _packed(piece, ids, (partition, first, last), stream_id, version)
-                if len(body) > MAX_RECORD_BYTES and piece.height > 1:
-                    half = piece.height // 2
-                    left += [piece.slice(half), piece.slice(0, half)]  # its rows differ much in size
+        offsets = TaskRange(partition, max(first, self._singly_until.get(partition, 0)), last)
+        for counted in self._counted.values():
+            table = self._complete(counted.whole(), frozenset(left_out))
+            for place, body in group_records(table, counted.partials.keys, self._stores, offsets, stream_id, version):
+                if isinstance(body, OversizeGroup):
+                    self.oversize.append(body)
                 else:
-                    yield int(place), body
+                    yield place, body
 
+    def _complete(self, table: pl.DataFrame, left_out: frozenset[str]) -> pl.DataFrame:
+        """Return the rows of shares that were evaluated for all events of the task; note the other shares."""
+        bad = [number for share, number in self._shares.items() if share in left_out or group_of(share) in left_out]
+        if not bad or self._range is None:
+            return table
+        share = self._share_of[table["store"].to_numpy()]
+        for number in bad:
+            matches = int(table["n"].to_numpy()[share == number].sum())
+            if matches:
+                self.incomplete.append(IncompleteShare([*self._shares][number], self._range, matches))
+        return table.filter(pl.Series(~np.isin(share, bad)))
 
-def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
-    """Return the places of rows among those that are equal in these columns, by which they are sorted."""
-    places = np.arange(sorted_by[0].size)
-    begins = np.zeros(places.size, np.bool_)
-    for column in sorted_by:
-        begins[1:] |= column[1:] != column[:-1]
-    return pl.Series("ordinal", places - np.maximum.accumulate(np.where(begins, places, 0)), dtype=pl.Int32)
-
-
-def _packed(
-    piece: pl.DataFrame,
-    ids: NDArray[np.uint8],
-    offsets: tuple[int, int, int],
-    stream_id: StreamId,
-    version: TableVersion,
-) -> bytes:
-    """Return some partial aggregates as a record of `cq.pending`.
-
-    Args:
-        piece: The partial aggregates.
-        ids: Those of their stores.
-        offsets: The partition and range of the task.
-        stream_id: The stream.
-        version: Of the constant tables.
-    """
-    partition, first, last = offsets
-    count, at = piece.height, piece["at"].to_numpy()
-    groups = PendingGroups(
-        np.full(count, partition, np.int32),
-        np.where(at == _RANGE, first, at),
-        np.where(at == _RANGE, last, at),
-        piece["ordinal"].to_numpy(),
-        piece["pane"].to_numpy(),
-        np.arange(count, dtype=np.int32),
-    )
-    states = piece.drop("rank", "place", "ordinal", *_BY).rechunk().write_ipc_stream(None)
-    return pack_groups(stream_id, version, ids, groups, states.getvalue())
-
-
-def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield a table in pieces that fit a record each, cut between stores where that can be.
-
-    So what a task that dies has written of a store is all or nothing, but for a store that is larger than a record.
-    """
-    rows = table.height
-    step = max(1, min(_RECORD_ROWS, _RECORD_BYTES * rows // max(int(table.estimated_size()), 1)))
-    ends = np.append(np.flatnonzero(np.diff(table["rank"].to_numpy())) + 1, rows)
-    begin = 0
-    while begin < rows:
-        end = min(begin + step, rows)
-        stores = int(np.searchsorted(ends, end, side="right"))
-        if stores and ends[stores - 1] > begin:
-            end = int(ends[stores - 1])
-        yield table.slice(begin, end - begin)
-        begin = end
+    def letters(self) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of groups that `records` found too large for a record."""
+        for group in self.oversize:
+            assert self._range is not None, "a group has events"
+            partition, first, last = self._range
+            detail = (
+                f"A group of {group.matches} matches from offset {first} to {last} takes {group.size} bytes;"
+                f" a record can hold {MAX_RECORD_BYTES}."
+            )
+            yield self._too_large(no_record(partition, first), {0: detail})

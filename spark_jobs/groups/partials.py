@@ -17,7 +17,7 @@ from grouping.model.grouping import Aggregate, Grouping
 from spark_jobs.expressions.types import polars_type
 from spark_jobs.groups.states import one_zero, state_of
 
-__all__ = ["Partials"]
+__all__ = ["Partials", "packed_states"]
 
 _COUNT = "n"
 _ALL = "all"
@@ -38,6 +38,14 @@ class Partials:
         self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
         self.keys = [f"k{number}" for number in range(len(grouping.keys))]
         """The names of the keys' columns."""
+        self.form = (
+            tuple(key.column.type for key in grouping.keys),
+            tuple(
+                (stem, each.function, each.distinct, each.type, tuple(arg.type for arg in each.args))  # type: ignore[union-attr]  # no slot stands below
+                for each, stem in stems.items()
+            ),
+        )
+        """Groupings of one form have tables of the same columns, which are merged in the same way."""
 
     def lifted(
         self,
@@ -97,6 +105,14 @@ class Partials:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
             found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found
+
+
+def packed_states(table: pl.DataFrame) -> bytes:
+    """Return a table of states as an Arrow stream that holds the values of these rows alone.
+
+    In Polars' own layout of texts, a slice is written with the texts of the whole table that it was cut from.
+    """
+    return table.write_ipc_stream(None, compat_level=pl.CompatLevel.oldest()).getvalue()
 
 
 def _grouped(frame: pl.DataFrame, by: Sequence[str], states: Sequence[pl.Expr]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from grouping.digests.cursor import Offsets
 from grouping.digests.pending_matches import ID_BYTES, PendingMatches, group_record
 from grouping.digests.rolling import RolledParts, StoreReaders, plan_roll
 from grouping.model.group import SelectList
-from spark_jobs.groups.partials import Partials
+from spark_jobs.groups.partials import Partials, packed_states
 
 __all__ = ["rolled_records"]
 
@@ -84,7 +84,7 @@ def _merged(
         # The last item of a store and source partition tells what its repeats are known by.
         order = np.lexsort((groups.ordinals, groups.last, groups.partitions, plan.stores[of]))
         groups = groups.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
-        states = merged[rows[order]].drop("part").write_ipc_stream(None).getvalue()
+        states = packed_states(merged[rows[order]].drop("part"))
         record = group_record(stream_id, version, ids[plan.stores[of[order]]], groups, states)
         found.append(replace(record, before=before))
     return replace(found[-1], earlier=tuple(found[:-1]))

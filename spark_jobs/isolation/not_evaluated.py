@@ -13,7 +13,7 @@ from grouping.model.catalog import Stream
 from grouping.model.computation import Computation
 from grouping.settings.settings import Settings
 from grouping.store.quarantine import WITHHELD, parts_of
-from spark_jobs.batch.output import dead_letters
+from spark_jobs.batch.output import dead_letters, no_record
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
 
@@ -32,6 +32,8 @@ class NotEvaluatedLetters:
         self._room = _SINGLE
         self.reasons: dict[str, str] = {}
         """Why shares were left out."""
+        self.left_out: set[str] = set()
+        """Groups and shares that were left out of some events of the task, for whatever reason."""
 
     def __call__(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of some events for a share.
@@ -43,6 +45,7 @@ class NotEvaluatedLetters:
             reason: Why, without anything that a subscriber or an event says.
         """
         self.reasons[share] = reason
+        self.left_out.add(share)
         text = f"{described(share)} was not evaluated for"
         single, others = rows[: self._room], rows[self._room :]
         self._room -= single.size
@@ -62,6 +65,7 @@ class NotEvaluatedLetters:
         """
         if not shares or not events.count:
             return
+        self.left_out.update(shares)
         whose = described(shares[0])
         if others := len(shares) - 1:
             whose += f" and {others} more"
@@ -69,6 +73,21 @@ class NotEvaluatedLetters:
         were = "were" if others else "was"
         detail = f"{whose} {were} not evaluated for the events from offset {first} to {last}: {WITHHELD}."
         yield dead_letters(events.source, {0: detail}, "not-evaluated", self._stream, self._settings)
+
+    def incomplete(self, share: str, offsets: tuple[int, int, int], matches: int) -> pa.RecordBatch:
+        """Return the dead letter of matches that were counted in vain, as their share was left out of other events.
+
+        Args:
+            share: The share.
+            offsets: Partition, first and last offset of the task's events.
+            matches: The number of matches.
+        """
+        partition, first, last = offsets
+        detail = (
+            f"{described(share)} was left out of some of the events from offset {first} to {last}:"
+            f" none of its matches among them counts, nor do the {matches} that were evaluated."
+        )
+        return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def too_many_rows(self, events: RowSource, row: int, computation: Computation) -> pa.RecordBatch:
         """Return the dead letter (code ``too-many-rows``) of an event that no group over a join was evaluated for."""

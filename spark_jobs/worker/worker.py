@@ -168,8 +168,8 @@ class _Task:
                 self._trail.end()
             self._watch.last = events
 
-    def _too_large(self, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
-        return dead_letters(events.source, details, "result-too-large", self._stream, self._settings)
+    def _too_large(self, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
+        return dead_letters(source, details, "result-too-large", self._stream, self._settings)
 
     def _not_counted(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
         if reason == SLOW:
@@ -180,8 +180,12 @@ class _Task:
 
     def groups(self) -> Iterator[pa.RecordBatch]:
         """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
-        for partition, body in self._counting.records(self._stream.stream_id, self._version):
+        left_out = self._not_evaluated.left_out
+        for partition, body in self._counting.records(self._stream.stream_id, self._version, left_out):
             yield pending_output([(partition, body)], self._settings)
+        yield from self._counted(self._counting.letters())
+        for share, offsets, matches in self._counting.incomplete:
+            yield from self._counted(iter([self._not_evaluated.incomplete(share, offsets, matches)]))
 
     def letters(self) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the joined tables that no worker has written."""
