@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from grouping.model.expression import Column, Expression
 from grouping.model.grouping import Aggregate
 from spark_jobs.batch.row_source import RowSource
+from spark_jobs.batch.value_sizes import value_sizes
 from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
 
@@ -36,13 +37,16 @@ class MatchValues:
         self._evaluate = evaluate
         self._events = events
         self._columns = columns
-        self._rows, self._which = np.unique(event, return_inverse=True)
+        self._event = event
+        self._rows, which = np.unique(event, return_inverse=True)
+        self._which = None if which.size == self._rows.size and np.array_equal(self._rows, event) else which
+        """By match the place of its event in `_rows`; None where they are the same."""
         self._known: dict[Expression, pl.Series] = {}
 
     def at(self, matches: Ints) -> MatchValues:
         """Return the values of some of the matches."""
-        some = MatchValues(self._evaluate, self._events, self._rows[self._which[matches]], self._columns)
-        some._known = {expression: values.gather(matches) for expression, values in self._known.items()}
+        some = MatchValues(self._evaluate, self._events, self._event[matches], self._columns)
+        some._known = {expression: values[matches] for expression, values in self._known.items()}
         return some
 
     def of(self, expression: Expression) -> pl.Series:
@@ -50,10 +54,12 @@ class MatchValues:
         found = self._known.get(expression)
         if found is None:
             if isinstance(expression, Column):
-                values = self._column(expression.name).gather(self._rows)
+                found = self._column(expression.name)[self._event]
             else:
-                values = pl.Series(self._evaluate(expression, self._events, self._rows))
-            found = self._known[expression] = values.gather(self._which)
+                found = pl.Series(self._evaluate(expression, self._events, self._rows))
+                if self._which is not None:
+                    found = found[self._which]
+            self._known[expression] = found
         return found
 
     def _column(self, name: str) -> pl.Series:
@@ -65,14 +71,16 @@ class MatchValues:
     def arguments(self, aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
         """Return by match the arguments of an aggregate, and which matches FILTER lets through, None for all."""
         wanted = aggregate.condition
-        counted = None if wanted is None else self.of(wanted).fill_null(False).to_numpy()
+        counted = None
+        if wanted is not None:
+            true = self.of(wanted)
+            counted = (true.fill_null(False) if true.null_count() else true).to_numpy()
         return [self.of(argument) for argument in aggregate.args], counted
 
     def text_bytes(self) -> Ints:
         """Return by match the bytes of all texts and binary values."""
-        total = np.zeros(self._which.size, np.int64)
+        total = np.zeros(self._event.size, np.int64)
         for values in self._known.values():
             if values.dtype in (pl.String, pl.Binary):
-                sizes = values.str.len_bytes() if values.dtype == pl.String else values.bin.size()
-                total += sizes.fill_null(0).to_numpy().astype(np.int64)
+                total += value_sizes(values.to_arrow())
         return total

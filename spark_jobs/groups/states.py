@@ -138,9 +138,14 @@ class _WholeSum(AggregateState):
         return pl.Series((high << _HALF) | (low & _MASK)).set(pl.Series(~fits), None)
 
 
+def _present(values: pl.Series) -> NDArray[np.bool_]:
+    """Return which values are not NULL; a call of Polars takes longer than all else where matches are few."""
+    return values.is_not_null().to_numpy() if values.null_count() else np.ones(len(values), np.bool_)
+
+
 def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.Series]:
     """Return which values count, and all of them with 0 for those that don't."""
-    present = values.is_not_null().to_numpy()
+    present = _present(values)
     if counted is not None:
         present = present & counted
     return present, values.set(pl.Series(~present), 0) if not present.all() else values
@@ -155,7 +160,7 @@ class _DecimalSum(AggregateState):
         self._mean = mean
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        present = args[0].is_not_null().to_numpy()
+        present = _present(args[0])
         if counted is not None:
             present = present & counted
         array = args[0].to_arrow()
