@@ -303,7 +303,7 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
 
 def _as_it_is(constant: Constant, of: SqlType) -> Constant:
     """Return a constant that no literal of another type can take the place of."""
-    return msgspec.structs.replace(constant, type=of, position=None)
+    return msgspec.structs.replace(constant, type=of, is_pinned=True)
 
 
 ARRAY_CALLS: dict[str, NestedCall] = {

@@ -25,7 +25,9 @@ __all__ = [
     "is_null",
     "is_text_null",
     "nodes",
+    "pinned",
     "with_leaves",
+    "without_positions",
 ]
 
 CAST_NULL = "CAST"
@@ -45,9 +47,11 @@ class Constant(msgspec.Struct, frozen=True, gc=False):
     text: str = ""
     """The literal's text, a number's with its sign."""
     position: int | None = None
-    """Where the literal begins in the SELECT's text; None when no other literal may take its place."""
+    """Where the literal begins in the SELECT's text; None for a constant that is no literal of its WHERE or HAVING."""
     members: tuple[Constant, ...] = ()
     """The constants that a set was made of."""
+    is_pinned: bool = False
+    """Whether the plan depends on this very literal: the fast path reads no other one in its place."""
 
 
 class Term(msgspec.Struct, frozen=True, gc=False):
@@ -80,8 +84,29 @@ class TypedLiteral(Term, frozen=True, gc=False):
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
     """Return the tree with each column and constant, from left to right, replaced by what `change` makes of it."""
     if isinstance(bound, Term):
-        return Term(bound.op, tuple([with_leaves(argument, change) for argument in bound.args]), bound.type)
+        return type(bound)(bound.op, tuple([with_leaves(argument, change) for argument in bound.args]), bound.type)
     return change(bound)
+
+
+def pinned(constant: Constant) -> Constant:
+    """Return a constant whose literal the fast path never exchanges for another."""
+    return msgspec.structs.replace(constant, is_pinned=True)
+
+
+def without_positions(bound: Bound) -> Bound:
+    """Return a tree with constants that name no literal of the text.
+
+    The plan may hold such a tree in several places, with a view's text, or where nothing is lifted. So no literal of it
+    is read anew by the fast path.
+    """
+    return with_leaves(bound, _without_position)
+
+
+def _without_position(leaf: Leaf) -> Leaf:
+    if not isinstance(leaf, Constant):
+        return leaf
+    members = tuple(msgspec.structs.replace(member, position=None) for member in leaf.members)
+    return msgspec.structs.replace(leaf, position=None, members=members)
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:

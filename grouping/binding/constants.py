@@ -63,7 +63,7 @@ def string(text: str, position: int | None) -> Constant:
 def read_again(constant: Constant, reader: str) -> Constant:
     """Return the constant with its text read in another way."""
     sql_type, value = READERS[reader](constant.text)
-    return Constant(value, sql_type, reader, constant.text, constant.position)
+    return Constant(value, sql_type, reader, constant.text, constant.position, is_pinned=constant.is_pinned)
 
 
 def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
@@ -89,7 +89,8 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
     if constant.type == STRING and sql_type in (DATE, TIMESTAMP):
         return _as_time(constant, sql_type, beside)
     if constant.type == DATE and sql_type == TIMESTAMP and isinstance(constant.value, date):
-        return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), sql_type)
+        midnight = datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC)
+        return Constant(midnight, sql_type, position=constant.position, is_pinned=True)
     if constant.reader == "string" and (reader := _QUOTED_NUMBERS.get(sql_type.name)):
         try:
             return read_again(constant, reader)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-from grouping.binding.bound import Bound, Constant
+from grouping.binding.bound import Bound, Constant, pinned
 from grouping.functions.functions import common_type
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
@@ -43,4 +41,4 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 
 def of_shape(operand: Bound) -> Bound:
     """Return an operand whose place no other literal may take, for its type decides how a text beside it is read."""
-    return msgspec.structs.replace(operand, position=None) if isinstance(operand, Constant) else operand
+    return pinned(operand) if isinstance(operand, Constant) else operand

@@ -96,7 +96,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
     """
     try:
         if not first:
-            return _with_units(text)
+            return _with_units(text, position)
         first, last = _singular(first), _singular(last)
         kind = interval_kind(first, last)
     except ValueError as error:
@@ -106,7 +106,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
     return interval(kind, Constant(value, kind_of, reader, text, position))
 
 
-def _with_units(text: str) -> Term:
+def _with_units(text: str, position: int | None) -> Term:
     """Read a string of numbers and units, such as ``1 day 2 hours``."""
     words = text.split()
     if not words or len(words) % 2:
@@ -120,7 +120,7 @@ def _with_units(text: str) -> Term:
     for number, unit in zip(words[::2], units, strict=True):
         days = kind == "SECOND" and interval_kind(unit) == "DAY"
         total += parse_interval(number, unit) * (DAY_MICROS if days else 1)
-    return interval(kind, Constant(total, BIGINT, text=text))
+    return interval(kind, Constant(total, BIGINT, text=text, position=position, is_pinned=True))
 
 
 def units_within(text: str) -> list[str]:

@@ -152,7 +152,8 @@ def _digits(operand: Bound) -> Bound:
     if is_null(operand):
         return Constant(None, STRING)
     if isinstance(operand, Constant) and operand.type == STRING:
-        return Constant(str(operand.value).encode().hex().upper(), STRING)
+        digits = str(operand.value).encode().hex().upper()
+        return Constant(digits, STRING, position=operand.position, is_pinned=True)
     if isinstance(operand, Term) and operand.op == "unhex" and isinstance(operand.args[0], Constant):
         digits = str(operand.args[0].value).upper()
         known = set(digits) <= _DIGITS

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves, without_positions
 from grouping.binding.budget import Budget
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
@@ -334,7 +334,7 @@ def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
 
     The conditions are in canonical order, so that their order in ON tells no two SELECT lists apart.
     """
-    condition = _all_of(order(conditions)[0])
+    condition = without_positions(_all_of(order(conditions)[0]))
     columns = {
         name: (shown, Term("case", (condition, value), value.type)) for name, (shown, value) in source.columns.items()
     }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, without_positions
 from grouping.binding.constants import lift, settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
@@ -78,7 +78,7 @@ def _shape(key: BoundKey) -> str:
 def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
     if isinstance(node, exp.GroupingSets) or (isinstance(node, exp.Anonymous) and node.name.casefold() in _SETS):
         raise unsupported("GROUP BY with sets of keys", "GROUP BY takes expressions.", "Write the keys out.")
-    bound = normalize_value(binder.bind(_meant(node, items, binder)))
+    bound = without_positions(normalize_value(binder.bind(_meant(node, items, binder))))
     if isinstance(bound, Constant):
         raise unsupported("a constant in GROUP BY", "It makes no groups.", "Leave it out.")
     if not bound.type.is_ordered:
@@ -175,8 +175,8 @@ class GroupBinder(Binder):
             if any(aggregate_name(below) is not None for below in argument.walk()):
                 raise unsupported("an aggregate within an aggregate", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
         condition = None if called.condition is None else boolean(self._plain.bind(called.condition), "FILTER")
-        wanted = normalize(condition)
-        args = [self._plain.bind(argument) for argument in called.arguments]
+        wanted = tuple(map(without_positions, normalize(condition)))
+        args = [without_positions(self._plain.bind(argument)) for argument in called.arguments]
         whole = called.whole
         if called.name == "count" and args and not called.distinct:
             wanted = (*wanted, *(_there(each) for each in args if not each.type.is_ordered))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import msgspec
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.bound import Bound, Term, nodes, without_positions
 from grouping.binding.budget import MOST_VIEW_WORDS, Budget
 from grouping.binding.operands import boolean
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
@@ -173,17 +172,8 @@ class _Planner:
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
     """Return a view's plan with literals that have no place in the text of the query that reads it."""
-    columns = tuple((name, with_leaves(value, _without_position)) for name, value in select.columns)
-    return select._replace(
-        where=tuple(with_leaves(condition, _without_position) for condition in select.where), columns=columns
-    )
-
-
-def _without_position(leaf: Leaf) -> Leaf:
-    if not isinstance(leaf, Constant):
-        return leaf
-    members = tuple(msgspec.structs.replace(member, position=None) for member in leaf.members)
-    return msgspec.structs.replace(leaf, position=None, members=members)
+    columns = tuple((name, without_positions(value)) for name, value in select.columns)
+    return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 
 
 def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundGroups]:
@@ -230,7 +220,8 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         qualifier = expression.table if isinstance(expression, exp.Column) else ""
         return (BoundItem(name, value) for name, value in binder.star(qualifier))
     if isinstance(expression, exp.Alias):
-        return [BoundItem(expression.alias, binder.finished(binder.bind(expression.this)))]
+        value = without_positions(binder.finished(binder.bind(expression.this)))
+        return [BoundItem(expression.alias, value)]  # which may stand in WHERE, HAVING and aggregates too
     column = expression.unnest()
     if not isinstance(column, exp.Column):
         binder.bind(expression)  # a fault within the expression is told first

@@ -6,13 +6,13 @@ value, a number of another type where types matter, anything refused) is not rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import AGGREGATE, order
+from grouping.compiler.signature import order
 from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Stream
@@ -62,10 +62,12 @@ class _Place(NamedTuple):
     beside: SqlType | None
     """The type that the constant must have one in common with; None where any number will do."""
     fixed: Typed
+    pinned: int = -1
+    """The literal that the constant was made of, where no other one may stand; -1 for none."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
-        ordinal, read_text, of_string, sign, literal_type, beside, fixed = self
+        ordinal, read_text, of_string, sign, literal_type, beside, fixed, _ = self
         if ordinal < 0:
             return fixed
         text = literals[ordinal]
@@ -106,7 +108,7 @@ class TemplateShape(NamedTuple):
     """The literals that must be those of a variant."""
     variants: dict[tuple[str, ...], _Variant]
     ordered: tuple[tuple[Bound, ...], ...]
-    """The conjuncts of WHERE and of HAVING when constants decide their order, else empty."""
+    """The conjuncts of WHERE, each key and the conjuncts of HAVING when constants decide an order, else empty."""
     grows: bool
     """Whether constants decide how long a text becomes."""
 
@@ -123,10 +125,10 @@ class TemplateShape(NamedTuple):
                 places.append(tuple(_place(member, positions, beside) for member in constant.members))
             else:
                 places.append(_place(constant, positions, beside))
-        used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
-        used -= {positions[leaf.position] for leaf in _within_groups(draft) if leaf.position in positions}
-        kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
-        ordered = (draft.conjuncts, draft.having) if draft.ties else ()
+        flat = [place for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))]
+        read = {place.ordinal for place in flat} - {place.pinned for place in flat}
+        kept = tuple(ordinal for ordinal in positions.values() if ordinal not in read)
+        ordered = _lifted_in_order(draft) if draft.ties else ()
         return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)))
 
     def suits(self, compiled: CompiledText) -> bool:
@@ -181,16 +183,6 @@ def _positions(text: str, offset: int, start: int) -> dict[int, int]:
     return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
 
 
-def _within_groups(draft: Draft) -> Iterator[Constant]:
-    """Yield the constants that decide, beside the row, what groups are: those of keys, and within aggregates."""
-    terms = [node for conjunct in draft.having for node in nodes(conjunct) if isinstance(node, Term)]
-    own_keys = draft.groups.bound_keys if draft.groups else ()
-    for bound in (*own_keys, *(term for term in terms if term.op == AGGREGATE)):
-        for leaf in nodes(bound):
-            if isinstance(leaf, Constant):
-                yield from leaf.members or (leaf,)
-
-
 def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
     return plan.conjuncts if plan.kept is None else (*plan.conjuncts, *plan.kept.having)
 
@@ -211,18 +203,32 @@ def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
 
 def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:
     fixed = (constant.type, constant.value)
-    if constant.reader is None or constant.reader in _ESCAPED or constant.position not in positions:
-        return _Place(-1, READERS["literal"], False, "", None, None, fixed)
+    ordinal = -1 if constant.position is None else positions.get(constant.position, -1)
+    if ordinal < 0 or constant.is_pinned or constant.reader is None or constant.reader in _ESCAPED:
+        return _Place(-1, READERS["literal"], False, "", None, None, fixed, ordinal)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
     if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
         beside = None
-    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
+    return _Place(ordinal, READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
+
+
+def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:
+    """Return the predicates and keys that constants are lifted from, in the order of the slots."""
+    keys = draft.groups.bound_keys if draft.groups else ()
+    return (draft.conjuncts, *((key,) for key in keys), draft.having)
 
 
 def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
-    """Return the row of conjuncts with these constants, put in canonical order again."""
+    """Return the row of conjuncts with these constants, put in canonical order again.
+
+    Raises:
+        _Fallback: Some constants are no slots: they belong to the signature (`constants.lift`).
+    """
+    leaves = sum(isinstance(node, Constant) for conjuncts in predicates for each in conjuncts for node in nodes(each))
+    if leaves != len(values):
+        raise _Fallback
     constants = iter([Constant(value, sql_type) for sql_type, value in zip(types, values, strict=True)])
 
     def replace(leaf: Leaf) -> Leaf:

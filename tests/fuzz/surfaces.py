@@ -31,9 +31,10 @@ from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
 from spark_jobs.match.residual import evaluate_expression
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
+from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text
 
-__all__ = ["SURFACES", "assert_safe", "hostile_statement"]
+__all__ = ["SURFACES", "assert_safe", "hostile_statement", "outcome"]
 
 _SECRET = "hush-hush"
 _UNSAFE = re.compile(
@@ -83,6 +84,22 @@ def _statements(rng: random.Random) -> None:
     except InputError as error:
         assert error.code in CODES
         assert_safe([error.message, error.detail, error.hint], text)
+
+
+def outcome(preparer: Preparer, text: str) -> object:
+    """Return all that a text is compiled to, or all that its refusal says."""
+    try:
+        return repr(preparer.create(CqText.cut(text)))
+    except InputError as error:
+        return error.code, error.message, error.detail, error.hint
+
+
+def _fast_path(rng: random.Random) -> None:
+    """Texts of one template are compiled by the fast path to what the whole path makes of them."""
+    preparer, template = Preparer(inlined_catalog()), inlined_template(rng)
+    first = filled(template, rng)
+    for text in (first, filled(template, rng, first), filled(template, rng, first)):
+        assert outcome(preparer, text) == outcome(Preparer(inlined_catalog()), text), text
 
 
 def _records(stream: Stream, values: list[bytes]) -> Events:
@@ -191,6 +208,7 @@ def _environment(rng: random.Random) -> None:
 SURFACES: dict[str, Callable[[random.Random], None]] = {
     "commands": _commands,
     "statements": _statements,
+    "fast path": _fast_path,
     "evaluations": _evaluations,
     "json records": _json_records,
     "avro records": _avro_records,

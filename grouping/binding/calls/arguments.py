@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from grouping.binding.arithmetic import check_turned
-from grouping.binding.bound import Bound, Constant, Term, is_null, is_text_null
+from grouping.binding.bound import Bound, Constant, Term, is_null, is_text_null, pinned
 from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
@@ -108,13 +106,13 @@ def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
     text, pattern, escape = args
     if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
         check_escapes(str(pattern.value), str(escape.value))
-        pattern = msgspec.structs.replace(pattern, position=None)
+        pattern = pinned(pattern)
     return text, pattern, escape
 
 
 def _escape(argument: Bound) -> Constant:
     if isinstance(argument, Constant) and isinstance(argument.value, str) and len(argument.value) == 1:
-        return Constant(argument.value, STRING)
+        return Constant(argument.value, STRING, position=argument.position, is_pinned=True)
     raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
 
 
