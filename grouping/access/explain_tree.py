@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,10 @@ from grouping.model.group import GroupPlan
 from grouping.model.wording import counted
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
+
+_LONGEST_PART = 200
+"""Characters of a conjunct that stands whole beside each of its slots; a longer one would make EXPLAIN quadratic."""
+_SLOT_TEXT = re.compile(r":c([0-9]+)")
 
 
 class SourceUse(NamedTuple):
@@ -61,12 +66,30 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
-    """Yield each slot with the conjunct that it stands in, and with what decides that conjunct."""
+    """Yield each slot, the text of its conjunct (around the slot, where it is long), and what decides the conjunct."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
     for conjunct, place in placed:
-        for slot in {each.index for each in walk(conjunct) if isinstance(each, Slot)}:
-            yield slot, render_part(conjunct), place
+        text = render_part(conjunct)
+        for slot, at in _slots(conjunct, text).items():
+            yield slot, _around(text, at), place
+
+
+def _slots(conjunct: Expression, text: str) -> dict[int, int]:
+    """Return the slots of a conjunct, each with the place of its first mention in the conjunct's text."""
+    places: dict[int, int] = {}
+    for found in _SLOT_TEXT.finditer(text):
+        places.setdefault(int(found[1]), found.start())
+    return {each.index: places.get(each.index, 0) for each in walk(conjunct) if isinstance(each, Slot)}
+
+
+def _around(text: str, at: int) -> str:
+    """Return a text, or of a long one what stands around a place, with ``…`` for each end that is left out."""
+    if len(text) <= _LONGEST_PART:
+        return text
+    first = max(0, min(at - _LONGEST_PART // 2, len(text) - _LONGEST_PART))
+    last = first + _LONGEST_PART
+    return "…" * (first > 0) + text[first:last] + "…" * (last < len(text))
 
 
 def _computation(computation: Computation, source: dict[str, Any], use: Use) -> dict[str, Any]:

@@ -35,6 +35,8 @@ _EXAMPLES = {
 }
 _MOST_LEVELS = 16
 """Types within one another, as in CREATE STREAM."""
+_MOST_PARTS = 20_000
+"""Types within a written type, itself included."""
 
 
 def written_type(text: str) -> SqlType:
@@ -71,6 +73,7 @@ class _Reader:
         self._what = what
         self._at = 0
         self._levels = 0
+        self._parts = 0
 
     def read(self) -> SqlType:
         found = self._type()
@@ -84,6 +87,9 @@ class _Reader:
 
     def _type(self) -> SqlType:
         self._levels += 1
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise unsupported("such a type", f"It has more than {_MOST_PARTS:,} parts.")
         written = self._take("word")
         name = _SYNONYMS.get(written.upper(), written.upper())
         match name:

@@ -18,6 +18,10 @@ _FLAGS = {"s": "-", "d": "-+ 0,(", "x": "-#0", "X": "-#0", "o": "-#0", "%": "", 
 """By conversion: its flags."""
 
 
+_MOST_SIGNS = 1000
+"""Signs ``%`` of a format at most."""
+
+
 class Conversion(NamedTuple):
     """A place where an argument is shown."""
 
@@ -41,6 +45,8 @@ def parse_format(text: str) -> tuple[str | Conversion, ...]:
         ('', Conversion(argument=0, kind='s', flags='', width=0), ': ', Conversion(argument=1, kind='d', \
 flags='0', width=5), '', '%', '')
     """
+    if text.count("%") > _MOST_SIGNS:
+        raise _refused(text[:6], f"The format has more than {_MOST_SIGNS:,} signs %.")
     parts: list[str | Conversion] = []
     at = ordinary = 0
     while (percent := text.find("%", at)) >= 0:

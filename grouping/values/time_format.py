@@ -46,6 +46,10 @@ class Part(NamedTuple):
     """Of a text."""
 
 
+_LONGEST = 1000
+"""Characters of a pattern at most: each letter is a part of its own."""
+
+
 def read_format(pattern: str, *, reads: bool) -> list[Part]:
     """Return the parts of a pattern.
 
@@ -56,6 +60,8 @@ def read_format(pattern: str, *, reads: bool) -> list[Part]:
     Raises:
         InputError: ``unsupported-query``, with the part that cannot be exact.
     """
+    if len(pattern) > _LONGEST:
+        raise _refused(pattern, f"it has more than {_LONGEST:,} characters")
     parts = list(_parts(pattern))
     for part in parts:
         field = part.letter * part.times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -136,6 +137,19 @@ def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
         cased = f"upper(lower({cased}))"
     for value in (cleaned, cased, "repeat(concat(repeat(symbol, 2), 'a'), 2)", "lpad(repeat(symbol, 1000), 1000)"):
         assert compile_select(f"SELECT {value} AS v FROM quotes WHERE {value} = 'a'", catalog())
+
+
+def test_explain_of_a_long_conjunct_is_short() -> None:
+    """EXPLAIN of a disjunction grows with its text: a slot is shown with what stands around it."""
+    query = compile_select(
+        "SELECT i FROM quotes WHERE " + " OR ".join(f"(i = {n} AND price > {n})" for n in range(500)), catalog()
+    )
+    explained = explain(query, QUOTES)
+    assert len(json.dumps(explained)) < 1_000_000
+    constants = explained["plan"]["tree"]["constants"]
+    assert len(constants) == 1000
+    assert all(f":{each['slot']}" in each["in"] for each in constants)
+    assert constants[500]["in"][0] == constants[500]["in"][-1] == "…"
 
 
 def test_explain_shows_groups() -> None:
