@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import tenacity
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, QUESTION_SECONDS, error_code, mapped, retriable
-from gateway.kafka.topic_refusals import FORBIDDEN
+from gateway.kafka.driver import ANSWER_SECONDS, QUESTION_SECONDS, error_code, is_late, mapped, retriable
 from grouping.process.renewed import RenewedClient
 
 __all__ = ["Offsets", "Partition"]
@@ -22,7 +22,10 @@ _WAIT_SECONDS = 10.0
 """How long the gateway's loop asks one client after the other: if it waits longer it looks as if it hung."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
-"""The driver does not look again when a topic has grown since it looked its partitions up."""
+"""The driver's own answer about a partition that its copy of the cluster's metadata lacks.
+
+The copy is not renewed for the question, so the partition may also have been added a moment ago.
+"""
 _NEW_LEADER = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -30,6 +33,9 @@ _NEW_LEADER = (
 )
 """Answers about a partition whose leader has just changed, to a client that has heard of it too late or too early."""
 _SETTLING_SECONDS = 0.2
+
+_Answer = int | KafkaException
+"""The offset of one partition, or why there is none."""
 
 
 class Offsets:
@@ -45,7 +51,9 @@ class Offsets:
         self._admin = admin
         self._counts = counts
         self._unanswerable: set[Partition] = set()
-        """Partitions of which Kafka tells no offsets: without a leader, or of a topic that we may not read."""
+        """Partitions that are not asked: without a leader, or of a topic that we may not read."""
+        self._silent: set[Partition] = set()
+        """Partitions that gave an error when they were asked last, and are asked again the next time."""
         self._last_ends: dict[Partition, int] = {}
 
     def note_leader(self, place: Partition, *, there: bool) -> None:
@@ -65,28 +73,38 @@ class Offsets:
         return self._of_all(places, OffsetSpec.latest(), committed)
 
     def known_ends(self, places: Sequence[Partition], *, committed: bool = True) -> dict[Partition, int]:
-        """Return the ends, of committed records only unless told; partitions that do not exist (any more) are left out.
+        """Return the ends of partitions, each answered by itself: no partition's error is another one's.
 
-        One without a leader, or one that may not be read, has the end that it had last: nothing comes to it meanwhile,
-        or nothing that anybody here will see.
+        A partition that does not exist (any more) is left out. A partition that gives no end for another reason (it has
+        no leader, or may not be read) is `silent` and has the end that it had last, if any.
+
+        Args:
+            places: Partitions of any topics, also of users.
+            committed: Whether the end is that of the committed records.
+
+        Raises:
+            KafkaUnavailable: A broker does not answer.
         """
-        wanted = self._answerable(places)
         with mapped("asking for offsets"):
-            try:
-                found = self._asked(wanted, committed)
-            except KafkaException as error:
-                if error_code(error) not in (*NOT_YET, _NO_LEADERS, *FORBIDDEN):
-                    raise
-                counts = self._counts(place.topic for place in wanted)
-                there = self._answerable(places)
-                there = {place: spec for place, spec in there.items() if place.partition < counts.get(place.topic, 0)}
-                found = self._asked(there, committed)
+            answers = self._answers(self._answerable(places), committed)
+            failed = [place for place, answer in answers.items() if not isinstance(answer, int)]
+            if failed:
+                # The client may have old metadata: only a description tells whether a partition exists.
+                counts = self._counts({topic for topic, _ in failed})
+                gone = {place for place in failed if place[1] >= counts.get(place[0], 0)}
+                answers = {place: answer for place, answer in answers.items() if place not in gone}
+                there = self._answerable([place for place in failed if place not in gone])
+                if there:
+                    self._admin.renew()
+                    answers |= self._answers(there, committed)
+        found = {place: answer for place, answer in answers.items() if isinstance(answer, int)}
+        self._silent = (self._silent - set(places)) | (answers.keys() - found.keys())
         self._last_ends |= found
         return found | {place: self._last_ends[place] for place in self.silent(places) if place in self._last_ends}
 
     def silent(self, places: Iterable[Partition]) -> set[Partition]:
-        """Return those of which Kafka told no end when it was asked last: what came to them of late is not known."""
-        return self._unanswerable & set(places)
+        """Return the partitions that exist and gave no end when `known_ends` asked last: their ends are not known."""
+        return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""
@@ -108,14 +126,27 @@ class Offsets:
                     self._admin.renew()  # the broker that the client asks may be behind the others
                 raise
 
-    def _asked(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, int]:
+    def _answers(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, _Answer]:
+        """Return the answer of each partition.
+
+        Raises:
+            KafkaException, TimeoutError: A broker does not answer.
+        """
         if not wanted:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-        def asked(admin: AdminClient) -> dict[Partition, int]:
+        def ask(admin: AdminClient) -> dict[Partition, _Answer]:
             answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
-            return {(place.topic, place.partition): _offset(answer.result()) for place, answer in answers.items()}
+            return {(place.topic, place.partition): _answer(future) for place, future in answers.items()}
+
+        return self._admin.ask(ask, _WAIT_SECONDS)
+
+    def _asked(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, int]:
+        """Return the offsets of all partitions; an error of any of them is raised."""
+
+        def ask() -> dict[Partition, int]:
+            return {place: _offset(answer) for place, answer in self._answers(wanted, committed).items()}
 
         settled = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: error_code(error) in _NEW_LEADER),
@@ -125,19 +156,31 @@ class Offsets:
             reraise=True,
         )
         try:
-            return settled(self._admin.ask, asked, _WAIT_SECONDS)
+            return settled(ask)
         except KafkaException as error:
             if error_code(error) != _UNKNOWN_PARTITION:
                 raise
             self._admin.renew()
-            return settled(self._admin.ask, asked, _WAIT_SECONDS)
+            return settled(ask)
 
 
-def _offset(told: Any) -> int:  # the annotation of its class is empty
-    """Return an offset; without an answer of its leader's a partition has one below zero, and the driver no error."""
-    if told.offset < 0:
+def _answer(future: Future[Any]) -> _Answer:
+    """Return a partition's offset or its error; raise an error that says that a broker did not answer in time."""
+    try:
+        told = future.result()
+    except KafkaException as error:
+        if is_late(error):
+            raise
+        return error
+    if told.offset < 0:  # all that the driver tells of a leader that did not answer
         raise TimeoutError
     return int(told.offset)
+
+
+def _offset(answer: _Answer) -> int:
+    if isinstance(answer, KafkaException):
+        raise answer
+    return answer
 
 
 def _delete_before(admin: AdminClient, places: list[TopicPartition]) -> None:

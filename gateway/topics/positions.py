@@ -92,7 +92,8 @@ class Positions:
         there = [(dedicated_topic(self._settings, name), 0) for name in existing]
         found = self._topics.offsets.known_ends([place for place in there if place not in self._ends])
         self._ends |= found
-        topics.lose(topic for topic, _ in there if (topic, 0) not in self._ends)
+        silent = self._topics.offsets.silent(there)
+        topics.lose(place[0] for place in there if place not in self._ends and place not in silent)
 
     def require(self, destination: Destination) -> None:
         """See to it that a destination's own topic is there, if it has one.

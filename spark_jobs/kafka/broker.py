@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
@@ -12,7 +12,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
-from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
+from spark_jobs.kafka.topic_offsets import Offsets, Places, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
 
@@ -54,7 +54,7 @@ class Broker:
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
-        return self._offsets.earliest([(topic, partition) for partition in self.form(topic).partitions])[topic]
+        return self._of_one(topic, self._offsets.earliest)
 
     def ends(self, topic: str) -> Offsets:
         """Return by partition the offset after the last committed record.
@@ -62,7 +62,13 @@ class Broker:
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
-        return self._offsets.ends([(topic, partition) for partition in self.form(topic).partitions])[topic]
+        return self._of_one(topic, self._offsets.ends)
+
+    def _of_one(self, topic: str, ask: Callable[[Places], dict[str, Offsets]]) -> Offsets:
+        found = ask([(topic, partition) for partition in self.form(topic).partitions]).get(topic)
+        if found is None:
+            raise OperationalError(f'offsets of topic "{topic}" cannot be read', detail="A partition gave none.")
+        return found
 
     def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
         """Return the first offsets and the ends of many topics, at three questions in all.
@@ -74,7 +80,7 @@ class Broker:
         """
         places = self._offsets.places(topics)
         earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
-        return {topic: (first, ends[topic]) for topic, first in earliest.items()}
+        return {topic: (earliest[topic], ends[topic]) for topic in earliest.keys() & ends.keys()}
 
     def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
         """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.

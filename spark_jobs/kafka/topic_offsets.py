@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from grouping.model.errors import OperationalError
 from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
 
-__all__ = ["Offsets", "TopicOffsets"]
+__all__ = ["Offsets", "Places", "TopicOffsets"]
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
@@ -19,6 +19,7 @@ _LATEST: OffsetSpec = OffsetSpec.latest()
 Offsets = dict[int, int]
 """By partition of one topic."""
 
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 Places = list[tuple[str, int]]
 """Topics and partitions."""
 
@@ -54,7 +55,7 @@ class TopicOffsets:
         return places
 
     def earliest(self, places: Places) -> dict[str, Offsets]:
-        """Return by topic the first offsets that the broker still has.
+        """Return by topic the first offsets that the broker still has; topics that cannot be read are left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -62,7 +63,7 @@ class TopicOffsets:
         return self._ask(places, _EARLIEST)
 
     def ends(self, places: Places) -> dict[str, Offsets]:
-        """Return by topic the offsets after the last committed records.
+        """Return by topic the offsets after the last committed records; topics that cannot be read are left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -74,9 +75,13 @@ class TopicOffsets:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
         try:
-            return self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
+            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
+            if _UNKNOWN_PARTITION in failed.values():  # the client's metadata may be older than the partition
+                self._admin.renew()
+                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return {topic: offsets for topic, offsets in found.items() if topic not in failed}
 
 
 def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescription]:
@@ -91,12 +96,21 @@ def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescript
     return found
 
 
-def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> dict[str, Offsets]:
+def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> tuple[dict[str, Offsets], dict[str, int]]:
+    """Return the offsets by topic, and by topic of which a partition failed the code of its error."""
     found: dict[str, Offsets] = {}
+    failed: dict[str, int] = {}
     level = IsolationLevel.READ_COMMITTED
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
-        told: Any = future.result()  # the annotation of its class is empty
+        try:
+            told: Any = future.result()  # the annotation of its class is empty
+        except KafkaException as error:
+            if is_late(error):
+                raise
+            cause = error.args[0]
+            failed[place.topic] = cause.code() if isinstance(cause, KafkaError) else KafkaError.UNKNOWN
+            continue
         if told.offset < 0:  # all that the driver tells of a leader that did not answer in time
             raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
         found.setdefault(place.topic, {})[place.partition] = int(told.offset)
-    return found
+    return found, failed

@@ -19,6 +19,8 @@ from gateway.kafka import Topics
 from gateway.local import kafka
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.model.errors import OperationalError
+from spark_jobs.kafka.admin import open_admin
+from spark_jobs.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
 
@@ -88,6 +90,27 @@ def test_ends_of_partitions_that_were_just_added(ground: Ground) -> None:
     assert topics.offsets.ends([(name, 0)]) == {(name, 0): 0}
     topics.grow(name, 3)
     assert topics.offsets.ends([(name, 0), (name, 2)]) == {(name, 0): 0, (name, 2): 0}
+
+
+def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
+    """Gateway and evaluator ask for partitions that a topic made anew has no more, and get the ends of all others."""
+    shrinks, stays = f"{ground.settings.prefix}shrinks", f"{ground.settings.prefix}stays"
+    ground.make_topic(shrinks, 3)
+    ground.make_topic(stays, 1)
+    places = [(shrinks, 0), (shrinks, 1), (shrinks, 2), (stays, 0)]
+    topics = Topics(ground.settings)
+    assert dict.fromkeys(places, 0) == topics.offsets.known_ends(places)
+    ground.delete_topic(shrinks)
+    wait_until(lambda: shrinks not in topics.forms([shrinks]), "the end of the topic")
+    assert {(stays, 0): 0} == topics.offsets.known_ends(places)
+    ground.make_topic(shrinks, 1)
+    left = {(shrinks, 0): 0, (stays, 0): 0}
+    for client in (topics, Topics(ground.settings)):  # one that knew the old topic, and one that did not
+        assert left == client.offsets.known_ends(places)
+        assert not client.offsets.silent(places)
+    offsets = TopicOffsets(open_admin(ground.settings))
+    assert {stays: {0: 0}} == offsets.ends([*places, ("nobody-made-this", 0)])
+    assert {shrinks: {0: 0}, stays: {0: 0}} == offsets.ends(offsets.places([shrinks, stays]))
 
 
 def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:

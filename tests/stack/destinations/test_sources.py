@@ -16,13 +16,13 @@ from tests.stack.server import Stack
 _N = "n INT"
 
 
-def _remade(lab: Lab, source: Source) -> None:
-    """Delete a stream's topic and make it again."""
+def _remade(lab: Lab, source: Source, partitions: int | None = None) -> None:
+    """Delete a stream's topic and make it again, with as many partitions if not told otherwise."""
     lab.client.admin.delete_topics([source.topic])[source.topic].result()
 
     def made() -> bool:
         try:
-            lab.client.make_topic(source.topic, source.partitions)
+            lab.client.make_topic(source.topic, partitions or source.partitions)
         except KafkaException:
             return False  # the deletion is under way
         return True
@@ -73,6 +73,34 @@ def test_a_topic_made_again_goes_on_under_new_ids(lab: Lab) -> None:
 
     wait_until(letter, "the dead letter")
     assert {"events-deleted"} == set(told)
+
+
+def test_a_topic_made_again_with_fewer_partitions_stops_nobody(lab: Lab, stack: Stack) -> None:
+    """Its stream goes on, also its digest; commands are answered and digests of another stream come meanwhile."""
+    source, other = lab.stream(_N, partitions=3), lab.stream(_N)
+    digests = {
+        each.name: lab.create(
+            f"digest_{each.name}", f"SELECT n FROM {each.name} WHERE n >= 0", clauses="EVERY '1 second'"
+        )
+        for each in (source, other)
+    }
+    gateway = stack.endpoints()["pids"]["gateway"]
+
+    def pending(of: Source) -> list[int]:
+        lab.results.drain()
+        found = (one.row for one in lab.results.of(digests[of.name]["destination"]) if one.kind == "cq.digest")
+        return sorted(row["n"] for each in found for row in each["rows"])
+
+    for partition in range(3):
+        source.publish_values(b'{"n": %d}' % partition, partition=partition)
+    lab.results.until(lambda: pending(source) == [0, 1, 2], "the digest before")
+    _remade(lab, source, partitions=1)
+    source.publish_values(b'{"n": 10}')
+    other.publish_values(b'{"n": 20}')
+    lab.results.until(lambda: pending(other) == [20], "the digest of another stream")
+    lab.results.until(lambda: pending(source) == [0, 1, 2, 10], "the digest of the new topic")
+    assert gateway == stack.endpoints()["pids"]["gateway"]
+    assert 2 == _described(lab, source)["generation"]
 
 
 def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
