@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import os
 import signal
 import sys
@@ -38,7 +37,6 @@ from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
-from gateway.turns.command_queue import UnitSize
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
@@ -55,8 +53,8 @@ __all__ = ["collect_seldom", "run_gateway"]
 log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.05
-_HELD_SECONDS = 0.002
-"""From one look at commands that are all held to the next."""
+_STALLED_SECONDS = 0.002
+"""From one look at commands that cannot have their turn yet to the next."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
@@ -154,7 +152,6 @@ class _Service:
             self._ends,
             now_ms,
         )
-        self._unit_size = UnitSize(settings.commands.batch)
         self._read_at = 0.0
         self._sources = SourceWatch(settings, working, self._topics)
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
@@ -218,33 +215,26 @@ class _Service:
             patient: Whether nothing else is to be done, so that the first one may be waited for.
         """
         queue, most = self._commands.queue, _UNITS_READ * self._settings.commands.batch
-        listen = _HELD_SECONDS if queue.all_held else 0.0
+        listen = _STALLED_SECONDS if queue.stalled else 0.0
         if queue.full:
             self._stop.wait(listen)
             return
         began = time.monotonic()
         patient = patient and not queue
         gather: float | None = max(self._read_at + _APART_SECONDS - began, 0.0) if patient else 0.0
-        if queue.together(began):
+        if queue.together:
             gather = None
         records = self._consumer.read(most, _LISTEN_SECONDS if patient else listen, gather)
         self._read_at = time.monotonic()
-        queue.add(records, self._read_at)
+        queue.add(records)
 
     def _carry_out_some(self) -> bool:
         """Carry out the commands whose turn it is, as many as one unit of work takes; return whether there were any."""
         began = time.monotonic()
-        together = self._commands.queue.together(began)
-        gc.set_threshold(*(_OFTEN if together else _SELDOM))
-        if together:
-            count = self._commands.take_turns(self._unit_size.commands, self._commands.queue.unit_seconds)
-        else:
-            count = self._commands.take_turns(self._settings.commands.batch, math.inf)
-        took = time.monotonic() - began
+        gc.set_threshold(*(_OFTEN if self._commands.queue.together else _SELDOM))
+        count = self._commands.take_turns(self._settings.commands.batch)
         if count:
-            COMMIT_SECONDS.observe(took)
-            if together:
-                self._unit_size.note(count, took)
+            COMMIT_SECONDS.observe(time.monotonic() - began)
         return count > 0
 
     def _recover(self, *, rebuild: bool = False) -> None:

@@ -7,9 +7,7 @@ and looked up together, so that the cost of a command is its compiling, not its 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -42,8 +40,8 @@ Clock = Callable[[], int]
 """The present, epoch milliseconds."""
 
 
-_SOUND = frozenset({"cq-exists", "stream-exists", "stream-in-use", "unknown-cq", "already-expired", "unavailable"})
-"""Codes of refusals that tell of the present state: the same command may be accepted at another time."""
+_READ_AGAIN_SECONDS = 0.1
+"""How long commands that found no room in memory are read again at most, a few at a time."""
 UNIT_BYTES = 64 << 20
 """Bytes of the replies and letters of one unit of work, about: thousands of large ones fit neither Redis nor Kafka."""
 
@@ -68,8 +66,6 @@ class Commands:
         self._commits = commits
         self._ends = ends
         self._clock = clock
-        self.queue = CommandQueue()
-        """Commands that wait; those that are carried out need not have waited here."""
         self.trials = CommandTrials(commits.take_in_hand)
         """Of commands at which the last gateway may have ended."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
@@ -78,47 +74,45 @@ class Commands:
         self._requests = RequestReader(
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
         )
+        self._command_reader = PlaceReader(settings, settings.topics.commands)
+        self.queue = CommandQueue(
+            is_genuine=self._requests.is_genuine,
+            read_again=lambda places: self._command_reader.read(places, _READ_AGAIN_SECONDS),
+        )
+        """Commands that wait for their turn."""
         self._audit = AuditTrail(settings)
         self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
-    def take_turns(self, most: int, seconds: float) -> int:
-        """Carry out the commands of the queue whose turn it is, in one unit of work, and return how many they were.
+    def take_turns(self, most: int) -> int:
+        """Carry out the commands of the queue that have their turn, in one unit of work, and return their number.
 
         Args:
             most: How many the unit may have.
-            seconds: After which it takes no more in; the rest has its turn in the next one. A unit without a bound
-                waits for the topics that it makes, too: thousands are made as fast as one.
 
         Raises:
             OperationalError: A server failed; nothing is answered that is not done.
         """
-        records = self.queue.take(most)
+        self._requests.refresh(self._clock())
+        records, seconds, alone = self.queue.take(most)
         if not records:
             return 0
         fitting = self.trials.fitting(records)
-        self.queue.put_back(records[fitting:])
-        records = records[:fitting]
-        left = self._unit(records, seconds, patient=not math.isfinite(seconds))
+        left = [*self._unit(records[:fitting], seconds, patient=alone), *records[fitting:]]
         self.queue.put_back(left)
         return len(records) - len(left)
 
-    def carry_out(self, records: Sequence[Record]) -> None:
-        """Carry out records that need not have waited in the queue, in as few units of work as their replies fit.
+    def _unit(self, records: Sequence[Record], seconds: float, *, patient: bool) -> list[Record]:
+        """Carry out records as one unit of work, commit it, and return the records that are left, in their order.
 
-        Raises:
-            OperationalError: A server failed; nothing is answered that is not done.
+        Args:
+            records: The commands.
+            seconds: When it has compiled for so long, the unit takes no further command in.
+            patient: Whether to wait for the topics that the unit makes: thousands are made as fast as one.
         """
-        while records:
-            fitting = self.trials.fitting(records)
-            records = [*self._unit(records[:fitting]), *records[fitting:]]
-
-    def _unit(self, records: Sequence[Record], seconds: float = math.inf, *, patient: bool = True) -> list[Record]:
-        """Carry out records as one unit of work, commit it, and return those that are left, in their order."""
-        began, began_ns = time.monotonic(), time.time_ns()
-        self._requests.refresh(self._clock())
+        began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
         poisoned: dict[int, InputError] = {}
         """Refusals by number of the requests that the gateway must not carry out."""
@@ -129,7 +123,7 @@ class Commands:
             now_ms = self._clock()
             self._positions.begin(patient=patient)
             replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-            batch = _Batch(now_ms, replies, Work(), [], {}, Counter(), [])
+            batch = _Batch(now_ms, replies, Work(), [], {}, {}, set(), [])
             try:
                 self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
@@ -141,16 +135,18 @@ class Commands:
             self._working.open()  # what the unit has changed in memory is read from Redis again
             self._statements.reload()
         self.queue.hold(batch.held)
+        self.queue.charge(
+            {(records[number].partition, records[number].offset): cost for number, cost in batch.costs.items()}
+        )
         if batch.done:
             done = [records[number] for number in batch.done]
-            batch.work.answer(self.queue.finish(done), batch.replies.records, batch.replies.to_remember)
+            batch.work.answer(self.queue.finish(done, batch.accepted), batch.replies.records, batch.replies.to_remember)
             ran_ns = time.time_ns()
             self._ends.commit(batch.work, now_ms)
             batch.replies.count()
             if self._traces is not None:
                 times = UnitTimes(began_ns, ran_ns, time.time_ns())
                 self._commits.once_published(partial(self._traces.tell, batch.answered, times))
-            self.queue.learn(done, batch.broken, (time.monotonic() - began) / len(done))
         self._positions.finish()
         numbers = frozenset(batch.done)
         return [record for number, record in enumerate(records) if number not in numbers]
@@ -176,11 +172,13 @@ class Commands:
         for number, read in enumerate(requests):
             if number and time.monotonic() > until:
                 break
+            began = time.perf_counter()
             prepared: PreparedCommand | InputError
             if number in poisoned:
                 request, prepared = read, poisoned[number]
             else:
                 request, prepared = self._prepared(number, read, batch.now_ms)
+            batch.costs[number] = time.perf_counter() - began
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
                 self._run([_Compilation(number, request, prepared)], repeats, batch)
@@ -212,7 +210,7 @@ class Commands:
         self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
         for each in run:
             number, request, prepared = each.number, each.request, each.prepared
-            key = request.record.key
+            key, began = request.record.key, time.perf_counter()
             try:
                 if key not in batch.held:
                     self._one(request, prepared, repeats, batch)
@@ -226,6 +224,7 @@ class Commands:
                 raise
             except Exception as error:
                 raise _Poison(number) from error
+            batch.costs[number] += time.perf_counter() - began
             if key in batch.held:
                 self._requests.hold(request)
             if max(batch.replies.size, repeats.size) > UNIT_BYTES and number:
@@ -243,9 +242,9 @@ class Commands:
             batch.work.take(answer.change)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(request.command_id, request.subscriber, message, answer.result, answer.at_ms)
+            batch.accepted.add(request.record.key)
         except InputError as error:
             reply = replies.reject(request.command_id, request.subscriber, error)
-            batch.broken[request.record.key] += error.code not in _SOUND
         replies.add(request, reply)
         if self._traces is not None:
             statement = type(prepared.statement).__name__ if isinstance(prepared, PreparedCommand) else ""
@@ -273,8 +272,10 @@ class _Batch(NamedTuple):
     """Numbers of the requests that are carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
     """By subscriber whose command cannot be carried out yet: tells whether it can."""
-    broken: Counter[bytes | None]
-    """By subscriber, how many commands are refused that never could be carried out."""
+    costs: dict[int, float]
+    """By number of a request, the seconds that it took."""
+    accepted: set[bytes | None]
+    """Subscribers of whom a command was accepted."""
     answered: list[CommandOutcome]
     """For traces, where there are any."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.commands.dead_letters import LONGEST_KEY, command_letter
-from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
+from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Place, Record
 from gateway.sdk.signing import TOKEN_HEADER
 from gateway.state.command_ids import CommandIds
 from gateway.turns.rates import CommandRates
@@ -59,6 +59,8 @@ class RequestReader:
         self._per_second: dict[str, int] = {}
         """By subscriber, what `rate` has told for this unit of work."""
         self._tokens = _token_check(settings)
+        self._checked: dict[Place, Request] = {}
+        """Requests that are genuine and have not been carried out."""
 
     def refresh(self, now_ms: int) -> None:
         """Read the keys of tokens again where they have changed, and ask anew how many commands each may send."""
@@ -85,11 +87,28 @@ class RequestReader:
         remember = CommandIds.key(key, command.command_id)
         return Request(record, command.command_id, command.subscriber, command.text, command.encoding, remember)
 
-    def checked(self, request: Request) -> Request:
-        """Return a request whose turn it is, as one that is refused where its token is not as it must be.
+    def is_genuine(self, record: Record) -> bool:
+        """Tell whether a record is a command with the token of the subscriber that it names.
 
-        A signature takes a tenth of a millisecond to check, so that of a request whose turn is not yet is not.
+        A signature takes a tenth of a millisecond to check, so `checked` knows those that are genuine. Where commands
+        carry no tokens, every record counts as its key's.
         """
+        if self._tokens is None:
+            return True
+        place = record.partition, record.offset
+        if place in self._checked:
+            return True
+        request = self._with_token_checked(self.read(record))
+        if request.refusal is None:
+            self._checked[place] = request
+        return request.refusal is None
+
+    def checked(self, request: Request) -> Request:
+        """Return a request, as one that is refused where its token is not as it must be."""
+        known = self._checked.pop((request.record.partition, request.record.offset), None)
+        return self._with_token_checked(request) if known is None else known
+
+    def _with_token_checked(self, request: Request) -> Request:
         if self._tokens is None or request.refusal is not None:
             return request
         assert request.command_id is not None, "it was decoded"

@@ -1,243 +1,250 @@
-"""Commands that wait for their turn: subscribers take turns, so that nobody waits for all that another one has sent.
+"""The queue of commands: subscribers take turns, within a budget of CPU time for each (docs/design/039-fair-turns.md).
 
-Each subscriber's commands keep their order. Commands of a partition may so be carried out before earlier ones of it,
-and a position on `cq.commands` has two halves: the offset of the first command that still waits, and those behind it
-that are done. This is start-time fair queueing with equal weights and commands of equal cost (Demers, Keshav and
-Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
-dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones. Beside
-a subscriber who has a single command a unit is one round.
-A subscriber whose first command is held has no turn until that is ready. One who has sent broken commands, and more of
-them, pauses after each unit, and goes on with one command at a time in units of the others: their commands meet no unit
-of such ones under way, and few of them meet such a command. So begins whoever has sent nothing sound while others of
-the kind send broken commands (`Standing`): the next name of one who changes names is no better off than the last.
+The commands of a subscriber keep their order. A unit of work takes commands of each subscriber in turn (deficit round
+robin by CPU time: Shreedhar and Varghese, SIGCOMM 1995), so its fixed costs are divided among all subscribers.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gateway.kafka import Record
+from gateway.kafka import Place, Record
 from gateway.state.commands_read import CommandsRead
-from gateway.turns.standing import Standing
+from gateway.turns.account import BUDGET_SECONDS, Account, SpilledRecord, size_of
+from gateway.turns.topic_progress import TopicProgress
 
-__all__ = ["MOST_AHEAD", "SHORT_UNIT_SECONDS", "UNIT_SECONDS", "CommandQueue", "UnitSize"]
+__all__ = ["CommandQueue", "ReadAgain", "Unit"]
+
+ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
+"""Reads records by their places; None stands for a record that the topic has no more, a missing one for no time."""
 
 _MOST_BYTES = 64 << 20
-"""Of the records that wait; more are left on the topic."""
-_RECORD_BYTES = 500
-"""Of a record besides its key and value, about."""
-MOST_AHEAD = 2_000
-"""Offsets of a partition that are done before an earlier one: each commit names them."""
+"""Memory of the commands that wait; more are left on the topic."""
+_SHARE_BYTES = 16 << 20
+"""Memory of the commands of one account; beyond it only places are kept."""
+_UNIT_BYTES = 8 << 20
+"""Bytes of the commands of one unit of work while several subscribers send, about."""
+_READ_AGAIN_BYTES = 1 << 20
+"""Bytes of spilled records that are read at once."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
-UNIT_SECONDS = 0.02
-"""A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
-SHORT_UNIT_SECONDS = 0.008
-"""The same while somebody sends single commands: each waits for the unit under way and for its own."""
-_PAUSE = 9
-"""Times what its broken commands took, a subscriber has no turn: one who sends nothing else, beside others, takes a
-tenth of the gateway's time."""
-_ALONG_SECONDS = 0.1
-"""From one command that goes along to the next, whosesoever: so few of the others' commands meet one that the longest
-hundredth of these takes no longer than without any."""
-_ALONE_SECONDS = 0.25
-"""Whoever has paused has no unit of work before so long after the last one of the others."""
-_DOUBT_SECONDS = 0.05
-"""Whoever is doubted waits so long for a unit of the others to come before one of its own."""
-_FIRST, _SMALLEST = 200, 16
-"""Commands of a unit before any is timed, and however dear they are."""
+_LIGHT_SECONDS = 0.25
+"""Budgets count for so long after a turn of a subscriber who got all that it asked for, within its budget."""
+_UNIT_SECONDS = 0.1
+"""CPU time of a unit of work while several subscribers send, about."""
+_ALONE_SECONDS = 0.5
+"""CPU time of a unit of work of a subscriber who sends alone, at most."""
+_MOST_KNOWN = 20_000
+"""Subscribers with an account of their own; beyond that the one that was silent for longest is a newcomer again."""
+_LOOKED_AT = 64
+"""Newcomers whose first command cannot have its turn that are passed over for one whose can."""
+
+_NEWCOMERS, _UNPROVEN = "newcomers", "unproven"
+"""Names of the shared accounts. Names of subscribers are bytes."""
+
+
+class Unit(NamedTuple):
+    """The commands of a unit of work."""
+
+    records: list[Record]
+    seconds: float
+    """When it has compiled for so long, the unit takes no further command in."""
+    alone: bool
+    """Whether one subscriber sends alone, so that nobody else waits for the unit."""
 
 
 class CommandQueue:
     """The commands that were read and are not carried out."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        is_genuine: Callable[[Record], bool] = lambda record: True,
+        read_again: ReadAgain = lambda places: iter(()),
+    ) -> None:
         """Begin without commands.
 
         Args:
             clock: The present, in seconds.
+            is_genuine: Tells whether a record comes from the subscriber that its key names.
+            read_again: Reads spilled records.
         """
         self._clock = clock
-        self._standing = Standing()
+        self._is_genuine = is_genuine
+        self._read_again = read_again
+        self._known: OrderedDict[bytes, Account] = OrderedDict()
+        """Accounts of subscribers of whom a command was accepted, the one that was silent for longest first."""
         self.begin({})
 
     def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
-        """Forget all: the topic is read anew from the first command that was not carried out.
+        """Forget all commands: the topic is read anew from the first command that was not carried out.
 
         Args:
             ahead: By partition, the offsets behind that one that are done.
         """
-        self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
-        """By subscriber who does not pause, in the order of turns: the commands that wait; at least one."""
+        now = self._clock()
+        self._known = OrderedDict((name, Account(now)) for name in self._known)
+        self._shared = {_NEWCOMERS: Account(now), _UNPROVEN: Account(now)}
+        self._turns: OrderedDict[bytes | str, Account] = OrderedDict()
+        """Accounts with commands that wait, in the order of turns."""
+        self._under_way: dict[Place, bytes | str] = {}
+        """By record that was taken: the name of the account that it was taken from."""
         self._held: dict[bytes | None, Callable[[], bool]] = {}
-        """By subscriber whose first command is held: whether it is ready."""
-        self._pausing: OrderedDict[bytes | None, _Pause] = OrderedDict()
-        """By subscriber who pauses, in the order of turns at going along: thousands do while names change."""
-        self._along_at = float("-inf")
-        """From when on the next command may go along."""
-        self._others_at = float("-inf")
-        """When somebody had a turn last who did not pause."""
-        self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
-        """By partition, the offsets of records that were added, from the first one on that is not finished."""
-        self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
-        """Done before the gateway began, and to be read again."""
-        self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
-        self._read_to: dict[int, int] = {}
+        """By subscriber whose first command is held: tells whether it is ready."""
+        self._gone: list[Place] = []
+        """Spilled records that the topic has no more."""
+        self._progress = TopicProgress(ahead)
         self._last: bytes | None = None
-        self._changed_at = float("-inf")
-        self._now = self._single_at = float("-inf")
-        self._bytes = 0
+        self._changed_at = self._light_at = float("-inf")
+        self.stalled = False
+        """Whether commands wait and none could have its turn when a unit was asked for last."""
 
     def __bool__(self) -> bool:
-        return bool(self._turns or self._pausing)
-
-    @property
-    def all_held(self) -> bool:
-        """Whether commands wait, and nobody has a turn."""
-        self._resume()
-        return bool(self) and all(map(self._is_held, list(self._turns)))
+        return bool(self._turns)
 
     @property
     def full(self) -> bool:
         """Whether no more is to be read for now."""
-        return self._bytes >= _MOST_BYTES
-
-    def together(self, now: float) -> bool:
-        """Tell whether several subscribers send, at this time in seconds."""
-        return now - self._changed_at < _TOGETHER_SECONDS
+        return sum(account.bytes for account in self._turns.values()) >= _MOST_BYTES
 
     @property
-    def unit_seconds(self) -> float:
-        """How long a unit of work is to take, while several subscribers send."""
-        return SHORT_UNIT_SECONDS if self._now - self._single_at < _TOGETHER_SECONDS else UNIT_SECONDS
+    def together(self) -> bool:
+        """Whether several subscribers send."""
+        return self._clock() - self._changed_at < _TOGETHER_SECONDS
 
-    def add(self, records: Iterable[Record], now: float) -> None:
-        """Take in records in the order of their partitions; one that is done already is passed over.
-
-        Args:
-            records: What was read.
-            now: When, in seconds.
-        """
-        self._now = now
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in records in the order of their partitions; one that is done already is passed over."""
+        now = self._clock()
         for record in records:
             if record.key != self._last:
-                self._last, self._changed_at = record.key, now if self._last is not None else self._changed_at
-            self._read_to[record.partition] = record.offset + 1
-            if record.offset in self._passed.get(record.partition, ()):
-                continue
-            own = self._own(record.key)
-            if own is None:
-                own = deque()
-                if self.together(now) and self._standing.is_doubted(record.key, now):
-                    self._pausing[record.key] = _Pause(own, now, now + _DOUBT_SECONDS)
-                else:
-                    self._turns[record.key] = own
-            own.append(record)
-            self._waiting[record.partition].append(record.offset)
-            self._bytes += _size(record)
+                self._changed_at = now if self._last is not None else self._changed_at
+                self._last = record.key
+            place = record.partition, record.offset
+            if self._progress.read(place):
+                self.stalled = False
+                name, account = self._account(record.key)
+                self._append(name, account, record.key, record)
 
-    def take(self, most: int) -> list[Record]:
-        """Return the records whose turn it is, at most so many: one of each subscriber, then again.
+    def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
+        """Let a record wait, or its place alone where the account's share of memory is used up."""
+        spilled = account.queues and account.bytes + size_of(record) > _SHARE_BYTES
+        place = record.partition, record.offset
+        account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
+        self._turns.setdefault(name, account)
 
-        Beside a subscriber who has a single one there is one round, for its answer waits for the whole unit of work.
+    def take(self, most: int) -> Unit:
+        """Return the commands of the next unit of work, at most so many.
+
+        Each subscriber has one turn, which ends with its budget where a subscriber who keeps within its own was served
+        a moment ago. Turns go on until the unit is full where there was no such subscriber for a while.
         """
-        self._resume()
+        now = self._clock()
+        alone = not self.together
+        limited = not alone and now - self._light_at < _LIGHT_SECONDS
+        repeated = alone or now - self._light_at >= _TOGETHER_SECONDS
+        most_seconds, most_bytes = (_ALONE_SECONDS, _MOST_BYTES) if alone else (_UNIT_SECONDS, _UNIT_BYTES)
+        records: list[Record] = []
+        expected, size, turns = 0.0, 0, deque(self._turns.items())
+        most_each = min(most_seconds / len(turns), BUDGET_SECONDS) if turns else 0.0
+        while turns and len(records) < most and expected < most_seconds and size < most_bytes:
+            name, account = turns.popleft()
+            taken = self._turn(name, account, most - len(records), most_each, limited=limited)
+            records += taken
+            expected += len(taken) * account.command_seconds
+            size += sum(map(size_of, taken))
+            if taken and repeated and account.queues:
+                turns.append((name, account))
+        self.stalled = bool(self) and not records
+        return Unit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
+
+    def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
+        """Take the commands of an account's turn, of about so many CPU seconds; the account goes behind the others."""
+        now = self._clock()
+        budget = account.budget(now)
+        if limited and budget < BUDGET_SECONDS / 2:
+            if not self._holds_up(account):
+                return []
+            seconds = 0.0
+        elif limited:
+            seconds = min(budget, seconds)
         taken: list[Record] = []
-        served: set[bytes | None] = set()
-        barred, single = 0, False
-        while len(taken) < most and barred < len(self._turns):
-            subscriber, own = next(iter(self._turns.items()))
-            if single and subscriber in served:
-                break
-            if not self._is_held(subscriber) and self._may_pass(own[0]):
-                taken.append(own.popleft())
-                if len(self._turns) == 1:
-                    while own and len(taken) < most and self._may_pass(own[0]):
-                        taken.append(own.popleft())
-                barred = 0
-                single = single or not (own or subscriber in served)
-                served.add(subscriber)
-            else:
-                barred += 1
-            if own:
-                self._turns.move_to_end(subscriber)
-            else:
-                del self._turns[subscriber]
-        if single and self:
-            self._single_at = self._now
-        if taken and self._pausing:
-            self._others_at = self._clock()
-            taken += self._along()
-        self._bytes -= sum(map(_size, taken))
+        more = True
+        while more and (record := self._next(account, own=name != _UNPROVEN)) is not None:
+            if name == _UNPROVEN or self._is_proven(record, account):
+                self._under_way[record.partition, record.offset] = name
+                taken.append(record)
+            checked = self._clock() - now
+            more = len(taken) < most and max(len(taken) * account.command_seconds, checked) < seconds
+        if account.queues:
+            self._turns.move_to_end(name)
+        else:
+            self._turns.pop(name, None)
+            if name != _UNPROVEN and budget > len(taken) * account.command_seconds:
+                self._light_at = now
         return taken
 
-    def _along(self) -> Iterable[Record]:
-        """Return the first command of one whose pause is over, for the unit of work of others; none if there is none.
+    def _is_proven(self, record: Record, account: Account) -> bool:
+        """Tell whether a record is its subscriber's; one that is not waits in the queue of such records."""
+        began = self._clock()
+        genuine = self._is_genuine(record)
+        unproven = self._shared[_UNPROVEN]
+        (account if genuine else unproven).spend(self._clock() - began, 0)
+        if not genuine:
+            self._append(_UNPROVEN, unproven, None, record)
+            self._changed_at = self._clock()  # two senders use one name
+        return genuine
 
-        However many pause, one command is all that the others wait for, ten times a second: the next time it is another
-        subscriber's.
-        """
-        if self._others_at < self._along_at:
-            return ()
-        for subscriber, pause in self._pausing.items():
-            first = pause.waiting[0]
-            if self._others_at >= pause.along_at and not self._is_held(subscriber) and self._may_pass(first):
-                pause.waiting.popleft()
-                if pause.waiting:
-                    self._pausing.move_to_end(subscriber)
-                else:
-                    del self._pausing[subscriber]
-                self._along_at = self._others_at + _ALONG_SECONDS
-                return (first,)
-        return ()
-
-    def _resume(self) -> None:
-        """Let those whose pause is over have turns, where the others have had none for a while."""
-        now = self._clock()
-        if self._pausing and now >= self._others_at + _ALONE_SECONDS:
-            for subscriber in [name for name, pause in self._pausing.items() if now >= pause.alone_at]:
-                self._turns[subscriber] = self._pausing.pop(subscriber).waiting
-
-    def _own(self, subscriber: bytes | None) -> deque[Record] | None:
-        """Return the commands of a subscriber that wait, None if none do."""
-        pause = self._pausing.get(subscriber)
-        return self._turns.get(subscriber) if pause is None else pause.waiting
-
-    def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
-        """Give subscribers no turns until their first command is ready.
+    def _next(self, account: Account, *, own: bool) -> Record | None:
+        """Remove and return the next command of an account that may have its turn, None if there is none.
 
         Args:
-            held: By subscriber: tells whether it is.
+            account: The account.
+            own: Whether its commands are those of the subscribers that they name.
         """
-        self._held |= held
+        for _ in range(min(len(account.queues), _LOOKED_AT)):
+            subscriber, waiting = next(iter(account.queues.items()))
+            if not (own and self._is_held(subscriber)):
+                first = waiting[0]
+                if isinstance(first, SpilledRecord):
+                    self._unspill(account, subscriber)
+                    if subscriber not in account.queues:
+                        continue
+                    first = account.queues[subscriber][0]
+                if isinstance(first, Record) and self._progress.may_pass((first.partition, first.offset)):
+                    account.remove_first(subscriber)
+                    return first
+            account.queues.move_to_end(subscriber)
+        return None
 
-    def learn(self, done: Iterable[Record], broken: Mapping[bytes | None, int], seconds: float) -> None:
-        """Take in how the commands of a unit of work fared.
+    def _unspill(self, account: Account, subscriber: bytes | None) -> None:
+        """Read the first spilled records of a subscriber again."""
+        began, waiting = self._clock(), account.queues[subscriber]
+        wanted: list[SpilledRecord] = []
+        size = 0
+        for record in waiting:
+            if not isinstance(record, SpilledRecord) or size >= _READ_AGAIN_BYTES:
+                break
+            wanted.append(record)
+            size += record.size
+        found: dict[Place, Record | SpilledRecord | None] = dict(self._read_again([record.place for record in wanted]))
+        for _ in wanted:
+            account.remove_first(subscriber)
+        for spilled in reversed(wanted):
+            again = found.get(spilled.place, spilled)  # a missing one was not reached in time
+            if again is None:
+                self._gone.append(spilled.place)
+            else:
+                account.push_back(subscriber, again)
+        account.spend(self._clock() - began, 0)
 
-        While several subscribers send, those of broken commands of whose commands more wait have no turns for some
-        time. After it they have no turns of their own as long as others have some: of all of them one command goes
-        along with a unit of work of the others, ten a second, until they are in good standing again.
-
-        Args:
-            done: The records that were carried out.
-            broken: By subscriber, how many of these never could be.
-            seconds: What each of them took.
-        """
-        now = self._clock()
-        for subscriber, commands in Counter(record.key for record in done).items():
-            wrong = broken.get(subscriber, 0)
-            self._standing.note(subscriber, commands, wrong, now)
-            own = self._own(subscriber)
-            if own is not None and self._standing.is_good(subscriber):
-                self._pausing.pop(subscriber, None)
-                self._turns.setdefault(subscriber, own)
-            elif own is not None and wrong and self.together(now):
-                self._turns.pop(subscriber, None)
-                end = now + _PAUSE * wrong * seconds
-                self._pausing[subscriber] = _Pause(own, end, end)
+    def _holds_up(self, account: Account) -> bool:
+        """Tell whether others wait for the next command of an account, because too much behind it is done."""
+        first = next(iter(account.queues.values()))[0]
+        place = first.place if isinstance(first, SpilledRecord) else (first.partition, first.offset)
+        return self._progress.holds_up(place)
 
     def _is_held(self, subscriber: bytes | None) -> bool:
         if (is_ready := self._held.get(subscriber)) is None:
@@ -247,6 +254,14 @@ class CommandQueue:
             return False
         return True
 
+    def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
+        """Give subscribers no turns until their first command is ready.
+
+        Args:
+            held: By subscriber: tells whether it is.
+        """
+        self._held |= held
+
     def put_back(self, records: Sequence[Record]) -> None:
         """Let records that were taken, and are the last ones that were taken of their subscribers, be the first ones.
 
@@ -254,79 +269,72 @@ class CommandQueue:
             records: In the order of taking.
         """
         for record in reversed(records):
-            own = self._own(record.key)
-            if own is None:
-                own = self._turns[record.key] = deque()
-            own.appendleft(record)
-            if record.key in self._turns:
-                self._turns.move_to_end(record.key, last=False)
-            self._bytes += _size(record)
+            name = self._under_way.pop((record.partition, record.offset))
+            subscriber: bytes | None = None
+            if name == _UNPROVEN:
+                account = self._shared[_UNPROVEN]
+            else:
+                name, account = self._account(record.key)
+                subscriber = record.key
+            account.push_back(subscriber, record)
+            self._turns[name] = account
+            self._turns.move_to_end(name, last=False)
 
-    def _may_pass(self, record: Record) -> bool:
-        """Tell whether a record may be carried out before earlier ones of its partition."""
-        ahead = self._ahead.get(record.partition, ())
-        return len(ahead) < MOST_AHEAD or record.offset == self._waiting[record.partition][0]
-
-    def finish(self, records: Sequence[Record]) -> CommandsRead:
-        """Count records as carried out, whether they waited here or not, and return how far the topic is with them."""
-        finished: defaultdict[int, list[int]] = defaultdict(list)
-        for record in records:
-            finished[record.partition].append(record.offset)
-        offsets = {}
-        for partition, some in finished.items():
-            waiting, done = self._waiting[partition], self._ahead.setdefault(partition, set())
-            done.update(some)
-            while waiting and waiting[0] in done:
-                waiting.popleft()
-            self._read_to[partition] = max(max(some) + 1, self._read_to.get(partition, 0))
-            first = waiting[0] if waiting else self._read_to[partition]
-            while first in done:  # one that is to be read again
-                first += 1
-            offsets[partition] = first
-            self._ahead[partition] = {offset for offset in done if offset > first}
-        ahead = {partition: sorted(done) for partition, done in self._ahead.items() if done}
-        return CommandsRead(offsets, ahead)
-
-
-class _Pause(NamedTuple):
-    """Of a subscriber who has no turns."""
-
-    waiting: deque[Record]
-    """Its commands that wait; at least one."""
-    along_at: float
-    """From when on its commands go along with those of the others."""
-    alone_at: float
-    """From when on it has turns again, if the others have had none for a while."""
-
-
-class UnitSize:
-    """How many commands a unit of work takes, by how long the last ones took."""
-
-    def __init__(self, most: int) -> None:
-        """Begin with a few.
+    def charge(self, costs: Mapping[Place, float]) -> None:
+        """Take what commands cost out of the budgets that they were taken from.
 
         Args:
-            most: Commands of one unit, however cheap they are.
+            costs: By place of a command that was taken: CPU seconds, whether it was carried out or not.
         """
-        self._most = most
-        self.commands = min(_FIRST, most)
+        by_name: dict[bytes | str, list[float]] = {}
+        for place, seconds in costs.items():
+            by_name.setdefault(self._under_way[place], []).append(seconds)
+        for name, some in by_name.items():
+            account = self._known.get(name) if isinstance(name, bytes) else self._shared[name]
+            if account is not None:
+                account.spend(sum(some), len(some))
 
-    def note(self, commands: int, seconds: float) -> None:
-        """Learn from a unit.
+    def finish(self, records: Sequence[Record], accepted: Container[bytes | None] = ()) -> CommandsRead:
+        """Count records that were taken as carried out, and return how far the topic is with them.
 
-        Example:
-            >>> size = UnitSize(5000)
-            >>> size.note(200, 0.08), size.commands
-            (None, 50)
-            >>> size.note(50, 0.01), size.commands
-            (None, 100)
+        Args:
+            records: The records.
+            accepted: Subscribers who have had a command accepted: each has an account of its own from now on.
         """
-        fitting = int(commands * UNIT_SECONDS / max(seconds, 1e-6))
-        if fitting < self.commands and seconds > UNIT_SECONDS:
-            self.commands = max(fitting, _SMALLEST)
-        elif commands >= self.commands:
-            self.commands = min(max(fitting, self.commands), 2 * self.commands, self._most)
+        for record in records:
+            name = self._under_way.pop((record.partition, record.offset))
+            if name == _NEWCOMERS and record.key is not None and record.key in accepted:
+                self._promote(record.key)
+        gone, self._gone = self._gone, []
+        return self._progress.finish([*gone, *((record.partition, record.offset) for record in records)])
 
+    def _promote(self, subscriber: bytes) -> None:
+        """Give a newcomer an account of its own, with the commands of it that wait."""
+        if subscriber in self._known:
+            return
+        newcomers, account = self._shared[_NEWCOMERS], Account(self._clock())
+        account.command_seconds = newcomers.command_seconds
+        if (waiting := newcomers.queues.pop(subscriber, None)) is not None:
+            for record in waiting:
+                newcomers.bytes -= size_of(record)
+                account.append(subscriber, record)
+            self._turns[subscriber] = account
+            if not newcomers.queues:
+                self._turns.pop(_NEWCOMERS, None)
+        self._known[subscriber] = account
+        if len(self._known) > _MOST_KNOWN:
+            oldest, idle = next(iter(self._known.items()))
+            if idle.queues:
+                self._known.move_to_end(oldest)
+            else:
+                del self._known[oldest]
 
-def _size(record: Record) -> int:
-    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
+    def _account(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
+        """Return the account of a subscriber, and its name."""
+        if subscriber is None:
+            return _UNPROVEN, self._shared[_UNPROVEN]
+        account = self._known.get(subscriber)
+        if account is None:
+            return _NEWCOMERS, self._shared[_NEWCOMERS]
+        self._known.move_to_end(subscriber)
+        return subscriber, account

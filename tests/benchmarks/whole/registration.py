@@ -1,12 +1,16 @@
-"""CQs per second from one client, pipelined, each with its reply; and what they take in Redis afterwards."""
+"""CQs per second from one client and from many at once, pipelined, each with its reply; and their bytes in Redis."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+import uuid
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
+from confluent_kafka import Consumer, Producer, TopicPartition
 from redis import Redis
 
 from tests.benchmarks.material import quotes
@@ -23,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
     parser.add_argument("--creates", type=int, default=30_000, help="CQs of one known shape")
     parser.add_argument("--shapes", type=int, default=1_000, help="CQs each of a shape of its own")
+    parser.add_argument("--subscribers", type=int, default=100, help="subscribers who create CQs at once")
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
@@ -37,10 +42,48 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         client.create_all(quotes.queries("known", options.creates), timeout=600)
         report.add("known shape", options.creates / (time.monotonic() - started), "CQs/s", "20000")
         report.add("Redis, all keys of a CQ", (redis_bytes(redis) - before) / options.creates, "bytes/CQ", "<= 300")
+        rate = side_by_side(product.bootstrap, options.subscribers, options.creates)
+        report.add(f"known shape, {options.subscribers} subscribers at once", rate, "CQs/s", ">= 10000")
         started = time.monotonic()
         client.create_all(_new(options.shapes), timeout=600)
         report.add("new shape each time", options.shapes / (time.monotonic() - started), "CQs/s", "500")
     report.write(folder, vars(options))
+
+
+def side_by_side(bootstrap: str, subscribers: int, creates: int) -> float:
+    """Return the CQs a second, from the first command to the last reply, of new subscribers who send all at once.
+
+    A process of its own encodes the commands before, and awaits the replies: no client's part is in the time.
+    """
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_create_side_by_side, (bootstrap, subscribers, creates))
+
+
+def _create_side_by_side(bootstrap: str, subscribers: int, creates: int) -> float:
+    run = uuid.uuid4().hex[:8]
+    commands = []
+    for number, (cq, select) in enumerate(quotes.queries("side", creates)):
+        name = f"{run}-{number % subscribers}"
+        value = {"command_id": uuid.uuid4().hex, "subscriber": name, "text": f"CREATE CQ {cq} AS {select}"}
+        commands.append((json.dumps(value).encode(), name.encode()))
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": run, "isolation.level": "read_committed"})
+    partitions = producer.list_topics("cq.replies").topics["cq.replies"].partitions
+    places = [TopicPartition("cq.replies", partition) for partition in partitions]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place)[1]
+    consumer.assign(places)
+    started, accepted = time.monotonic(), 0
+    for value, name in commands:
+        producer.produce("cq.commands", value, name)
+    while accepted < creates:
+        producer.poll(0)
+        values = [message.value() or b"" for message in consumer.consume(5_000, 0.05) if message.error() is None]
+        assert all(b'"code":"ok"' in value for value in values), values
+        accepted += len(values)
+    took = time.monotonic() - started
+    consumer.close()
+    return creates / took
 
 
 def _new(count: int) -> Iterator[tuple[str, str]]:

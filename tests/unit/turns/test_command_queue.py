@@ -3,86 +3,185 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kafka import Record
+from gateway.kafka import Place, Record
 from gateway.state.commands_read import CommandsInHand, CommandsRead
-from gateway.turns import command_queue
-from gateway.turns.command_queue import SHORT_UNIT_SECONDS, UNIT_SECONDS, CommandQueue, UnitSize
+from gateway.turns import topic_progress
+from gateway.turns.account import BUDGET_RATE, BUDGET_SECONDS
+from gateway.turns.command_queue import CommandQueue
 from gateway.turns.command_trials import CommandTrials
-from tests.unit.turns.command_records import place, record
+from tests.unit.turns.command_records import Hand, carried_out, known, place, places, record
 
 
 def test_one_does_not_wait_for_all_of_another() -> None:
     """Who sends one command behind a thousand of another subscriber, in the same partition, has it in the next unit."""
-    queue = CommandQueue()
-    queue.add([record(0, offset, "loud") for offset in range(1_000)], 0)
-    queue.add([record(0, 1_000, "quiet"), record(1, 7, "third")], 0)
-    assert [(0, 0), (0, 1000), (1, 7)] == [place(each) for each in queue.take(4)]
+    queue = known("loud", "quiet", "third")
+    queue.add([record(0, offset, "loud") for offset in range(1_000)])
+    queue.add([record(0, 1_000, "quiet"), record(1, 7, "third")])
+    assert {(0, 0), (0, 1_000), (1, 7)} <= set(places(queue.take(100).records))
 
 
-def test_beside_a_single_command_a_unit_is_one_round() -> None:
-    """Its answer waits for the whole unit; those that have many have all turns of the next one, which is short."""
-    queue = CommandQueue()
-    assert UNIT_SECONDS == queue.unit_seconds
-    queue.add([record(0, offset, name) for offset, name in enumerate(["loud", "many"] * 3)], 0)
-    queue.add([record(1, 0, "single")], 0)
-    assert [(0, 0), (0, 1), (1, 0)] == [place(each) for each in queue.take(9)]
-    assert SHORT_UNIT_SECONDS == queue.unit_seconds
-    assert [(0, offset) for offset in range(2, 6)] == [place(each) for each in queue.take(9)]
-    queue.add([], 60)
-    assert UNIT_SECONDS == queue.unit_seconds, "nobody sends single commands any more"
+def test_a_unit_is_filled_across_subscribers() -> None:
+    """A hundred subscribers with cheap commands share the fixed costs of a unit of some thousand commands."""
+    queue = known(*map(str, range(100)), seconds=50e-6)
+    queue.add([record(0, number, str(number % 100)) for number in range(10_000)])
+    units = [carried_out(queue, queue.take(5_000).records, 50e-6) for _ in range(5)]
+    assert [2_000] * 5 == [len(unit) for unit in units], "a tenth of a second"
+    assert {20} == set(Counter(each.key for each in units[0]).values())
+
+
+def test_beside_one_who_keeps_within_the_budget_others_have_theirs() -> None:
+    """A broken command costs its time like any other; the budget of a subscriber comes back with time."""
+    clock = Hand()
+    queue = known("quiet", "loud", clock=clock)
+    queue.add([record(0, offset, "loud") for offset in range(100)])
+    queue.add([record(1, 0, "quiet")])
+    unit = queue.take(500).records
+    assert BUDGET_SECONDS / 0.001 + 1 == len(unit)
+    carried_out(queue, unit, 0.001)
+    assert [] == queue.take(500).records
+    assert queue.stalled
+    queue.add([record(1, 1, "quiet")])
+    assert [(1, 1)] == places(carried_out(queue, queue.take(500).records, 0.001))
+    clock.now += 0.55 * BUDGET_SECONDS / BUDGET_RATE
+    assert 3 == len(carried_out(queue, queue.take(500).records, 0.001))
+
+
+def test_budgets_do_not_count_where_nobody_keeps_within_them() -> None:
+    """Two bulk registrations side by side have all of the gateway's time, in turns, in long units."""
+    clock = Hand()
+    queue = known("a", "b", clock=clock, seconds=100e-6)
+    clock.now += 9.0
+    queue.add([record(0, offset, "ab"[offset % 2]) for offset in range(4_000)])
+    clock.now += 2.0
+    assert 1_000 == len(carried_out(queue, queue.take(5_000).records, 100e-6))
+    assert 1_000 == len(carried_out(queue, queue.take(5_000).records, 100e-6))
+
+
+def test_a_dear_command_is_paid_off() -> None:
+    """A subscriber waits after a command of a second, as long as another one keeps within the budget."""
+    clock = Hand()
+    queue = known("quiet", "dear", clock=clock)
+    queue.add([record(0, 0, "dear"), record(1, 0, "quiet")])
+    carried_out(queue, queue.take(1).records, 1.0)
+    carried_out(queue, queue.take(1).records, 0.0001)
+    queue.add([record(0, 1, "dear")])
+    for offset in range(1, 50):
+        clock.now += 0.1
+        queue.add([record(1, offset, "quiet")])
+        assert [(1, offset)] == places(carried_out(queue, queue.take(9).records, 0.0001))
+    clock.now += 0.2
+    queue.add([record(1, 50, "quiet")])
+    assert (0, 1) in places(queue.take(9).records)
+
+
+def test_ever_new_names_share_one_budget() -> None:
+    """Whoever had no command accepted is a newcomer; after the first one the subscriber has a budget of its own."""
+    queue = known("quiet")
+    queue.add([record(0, offset, f"name {offset}") for offset in range(5_000)])
+    queue.add([record(1, 0, "quiet")])
+    unit = queue.take(5_000).records
+    assert [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0)] == sorted(places(unit))
+    carried_out(queue, unit, 0.001)
+    assert [] == queue.take(5_000).records
+
+
+def test_a_newcomers_commands_keep_their_order() -> None:
+    """Those that wait come along when the first one is accepted."""
+    queue = known("quiet", seconds=0.001)
+    queue.add([record(0, offset, "new") for offset in range(4)] + [record(1, 0, "quiet")])
+    unit = queue.take(3).records
+    assert [(0, 0), (0, 1), (0, 2)] == [place(each) for each in unit if each.key == b"new"]
+    queue.put_back(unit[2:])
+    queue.charge({place(each): 1e-6 for each in unit[:2]})
+    queue.finish(unit[:2], {b"new"})
+    queue.add([record(0, 4, "new")])
+    assert [2, 3, 4] == [each.offset for each in queue.take(9).records if each.key == b"new"]
+
+
+def test_forged_commands_count_against_nobody_named() -> None:
+    """A record without the subscriber's token waits in a queue of its own, at its own cost."""
+    clock = Hand()
+    queue = known("alice", clock=clock, is_genuine=lambda each: each.offset >= 600)
+    queue.add([record(0, offset, "alice") for offset in range(603)] + [record(1, 600, "alice")])
+    assert [(0, 600), (0, 601), (0, 602), (1, 600)] == places(carried_out(queue, queue.take(9).records, 0.0001))
+    assert [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)] == places(carried_out(queue, queue.take(9).records, 0.01))
+    queue.add([record(1, 601, "alice")])
+    assert [(1, 601)] == places(queue.take(9).records)
+
+
+def test_memory_is_shared() -> None:
+    """Beyond a share of memory places alone are kept, and the records are read again at their turn, in their order."""
+    large = [record(0, offset, "large", b"x" * 450_000) for offset in range(300)]
+    asked: list[Place] = []
+
+    def read_again(wanted: Sequence[Place]) -> Iterator[tuple[Place, Record | None]]:
+        asked.extend(wanted)
+        return ((each, None if each[1] == 299 else large[each[1]]) for each in wanted)
+
+    queue = known("large", "quiet", read_again=read_again)
+    queue.add(large)
+    queue.add([record(0, 300, "quiet")])
+    assert not queue.full
+    done = carried_out(queue, queue.take(99).records, 1e-6)
+    assert (0, 300) in places(done)
+    while queue:
+        done += carried_out(queue, queue.take(99).records, 1e-6)
+    assert [(0, offset) for offset in range(299)] == [each for each in places(done) if each != (0, 300)]
+    assert [(0, offset) for offset in range(asked[0][1], 300)] == asked
+    assert CommandsRead({0: 302}, {}) == queue.finish([_taken(queue, record(0, 301, "quiet"))]), "299 is gone"
+
+
+def _taken(queue: CommandQueue, one: Record) -> Record:
+    queue.add([one])
+    [taken] = queue.take(9).records
+    return taken
 
 
 def test_positions_have_two_halves() -> None:
     """A commit says where the first waiting command is, and which behind it are done."""
-    queue = CommandQueue()
-    queue.add([record(0, offset, "loud") for offset in range(10, 13)], 0)
-    queue.add([record(0, 13, "quiet")], 0)
-    assert CommandsRead({0: 11}, {0: [13]}) == queue.finish(queue.take(2))
-    assert CommandsRead({0: 14}, {}) == queue.finish(queue.take(2))
+    queue = known("loud", "quiet")
+    queue.add([record(0, offset, "loud") for offset in range(10, 13)])
+    queue.add([record(0, 13, "quiet")])
+    unit = queue.take(4).records
+    queue.put_back([each for each in unit if each.offset in (11, 12)])
+    assert CommandsRead({0: 11}, {0: [13]}) == queue.finish([each for each in unit if each.offset in (10, 13)])
+    assert CommandsRead({0: 14}, {}) == queue.finish(queue.take(4).records)
     assert not queue
-
-
-def test_a_unit_made_in_halves_counts_what_it_has_done() -> None:
-    """Records that were taken but are not finished stay before the position."""
-    queue = CommandQueue()
-    queue.add([record(0, offset, "a") for offset in range(4)], 0)
-    taken = queue.take(4)
-    assert CommandsRead({0: 2}, {}) == queue.finish(taken[:2])
-    assert CommandsRead({0: 4}, {}) == queue.finish(taken[2:])
-
-
-def test_records_that_never_waited() -> None:
-    """Who carries out what was just read needs no turns."""
-    assert CommandsRead({0: 6, 1: 3}, {}) == CommandQueue().finish([record(0, 5, "a"), record(1, 2, "b")])
 
 
 def test_what_found_no_time_comes_first() -> None:
     """Records of a unit that its time did not suffice for are the first of the next one, in their order."""
-    queue = CommandQueue()
-    queue.add([record(0, offset, name) for offset, name in enumerate("aabbcc")], 0)
-    taken = queue.take(4)
+    queue = known("a", "b", "c")
+    queue.add([record(0, offset, name) for offset, name in enumerate("aabbcc")])
+    taken = queue.take(4).records
+    assert [0, 1, 2, 3] == [each.offset for each in taken]
     queue.put_back(taken[1:])
-    assert taken[1:] == queue.take(3)
-    assert [(0, 3), (0, 5)] == [place(each) for each in queue.take(9)]
+    assert [1, 2, 3] == [each.offset for each in queue.take(3).records]
+    assert [4, 5] == [each.offset for each in queue.take(9).records]
 
 
 def test_what_is_ahead_is_bounded() -> None:
-    """A partition of which too much is ahead goes on in its order until its first command is done."""
-    queue = CommandQueue()
-    ahead = range(1, command_queue.MOST_AHEAD + 1)
+    """A partition of which too much is ahead goes on in its order; its first command needs no budget."""
+    clock = Hand()
+    queue = known("first", "passing", clock=clock)
+    ahead = range(1, topic_progress.MOST_AHEAD + 1)
     queue.begin({0: list(ahead)})
-    queue.add([record(0, 0, "first")], 0)
-    queue.add([record(0, offset, "passing") for offset in range(ahead.stop, ahead.stop + 3)], 0)
-    assert [(0, 0)] == [place(each) for each in queue.take(1)]
+    queue.add([record(0, 0, "first")])
+    queue.add([record(0, offset, "passing") for offset in range(ahead.stop, ahead.stop + 3)])
+    assert [(0, 0)] == places(queue.take(9).records)
+    assert [] == queue.take(1).records, "the first one is under way"
     queue.begin({0: list(ahead)})
-    queue.add([record(0, 0, "first"), record(0, ahead.stop, "passing")], 0)
-    queue.take(1)
-    assert [] == queue.take(1), "the first one is under way"
+    queue.add([record(1, 0, "first"), record(1, 1, "passing"), record(1, 2, "passing")])
+    carried_out(queue, queue.take(2).records, 1.0)
+    carried_out(queue, queue.take(1).records, 0.0001)
+    queue.add([record(0, 0, "first"), record(0, ahead.stop, "passing")])
+    assert [(0, 0)] == places(queue.take(9).records)
 
 
 def test_the_command_at_which_gateways_end_is_found() -> None:
@@ -123,32 +222,36 @@ _STEPS = st.lists(
         st.booleans(),
         st.sets(_SUBSCRIBERS),
         st.sets(_SUBSCRIBERS),
-        st.floats(0, 0.3),
+        st.floats(0, 0.03),
     ),
     max_size=20,
 )
 """How many records of each partition are read, how many carried out, how many put back, whether the gateway dies, whose
-commands are held until the next step, whose are broken, and how many seconds go by."""
+commands are held until the next step, whose are accepted, and what each takes and how many seconds go by."""
 
 
 @given(_TOPIC, _STEPS)
 def test_each_command_once_and_in_its_subscribers_order(
     topic: list[list[str]], steps: list[tuple[int, int, int, bool, set[str], set[str], float]]
 ) -> None:
-    """However reading, turns, pauses and deaths fall: nothing is carried out twice, nothing is left out."""
+    """However reading, turns, budgets and deaths fall: nothing is carried out twice, nothing is left out."""
     everything = [[record(p, n, name) for n, name in enumerate(names)] for p, names in enumerate(topic)]
     done: list[Record] = []
     noted = CommandsRead()
-    now, step_now = [0.0], [0]
-    queue, read = CommandQueue(lambda: now[0]), [0] * len(topic)
+    clock, step_now = Hand(), [0]
+
+    def read_again(wanted: Sequence[Place]) -> Iterator[tuple[Place, Record | None]]:
+        return ((each, everything[each[0]][each[1]]) for each in wanted[:2])
+
+    queue, read = CommandQueue(clock, read_again=read_again), [0] * len(topic)
     end = (99, 99, 0, False, set[str](), set[str](), 2.0)
-    for step, (some, most, left, dies, held, broken, seconds) in enumerate([*steps, *[end] * 36]):
+    for step, (some, most, left, dies, held, accepted, seconds) in enumerate([*steps, *[end] * 36]):
         step_now[0] = step
-        now[0] += seconds
+        clock.now += seconds
         for number, records in enumerate(everything):
-            queue.add(records[read[number] : read[number] + some], now[0])
+            queue.add(records[read[number] : read[number] + some])
             read[number] = min(read[number] + some, len(records))
-        taken = queue.take(most + left)
+        taken = queue.take(most + left).records
         names = {name.encode() for name in held}
         unit = [each for each in taken[:most] if each.key not in names]
         queue.put_back([each for each in taken[:most] if each.key in names] + taken[most:])
@@ -159,8 +262,8 @@ def test_each_command_once_and_in_its_subscribers_order(
             read = [noted.offsets.get(number, 0) for number in range(len(topic))]
         elif unit:
             done += unit
-            noted = noted.then(queue.finish(unit))
-            queue.learn(unit, Counter(each.key for each in unit if (each.key or b"").decode() in broken), 0.005)
+            queue.charge({place(each): seconds for each in unit})
+            noted = noted.then(queue.finish(unit, {name.encode() for name in accepted}))
     assert sorted(map(place, done)) == [place(each) for records in everything for each in records]
     for name in "abc":
         for number in range(len(topic)):
@@ -171,39 +274,29 @@ def test_each_command_once_and_in_its_subscribers_order(
 
 def test_who_is_alone_is_told_by_time() -> None:
     """Subscribers are together from the first that follows another one, and for some seconds."""
-    queue = CommandQueue()
-    queue.add([record(0, 0, "a"), record(0, 1, "a")], 100.0)
-    assert not queue.together(100.0)
-    queue.add([record(0, 2, "b")], 101.0)
-    assert queue.together(110.0)
-    queue.add([record(0, 3, "b")], 112.0)
-    assert not queue.together(112.0)
-
-
-def test_a_unit_takes_what_fits_its_time() -> None:
-    """Dear commands make units short at once; they grow again by full units only."""
-    size = UnitSize(5_000)
-    size.note(200, 5 * UNIT_SECONDS)
-    assert 40 == size.commands
-    size.note(3, 0.001)
-    assert 40 == size.commands
-    for _ in range(10):
-        size.note(size.commands, size.commands * UNIT_SECONDS / 10_000)
-    assert 5_000 == size.commands
+    clock = Hand()
+    queue = CommandQueue(clock)
+    queue.add([record(0, 0, "a"), record(0, 1, "a")])
+    assert not queue.together
+    clock.now = 1.0
+    queue.add([record(0, 2, "b")])
+    clock.now = 10.0
+    assert queue.together
+    clock.now = 12.0
+    assert not queue.together
 
 
 def test_a_held_command_holds_up_its_subscriber_alone() -> None:
     """His later commands wait with it, in any partition, and are carried out in their order once it is ready."""
-    queue, ready = CommandQueue(), [False]
-    queue.add([record(p, n, name) for p in range(2) for n, name in enumerate("aab")], 0)
-    taken = queue.take(2)
-    assert [b"a", b"b"] == [each.key for each in taken]
-    queue.put_back(taken[:1])
+    queue, ready = known("a", "b"), [False]
+    queue.add([record(p, n, name) for p in range(2) for n, name in enumerate("aab")])
+    taken = queue.take(9).records
+    queue.put_back([each for each in taken if each.key == b"a"])
+    queue.finish([each for each in taken if each.key == b"b"])
     queue.hold({b"a": lambda: ready[0]})
-    assert not queue.all_held
-    assert [b"b"] == [each.key for each in queue.take(9)]
-    assert queue.all_held
-    assert [] == queue.take(9)
+    queue.add([record(0, 3, "b")])
+    assert [(0, 3)] == places(queue.take(9).records)
+    assert [] == queue.take(9).records
+    assert queue.stalled
     ready[0] = True
-    assert not queue.all_held
-    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == [place(each) for each in queue.take(9)]
+    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == places(queue.take(9).records)

@@ -1,0 +1,94 @@
+"""Accounts: the commands of a subscriber that wait, and the subscriber's budget of CPU time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import NamedTuple
+
+from gateway.kafka import Place, Record
+
+__all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "SpilledRecord", "size_of"]
+
+BUDGET_SECONDS = 0.005
+"""CPU seconds that a full budget holds: the most that a subscriber takes of one unit of work beside others."""
+BUDGET_RATE = 0.2
+"""CPU seconds that come into a budget each second."""
+_FIRST_GUESS = 0.001
+"""CPU seconds of a command of a subscriber whose commands were never timed: a broken statement of a new shape."""
+_RECORD_BYTES = 300
+"""Memory of a record besides its key and value, about."""
+_SPILLED_BYTES = 200
+"""Memory of a spilled record, about."""
+
+
+class SpilledRecord(NamedTuple):
+    """A record beyond its account's share of memory: its place on the topic, where it is read again at its turn."""
+
+    place: Place
+    size: int
+    """Bytes of the record once it is read again."""
+
+
+class Account:
+    """Queues of commands that share one budget.
+
+    A subscriber who is known has an account with one queue. Newcomers share an account, with a queue for each name, and
+    so do all records that are nobody's.
+    """
+
+    __slots__ = ("_budget", "_refilled_at", "bytes", "command_seconds", "queues")
+
+    def __init__(self, now: float) -> None:
+        """Begin with a full budget and without commands; `now` in seconds of the queue's clock."""
+        self._budget = BUDGET_SECONDS
+        self._refilled_at = now
+        self.command_seconds = _FIRST_GUESS
+        """CPU seconds of a command, as the last ones took."""
+        self.queues: OrderedDict[bytes | None, deque[Record | SpilledRecord]] = OrderedDict()
+        """By subscriber, in the order of turns: commands that wait; at least one."""
+        self.bytes = 0
+        """Memory of the commands that wait."""
+
+    def budget(self, now: float) -> float:
+        """Return the CPU seconds that may be used now; negative after a command that was dearer than the budget."""
+        self._budget = min(self._budget + BUDGET_RATE * max(now - self._refilled_at, 0.0), BUDGET_SECONDS)
+        self._refilled_at = now
+        return self._budget
+
+    def spend(self, seconds: float, commands: int) -> None:
+        """Take CPU seconds out of the budget, and expect the next commands to cost as much as these.
+
+        Args:
+            seconds: What the commands took.
+            commands: How many they were; 0 for work that tells nothing about the next command.
+        """
+        self._budget -= seconds
+        if commands:
+            self.command_seconds += (seconds / commands - self.command_seconds) / 2
+
+    def append(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
+        """Add a command behind the subscriber's other ones."""
+        self.queues.setdefault(subscriber, deque()).append(record)
+        self.bytes += size_of(record)
+
+    def push_back(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
+        """Add a command before the subscriber's other ones."""
+        self.queues.setdefault(subscriber, deque()).appendleft(record)
+        self.queues.move_to_end(subscriber, last=False)
+        self.bytes += size_of(record)
+
+    def remove_first(self, subscriber: bytes | None) -> None:
+        """Remove the first command of a subscriber, whose next one has its turn after the other subscribers'."""
+        waiting = self.queues[subscriber]
+        self.bytes -= size_of(waiting.popleft())
+        if waiting:
+            self.queues.move_to_end(subscriber)
+        else:
+            del self.queues[subscriber]
+
+
+def size_of(record: Record | SpilledRecord) -> int:
+    """Return the bytes of memory that a record takes, about."""
+    if isinstance(record, SpilledRecord):
+        return _SPILLED_BYTES
+    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")

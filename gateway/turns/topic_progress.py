@@ -1,0 +1,69 @@
+"""How far `cq.commands` is carried out, while subscribers take turns: commands may be done before earlier ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+
+from gateway.kafka import Place
+from gateway.state.commands_read import CommandsRead
+
+__all__ = ["MOST_AHEAD", "TopicProgress"]
+
+MOST_AHEAD = 2_000
+"""Offsets of a partition that are done before an earlier one: each commit names them."""
+
+
+class TopicProgress:
+    """Counts which commands of each partition wait and which are done."""
+
+    def __init__(self, ahead: Mapping[int, Iterable[int]]) -> None:
+        """Begin at the first command that was not carried out.
+
+        Args:
+            ahead: By partition, the offsets behind that one that are done.
+        """
+        self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
+        """By partition, the offsets of records that were read, from the first one on that is not finished."""
+        self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
+        """Done before the gateway began, and to be read again."""
+        self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
+        self._read_to: dict[int, int] = {}
+
+    def read(self, place: Place) -> bool:
+        """Count a record as read, and return whether it is still to be carried out."""
+        partition, offset = place
+        self._read_to[partition] = offset + 1
+        if offset in self._passed.get(partition, ()):
+            return False
+        self._waiting[partition].append(offset)
+        return True
+
+    def may_pass(self, place: Place) -> bool:
+        """Tell whether a record may be carried out now, before earlier ones of its partition."""
+        partition, offset = place
+        return len(self._ahead.get(partition, ())) < MOST_AHEAD or offset == self._waiting[partition][0]
+
+    def holds_up(self, place: Place) -> bool:
+        """Tell whether nothing else of a record's partition may be carried out before it."""
+        partition, offset = place
+        return len(self._ahead.get(partition, ())) >= MOST_AHEAD and offset == self._waiting[partition][0]
+
+    def finish(self, places: Iterable[Place]) -> CommandsRead:
+        """Count records as done, and return how far the topic is with them."""
+        finished: defaultdict[int, list[int]] = defaultdict(list)
+        for partition, offset in places:
+            finished[partition].append(offset)
+        offsets = {}
+        for partition, some in finished.items():
+            waiting, done = self._waiting[partition], self._ahead.setdefault(partition, set())
+            done.update(some)
+            while waiting and waiting[0] in done:
+                waiting.popleft()
+            first = waiting[0] if waiting else self._read_to[partition]
+            while first in done:  # one that is to be read again
+                first += 1
+            offsets[partition] = first
+            self._ahead[partition] = {offset for offset in done if offset > first}
+        ahead = {partition: sorted(done) for partition, done in self._ahead.items() if done}
+        return CommandsRead(offsets, ahead)
