@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-__all__ = ["ClientNames", "TopicNames", "gateway_prefixes"]
+__all__ = ["COMMAND_PLACE_HEADER", "ClientNames", "TopicNames", "gateway_prefixes"]
+
+COMMAND_PLACE_HEADER = "command_place"
+"""Header of a reply: the place of the record on the topic of commands that it answers, ``<partition>/<offset>``."""
 
 
 @dataclass(frozen=True)

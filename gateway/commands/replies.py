@@ -13,6 +13,7 @@ from gateway.state.command_ids import NOT_REMEMBERED
 from grouping.model.errors import InputError
 from schemas.codec import Reply, decode_reply, encode_reply
 from schemas.partition import partition_of
+from schemas.topic_names import COMMAND_PLACE_HEADER
 
 __all__ = ["Replies"]
 
@@ -90,9 +91,9 @@ class Replies:
         key, remember = request.record.key, None if repeated else request.remember
         self._codes[reply.code] += 1
         if key and request.answerable:
-            headers: tuple[tuple[str, bytes], ...] = ()
+            headers: tuple[tuple[str, bytes], ...] = ((COMMAND_PLACE_HEADER, request.record.position.encode()),)
             if reply.command_id:
-                headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),)
+                headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")), *headers)
             if remember is not None and reply.code != "unavailable":
                 self._first[remember] = len(self.records)
                 self.to_remember[len(self.records)] = remember

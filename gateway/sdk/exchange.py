@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.inbox import Inbox
@@ -12,7 +13,7 @@ from gateway.sdk.sender import Sender
 from gateway.sdk.signing import TOKEN_HEADER, SigningKey
 from gateway.sdk.trace_context import trace_headers
 from schemas.partition import partition_of
-from schemas.topic_names import TopicNames
+from schemas.topic_names import COMMAND_PLACE_HEADER, TopicNames
 
 __all__ = ["MOST_UNDER_WAY", "Exchange"]
 
@@ -43,17 +44,12 @@ class Exchange:
         self._subscriber, self._key = subscriber, subscriber.encode()
         self._signing_key = signing_key
         self._outbox = Outbox(subscriber, clock=clock)
-        # Its reports come out of `serve`, hence with the lock held.
-        self._sender = Sender(bootstrap, extra, failed=self._outbox.lose)
+        # Delivery reports come out of `serve`, hence with the lock held.
+        self._sender = Sender(bootstrap, extra)
         self._inbox = Inbox(bootstrap, extra)
         self._lock = threading.Lock()
         self._listening = False
         self._closed = False
-
-    @property
-    def sender(self) -> Sender:
-        """The producer, for publishing to streams."""
-        return self._sender
 
     def listen(self, seconds: float) -> None:
         """Begin to read replies, once; `submit` does it by itself. Waits at most so long for Kafka.
@@ -93,8 +89,8 @@ class Exchange:
             self._outbox.tick()
             self._send()
             self._sender.serve(0)
-            for value in self._inbox.values(seconds if len(self._outbox) else 0, self._key):
-                self._outbox.answer(value)
+            for value, headers in self._inbox.replies(seconds if len(self._outbox) else 0, self._key):
+                self._outbox.answer(value, headers.get(COMMAND_PLACE_HEADER))
 
     def close(self) -> None:
         """Close both connections; commands without a reply may still be carried out."""
@@ -114,13 +110,15 @@ class Exchange:
 
     def _send(self) -> None:
         for pending in self._outbox.unsent():
+            delivered, headers = partial(self._outbox.note_delivery, pending), self._headers(pending)
             try:
-                queued = self._sender.send(self._topic, pending.record, key=self._key, headers=self._headers(pending))
+                queued = self._sender.send(self._topic, pending.record, delivered, key=self._key, headers=headers)
             except TransportError as exc:
                 self._outbox.refuse(pending, exc)
                 continue
             if not queued:
                 return
+            pending.sendings += 1
 
     def _headers(self, pending: CommandUnderWay) -> Mapping[str, bytes]:
         """Return the headers of a command that goes out now: each time with a token of its own."""

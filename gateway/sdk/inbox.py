@@ -144,10 +144,10 @@ class Inbox:
         """
         return [_freed(message) for message in self._next(seconds, most, skip_lost, anew=False)]
 
-    def values(self, seconds: float, key: bytes, *, most: int = 5000) -> list[bytes]:
-        """Return the values of the next records that have that key, waiting as `fetch` does."""
-        found = (message.value() for message in self._next(seconds, most, True, anew=True) if message.key() == key)
-        return [value for value in found if value is not None]
+    def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
+        """Return values and headers of the next records that have that key, waiting as `fetch` does."""
+        found = (message for message in self._next(seconds, most, True, anew=True) if message.key() == key)
+        return [(message.value() or b"", dict(message.headers() or ())) for message in found]
 
     def _next(self, seconds: float, most: int, skip_lost: bool, *, anew: bool) -> list[Message]:
         with self._lock:

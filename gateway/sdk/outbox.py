@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -24,11 +24,8 @@ _TICK_SECONDS = 0.2
 _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 
-class _Id(msgspec.Struct):
-    command_id: str
-
-
-_decode_id = msgspec.json.Decoder(_Id).decode
+_OF_ANY_SENDER = frozenset({"not-allowed", "malformed-command"})
+"""Codes of replies to records that anybody may have sent under a command's id."""
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -37,7 +34,8 @@ class CommandUnderWay:
     """One command and, once it came, its outcome."""
 
     __slots__ = (
-        "command_id", "deadline", "error", "headers", "postponed", "record", "reply", "send_at", "text", "timeout",
+        "command_id", "deadline", "error", "headers", "places", "postponed", "record", "reply", "send_at", "sendings",
+        "text", "timeout", "unplaced",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +53,12 @@ class CommandUnderWay:
         """When to send it again although nothing is overdue; set by an `unavailable`."""
         self.postponed: Reply | None = None
         """The last `unavailable`."""
+        self.sendings = 0
+        """How often the record was handed to the driver."""
+        self.places: list[str] = []
+        """Where the record lies on `cq.commands`, as far as that was reported."""
+        self.unplaced: dict[str, Reply] = {}
+        """By the place that they answer, refusals that came before the report of that place."""
         self.reply: Reply | None = None
         self.error: TransportError | None = None
 
@@ -94,8 +98,6 @@ class Outbox:
         self._subscriber = subscriber
         self._clock = clock
         self._silence = self._patience = silence
-        self._run = uuid.uuid4().hex
-        self._count = 0
         self._pending: dict[str, CommandUnderWay] = {}
         self._unsent: deque[CommandUnderWay] = deque()
         self._heard_at = clock()
@@ -122,8 +124,7 @@ class Outbox:
             headers: Of its record, besides a token.
         """
         if command_id is None:
-            self._count += 1
-            command_id = f"{self._run}-{self._count}"
+            command_id = secrets.token_hex(16)
         elif command_id in self._pending:
             return self._pending[command_id]
         now = self._clock()
@@ -143,8 +144,16 @@ class Outbox:
                 yield pending
             self._unsent.popleft()
 
-    def answer(self, value: bytes) -> None:
-        """Take in the value of a reply; another client's reply, or a value that is no JSON, changes nothing."""
+    def answer(self, value: bytes, place: bytes | None = None) -> None:
+        """Take in a reply; another client's reply, or a value that is no JSON, changes nothing.
+
+        A refusal of a record that this outbox did not send changes nothing either: whoever reads `cq.commands` can send
+        a command with somebody else's name and id, but not in the place of the command.
+
+        Args:
+            value: The reply's value.
+            place: The place of the record that it answers, from its header; None from a gateway that does not tell.
+        """
         try:
             reply = _decode_reply(value)
         except msgspec.DecodeError:
@@ -152,6 +161,13 @@ class Outbox:
         pending = self._pending.get(reply.command_id or "")
         if pending is None:
             return
+        if place is not None and reply.code in _OF_ANY_SENDER and (where := place.decode()) not in pending.places:
+            if len(pending.places) < pending.sendings:
+                pending.unplaced[where] = reply
+            return
+        self._settle(pending, reply)
+
+    def _settle(self, pending: CommandUnderWay, reply: Reply) -> None:
         now = self._clock()
         self._heard_at, self._patience = now, self._silence
         if reply.code == "unavailable" and now + _RETRY_SECONDS < pending.deadline:
@@ -160,16 +176,22 @@ class Outbox:
         pending.reply = reply
         del self._pending[pending.command_id]
 
+    def note_delivery(self, pending: CommandUnderWay, outcome: str | TransportError) -> None:
+        """Take in where a command's record lies, or why it will never be written."""
+        if pending.done:
+            return
+        if isinstance(outcome, TransportError):
+            self.refuse(pending, outcome)
+            return
+        pending.places.append(outcome)
+        reply = pending.unplaced.pop(outcome, None)
+        if reply is not None:
+            self._settle(pending, reply)
+
     def refuse(self, pending: CommandUnderWay, error: TransportError) -> None:
         """Record that Kafka will not take a command."""
         pending.error = error
         self._pending.pop(pending.command_id, None)
-
-    def lose(self, record: bytes, error: TransportError) -> None:
-        """Record that a command's record, queued before, will never be written."""
-        pending = self._pending.get(_decode_id(record).command_id)
-        if pending is not None:
-            self.refuse(pending, error)
 
     def tick(self) -> None:
         """Give up commands past their deadline, and queue overdue commands again; cheap to call often."""

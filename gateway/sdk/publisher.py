@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from gateway.sdk.errors import TransportError
+from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.sender import Sender
 
 __all__ = ["Publisher"]
 
 _encode = msgspec.json.Encoder().encode
 
+_NEW_TOPIC_SECONDS = 2.0
+"""How long a broker may not know a topic that was made through another broker."""
+_SERVE_SECONDS = 0.1
+"""How long one wait for delivery reports lasts, so that Ctrl-C is noticed."""
+
 
 class Publisher:
-    """Writes rows to topics. Its connection is made with the first row; safe to call from several threads."""
+    """Writes rows to topics. Its connection is made with the first row; safe to call from several threads at once."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         self._bootstrap = bootstrap
         self._extra = extra
         self._sender: Sender | None = None
-        self._troubles: list[TransportError] = []
+        self._closed = False
         self._lock = threading.Lock()
+        self._topics: set[str] = set()
+        """Topics that Kafka had when they were first written to."""
 
     def publish(self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None, timeout: float) -> int:
         """Write rows and wait until Kafka has them; returns how many.
@@ -47,29 +55,78 @@ class Publisher:
         Raises:
             TransportError: Some records were not written.
         """
-        count = 0
-        with self._lock:
-            self._troubles.clear()
-            if self._sender is None:
-                self._sender = Sender(self._bootstrap, self._extra, failed=self._note)
-            for key, value in records:
-                while not self._sender.send(topic, value, key=key):
-                    self._sender.serve(0.1)
-                count += 1
-            unwritten = self._sender.flush(timeout)
-            troubles = self._troubles[:1]
-        if troubles:
-            raise troubles[0]
-        if unwritten:
-            raise TransportError(f'{unwritten} records for "{topic}" were not written within {timeout:g} s')
-        return count
+        sender, until = self._open(), time.monotonic() + timeout
+        self._check_topic(sender, topic, timeout)
+        delivery = _Delivery()
+        for key, value in records:
+            delivery.begin()
+            while not sender.send(topic, value, delivery.end, key=key):
+                sender.serve(_SERVE_SECONDS)
+            until = time.monotonic() + timeout
+        while delivery.unwritten and time.monotonic() < until:
+            sender.serve(_SERVE_SECONDS)
+        if delivery.error is not None:
+            self._topics.discard(topic)
+            raise delivery.error
+        if delivery.unwritten:
+            raise TransportError(f'{delivery.unwritten} records for "{topic}" were not written within {timeout:g} s')
+        return delivery.count
 
-    def _note(self, _: bytes, error: TransportError) -> None:
-        self._troubles.append(error)
+    def _open(self) -> Sender:
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("the client was closed")
+            if self._sender is None:
+                self._sender = Sender(self._bootstrap, self._extra)
+            return self._sender
+
+    def _check_topic(self, sender: Sender, topic: str, timeout: float) -> None:
+        """Ask for a topic before its first record: the driver would look for a missing one for half a minute.
+
+        Raises:
+            TransportError: There is no such topic, or Kafka is not reached.
+        """
+        until = time.monotonic() + min(timeout, _NEW_TOPIC_SECONDS)
+        while topic not in self._topics:
+            if sender.knows(topic, timeout):
+                self._topics.add(topic)
+            elif time.monotonic() >= until:
+                raise TransportError(
+                    f'topic "{topic}" does not exist',
+                    detail="No record was written.",
+                    hint="CREATE STREAM with partitions = … makes the topic.",
+                )
+            else:
+                sender.serve(_SERVE_SECONDS)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; records that are not written yet are dropped."""
         with self._lock:
+            self._closed = True
             if self._sender is not None:
                 self._sender.close()
                 self._sender = None
+
+
+class _Delivery:
+    """Counts the delivery reports of one call. Reports may come in through the threads of other calls."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+        """Records that were handed to the driver."""
+        self.unwritten = 0
+        """Records without a report."""
+        self.error: TransportError | None = None
+        """Why the first record that failed was not written."""
+
+    def begin(self) -> None:
+        with self._lock:
+            self.count += 1
+            self.unwritten += 1
+
+    def end(self, outcome: str | TransportError) -> None:
+        with self._lock:
+            self.unwritten -= 1
+            if self.error is None and isinstance(outcome, TransportError):
+                self.error = outcome

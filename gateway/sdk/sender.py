@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from gateway.sdk.driver_errors import CLIENT_OPTIONS, mapped, thrown
+from gateway.sdk.driver_errors import CLIENT_OPTIONS, mapped, thrown, unknown
 from gateway.sdk.errors import TransportError
 
-__all__ = ["Sender"]
+__all__ = ["Delivered", "Sender"]
+
+Delivered = Callable[[str | TransportError], None]
+"""Told what became of a record: its place, ``<partition>/<offset>``, or why it will never be written."""
 
 
 class Sender:
     """A producer that keeps order and sends nothing twice."""
 
-    def __init__(
-        self, bootstrap: str, extra: Mapping[str, str], *, failed: Callable[[bytes, TransportError], None]
-    ) -> None:
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         """Make the producer.
 
         Args:
             bootstrap: Kafka's servers.
             extra: Further options.
-            failed: Called, out of `serve` or `flush`, with the value of a record that will never be written.
         """
-        self._failed = failed
         options = {
             **CLIENT_OPTIONS,
             **extra,
@@ -34,44 +34,54 @@ class Sender:
             "partitioner": "murmur2_random",
             "linger.ms": 2,
             "queue.buffering.max.messages": 200_000,
-            "on_delivery": self._undelivered,
-            "delivery.report.only.error": True,
         }
         self._producer = Producer(options)
 
     def send(
-        self, topic: str, value: bytes | None, *, key: bytes | None, headers: Mapping[str, bytes] | None = None
+        self,
+        topic: str,
+        value: bytes | None,
+        delivered: Delivered,
+        *,
+        key: bytes | None,
+        headers: Mapping[str, bytes] | None = None,
     ) -> bool:
         """Queue a record; False when the queue is full: `serve` and try again.
 
         Args:
-            topic: Where to.
+            topic: The topic to write to.
             value: The record's value; None removes what the key names.
+            delivered: Called out of `serve` or `close`, by whichever thread is in one of these.
             key: The record's key; None spreads records over partitions.
             headers: The record's headers.
 
         Raises:
             TransportError: The record cannot be sent at all, for one because it is too large.
         """
+        report = partial(_report, delivered)
         try:
-            self._producer.produce(topic, value, key, headers=dict(headers) if headers else None)
+            self._producer.produce(topic, value, key, headers=dict(headers) if headers else None, on_delivery=report)
         except BufferError:
             return False
         except KafkaException as exc:
             raise thrown(exc, f'writing to "{topic}"') from exc
         return True
 
-    def _undelivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failed(message.value() or b"", mapped(error, f'writing to "{message.topic()}"'))
-
     def serve(self, seconds: float) -> None:
-        """Let reports of failed deliveries come in."""
+        """Let delivery reports come in, waiting at most so long for the first one."""
         self._producer.poll(seconds)
 
-    def flush(self, seconds: float) -> int:
-        """Wait until everything is written, at most so long; returns how many records are not."""
-        return int(self._producer.flush(seconds))
+    def knows(self, topic: str, seconds: float) -> bool:
+        """Tell whether Kafka has a topic; waits at most so long for Kafka.
+
+        Raises:
+            TransportError: Kafka is not reached.
+        """
+        try:
+            error = self._producer.list_topics(topic, timeout=seconds).topics[topic].error
+        except KafkaException as exc:
+            raise thrown(exc, f'asking for topic "{topic}"') from exc
+        return error is None or not unknown(error)
 
     def partitions(self, topic: str, seconds: float) -> int:
         """How many partitions a topic has; waits at most so long for Kafka.
@@ -92,6 +102,14 @@ class Sender:
         return len(found.partitions)
 
     def close(self) -> None:
-        """Drop records that are not written yet, and close the connections."""
+        """Drop records that are not written yet, and close the connections; no thread of the driver stays behind."""
         self._producer.purge()
         self._producer.flush(1.0)
+        self._producer.close()  # type: ignore[attr-defined]  # the type stubs lack it
+
+
+def _report(delivered: Delivered, error: KafkaError | None, message: Message) -> None:
+    if error is None:
+        delivered(f"{message.partition()}/{message.offset()}")
+    else:
+        delivered(mapped(error, f'writing to "{message.topic()}"'))

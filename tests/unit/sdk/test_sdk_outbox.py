@@ -26,11 +26,11 @@ def sent(outbox: Outbox) -> list[str]:
     return [pending.command_id for pending in outbox.unsent()]
 
 
-def answer(outbox: Outbox, command: CommandUnderWay, code: str = "ok") -> None:
-    """Let the gateway's reply come in."""
+def answer(outbox: Outbox, command: CommandUnderWay, code: str = "ok", place: bytes | None = None) -> None:
+    """Let the gateway's reply come in, to the record at a place."""
     status = "accepted" if code == "ok" else "rejected"
     reply = {"command_id": command.command_id, "subscriber": "alice", "status": status, "code": code, "message": "m"}
-    outbox.answer(json.dumps(reply).encode())
+    outbox.answer(json.dumps(reply).encode(), place)
 
 
 @pytest.fixture
@@ -135,10 +135,10 @@ def test_foreign_and_repeated_replies_change_nothing(outbox: Outbox) -> None:
 
 
 def test_a_record_that_is_never_written_ends_its_command(outbox: Outbox) -> None:
-    """Kafka tells of it by the record's value; what waits no more is passed over."""
+    """The delivery report has the reason of the first failure."""
     first, second = (outbox.submit(text, timeout=60) for text in ("one", "two"))
-    outbox.lose(first.record, TransportError("writing failed"))
-    outbox.lose(first.record, TransportError("told again"))
+    outbox.note_delivery(first, TransportError("writing failed"))
+    outbox.note_delivery(first, TransportError("told again"))
     with pytest.raises(TransportError, match="writing failed"):
         first.outcome()
     assert not second.done
@@ -147,3 +147,36 @@ def test_a_record_that_is_never_written_ends_its_command(outbox: Outbox) -> None
 def test_an_id_that_waits_is_joined(outbox: Outbox) -> None:
     """Sending an id that is under way again is one command with one outcome."""
     assert outbox.submit("one", timeout=5, command_id="x") is outbox.submit("one", timeout=5, command_id="x")
+
+
+@pytest.mark.parametrize("code", ["not-allowed", "malformed-command"])
+def test_a_refusal_of_a_forged_command_is_nobodys(outbox: Outbox, code: str) -> None:
+    """Whoever sends a record with somebody else's name and command id is refused: by the place of that record."""
+    first, second = (outbox.submit(text, timeout=60) for text in ("one", "two"))
+    first.sendings = second.sendings = 1
+    outbox.note_delivery(first, "0/17")
+    answer(outbox, first, code, b"0/18")
+    answer(outbox, second, code, b"0/19")
+    assert not first.done
+    assert not second.done, "its own place is not known yet"
+    outbox.note_delivery(second, "0/20")
+    answer(outbox, first, "ok", b"0/17")
+    answer(outbox, second, code, b"0/20")
+    assert [True, False] == [each.reply is not None and each.reply.accepted for each in (first, second)]
+
+
+def test_a_refusal_may_come_before_the_delivery_report(outbox: Outbox) -> None:
+    """The reply counts once the record is known to be the command's own, sent again or not."""
+    command = outbox.submit("one", timeout=60)
+    command.sendings = 2
+    outbox.note_delivery(command, "0/17")
+    answer(outbox, command, "not-allowed", b"0/21")
+    assert not command.done
+    outbox.note_delivery(command, "0/21")
+    assert command.done
+
+
+def test_ids_are_not_to_be_guessed(outbox: Outbox) -> None:
+    """No two have a beginning or an end in common."""
+    ids = [outbox.submit("one", timeout=60).command_id for _ in range(200)]
+    assert 200 == len({each[:16] for each in ids}) == len({each[16:] for each in ids})
