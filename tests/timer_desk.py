@@ -175,13 +175,15 @@ class Desk:
 
     def carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out commands, up to their replies."""
-        self._commands.carry_out(messages)
+        self._commands.queue.add(messages)
+        while self._commands.queue:
+            self._commands.take_turns(_UNIT)
         self.commits.finish()
 
     def take_turns(self, messages: Sequence[Message]) -> int:
         """Have commands wait for their turns, and carry out one unit that waits for nothing; return how many it had."""
-        self._commands.queue.add(messages, self.now_ms / 1000)
-        count = self._commands.take_turns(_UNIT, 60.0)
+        self._commands.queue.add(messages)
+        count = self._commands.take_turns(_UNIT)
         self.commits.finish()
         return count
 

@@ -38,7 +38,15 @@ class Counter:
 
     def serve(self, commands: Sequence[tuple[str, str, str]]) -> float:
         """Have commands (id, subscriber, text) carried out, some thousands at a time; return how long that took."""
-        records = []
+        return self.serve_behind((), commands)
+
+    def serve_behind(
+        self,
+        others: Sequence[tuple[bytes | None, bytes | None, dict[str, bytes]]],
+        commands: Sequence[tuple[str, str, str]],
+    ) -> float:
+        """Serve records (key, value, headers), and commands behind them."""
+        records = list(others)
         for command_id, subscriber, text in commands:
             fields = {"command_id": command_id, "subscriber": subscriber, "text": text}
             headers = {} if self._token is None else {"cq_token": self._token(subscriber, command_id, text)}

@@ -50,6 +50,21 @@ def test_tokens(ground: Ground, tmp_path: Path) -> None:
     assert "not-allowed" == reply.code, "another one's key signed it"
 
 
+def test_forged_commands_count_against_nobody_that_they_name(ground: Ground, tmp_path: Path) -> None:
+    """Alice's own command, behind 600 without her token, is answered before most of these."""
+    counter = _signed(ground.settings, tmp_path, "alice")
+    counter.answers("SHOW CQS")
+    forged = [
+        (b"alice", json.dumps({"command_id": f"f{number}", "subscriber": "alice", "text": "SHOW CQS"}).encode(), {})
+        for number in range(600)
+    ]
+    counter.serve_behind(forged, [("own", "alice", "SHOW CQS")])
+    replies = counter.replies()
+    assert {("not-allowed",)} == {tuple(reply.code for reply in replies[f"f{number}"]) for number in range(600)}
+    assert ["ok"] == [reply.code for reply in replies["own"]]
+    assert 100 > list(replies).index("own")
+
+
 def test_destinations_of_a_subscribers_own(ground: Ground, tmp_path: Path) -> None:
     """Equal CQs of two subscribers have two destinations, each with its subscriber's prefix, also after ALTER."""
     counter = _signed(ground.settings, tmp_path, "alice", "bob")

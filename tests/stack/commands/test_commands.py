@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import uuid
 
 import pytest
 from confluent_kafka import Producer
@@ -170,6 +172,25 @@ def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
     for sender in senders:
         assert "ok" == client.execute("SHOW CQS", sender).code
     assert {1} == {len(client.replies_to(command_id)) for command_id, _ in sent}
+
+
+def test_many_large_commands_delay_nobody(shared_lab: Lab, source: Source) -> None:
+    """A neighbour has all his answers while 135 MB of commands of another subscriber wait."""
+    client, large, neighbour = shared_lab.client, shared_lab.subscriber("large"), shared_lab.subscriber("neighbour")
+    for name in (large, neighbour):
+        client.result("SHOW CQS", name)
+    text = f"DESCRIBE STREAM {source.name} -- {'x' * 450_000}"
+    ids = [uuid.uuid4().hex for _ in range(300)]
+    values = ({"command_id": each, "subscriber": large, "text": text} for each in ids)
+    client.publish_all(f"{client.prefix}commands", ((json.dumps(value), large, None, 0) for value in values))
+    took = []
+    for _ in range(20):
+        began = time.monotonic()
+        client.result("SHOW CQS", neighbour)
+        took.append(time.monotonic() - began)
+    assert not client.replies_to(ids[-1]), "others were still waiting"
+    assert 1.0 > sorted(took)[-2], took
+    assert {"ok"} == {client.reply(each).code for each in ids}
 
 
 def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.script import exported
-from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, aio, connect
+from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, TransportError, aio, connect
 from gateway.sdk.inbox import Inbox
 from tests.kafka_client import RawClient, wait_until
 from tests.stack.server import Stack
@@ -239,3 +240,31 @@ def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, 
         while True:
             inbox.fetch(1.0)
     inbox.close()
+
+
+def test_a_missing_topic_is_told_at_once_and_to_its_own_call(stack: Stack, client: Client, stream: str) -> None:
+    """The publishes after it are counted as they are written, as is one in another thread beside it."""
+    beside: list[int] = []
+    other = threading.Thread(target=lambda: beside.append(client.publish(stream, rows(100))))
+    other.start()
+    began = time.monotonic()
+    with pytest.raises(TransportError, match=f'topic "{stream}-missing" does not exist'):
+        client.publish(f"{stream}-missing", rows(1))
+    assert 10 > time.monotonic() - began
+    other.join()
+    assert ([100], 3) == (beside, client.publish(stream, rows(3)))
+
+
+def test_nobody_refuses_a_command_of_another_client(stack: Stack, client: Client) -> None:
+    """Records under its name and id that are not its own are refused; the command itself is accepted."""
+    raw = RawClient(stack.bootstrap, stack.prefix)
+    for number in range(10):
+        command_id = uuid.uuid4().hex
+        forged = json.dumps({"command_id": command_id, "subscriber": "mallory", "text": "SHOW CQS"}).encode()
+        broken = json.dumps({"command_id": command_id, "subscriber": 7, "text": "SHOW CQS"}).encode()
+        records = [(value, client.subscriber, None, 0) for value in (forged, broken)] * 10
+        sender = threading.Thread(target=raw.publish_all, args=(f"{stack.prefix}commands", records))
+        sender.start()
+        assert "ok" == client.execute("SHOW CQS", command_id=command_id).code, number
+        sender.join()
+    raw.close()
