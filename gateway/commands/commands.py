@@ -76,7 +76,7 @@ class Commands:
         )
         self._command_reader = PlaceReader(settings, settings.topics.commands)
         self.queue = CommandQueue(
-            is_genuine=self._requests.is_genuine,
+            is_genuine=self._requests.is_genuine if self._requests.checks_tokens else None,
             read_again=lambda places: self._command_reader.read(places, _READ_AGAIN_SECONDS),
         )
         """Commands that wait for their turn."""

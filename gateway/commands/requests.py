@@ -87,14 +87,16 @@ class RequestReader:
         remember = CommandIds.key(key, command.command_id)
         return Request(record, command.command_id, command.subscriber, command.text, command.encoding, remember)
 
+    @property
+    def checks_tokens(self) -> bool:
+        """Whether commands carry tokens; where they carry none, every record counts as its key's."""
+        return self._tokens is not None
+
     def is_genuine(self, record: Record) -> bool:
         """Tell whether a record is a command with the token of the subscriber that it names.
 
-        A signature takes a tenth of a millisecond to check, so `checked` knows those that are genuine. Where commands
-        carry no tokens, every record counts as its key's.
+        A signature takes a tenth of a millisecond to check, so `checked` knows those that are genuine.
         """
-        if self._tokens is None:
-            return True
         place = record.partition, record.offset
         if place in self._checked:
             return True

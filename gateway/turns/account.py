@@ -81,10 +81,10 @@ class Account:
         """Remove the first command of a subscriber, whose next one has its turn after the other subscribers'."""
         waiting = self.queues[subscriber]
         self.bytes -= size_of(waiting.popleft())
-        if waiting:
-            self.queues.move_to_end(subscriber)
-        else:
+        if not waiting:
             del self.queues[subscriber]
+        elif len(self.queues) > 1:
+            self.queues.move_to_end(subscriber)
 
 
 def size_of(record: Record | SpilledRecord) -> int:

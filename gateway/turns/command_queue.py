@@ -62,15 +62,15 @@ class CommandQueue:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        is_genuine: Callable[[Record], bool] = lambda record: True,
-        read_again: ReadAgain = lambda places: iter(()),
+        is_genuine: Callable[[Record], bool] | None = None,
+        read_again: ReadAgain | None = None,
     ) -> None:
         """Begin without commands.
 
         Args:
             clock: The present, in seconds.
-            is_genuine: Tells whether a record comes from the subscriber that its key names.
-            read_again: Reads spilled records.
+            is_genuine: Tells whether a record comes from the subscriber that its key names; without it all do.
+            read_again: Reads spilled records; without it all records are kept in memory.
         """
         self._clock = clock
         self._is_genuine = is_genuine
@@ -130,7 +130,7 @@ class CommandQueue:
 
     def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
         """Let a record wait, or its place alone where the account's share of memory is used up."""
-        spilled = account.queues and account.bytes + size_of(record) > _SHARE_BYTES
+        spilled = self._read_again and account.queues and account.bytes + size_of(record) > _SHARE_BYTES
         place = record.partition, record.offset
         account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
         self._turns.setdefault(name, account)
@@ -171,13 +171,17 @@ class CommandQueue:
         elif limited:
             seconds = min(budget, seconds)
         taken: list[Record] = []
-        more = True
-        while more and (record := self._next(account, own=name != _UNPROVEN)) is not None:
-            if name == _UNPROVEN or self._is_proven(record, account):
-                self._under_way[record.partition, record.offset] = name
+        own, more = name != _UNPROVEN, True
+        most_taken = min(most, max(round(seconds / account.command_seconds), 1))
+        while more and len(taken) < most_taken and (record := self._next(account, own=own)) is not None:
+            if not own or self._is_genuine is None:
                 taken.append(record)
-            checked = self._clock() - now
-            more = len(taken) < most and max(len(taken) * account.command_seconds, checked) < seconds
+            else:
+                if self._is_proven(record, account):
+                    taken.append(record)
+                more = self._clock() < now + seconds
+        for record in taken:
+            self._under_way[record.partition, record.offset] = name
         if account.queues:
             self._turns.move_to_end(name)
         else:
@@ -188,6 +192,7 @@ class CommandQueue:
 
     def _is_proven(self, record: Record, account: Account) -> bool:
         """Tell whether a record is its subscriber's; one that is not waits in the queue of such records."""
+        assert self._is_genuine is not None, "records are checked"
         began = self._clock()
         genuine = self._is_genuine(record)
         unproven = self._shared[_UNPROVEN]
@@ -221,6 +226,7 @@ class CommandQueue:
 
     def _unspill(self, account: Account, subscriber: bytes | None) -> None:
         """Read the first spilled records of a subscriber again."""
+        assert self._read_again is not None, "records were spilled"
         began, waiting = self._clock(), account.queues[subscriber]
         wanted: list[SpilledRecord] = []
         size = 0
@@ -247,7 +253,7 @@ class CommandQueue:
         return self._progress.holds_up(place)
 
     def _is_held(self, subscriber: bytes | None) -> bool:
-        if (is_ready := self._held.get(subscriber)) is None:
+        if not self._held or (is_ready := self._held.get(subscriber)) is None:
             return False
         if is_ready():
             del self._held[subscriber]

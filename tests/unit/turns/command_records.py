@@ -49,8 +49,9 @@ def known(*subscribers: str, clock: Hand | None = None, seconds: float = 0.001, 
         options: Further arguments of the queue.
     """
     clock = clock or Hand()
-    genuine = options.pop("is_genuine", lambda each: True)
-    queue = CommandQueue(clock, is_genuine=lambda each: each.partition == _PARTITION or genuine(each), **options)
+    if genuine := options.get("is_genuine"):
+        options["is_genuine"] = lambda each: each.partition == _PARTITION or genuine(each)
+    queue = CommandQueue(clock, **options)
     offset = 0
     for name in subscribers:
         for _ in range(16):  # the first one makes the account, the others tell what a command takes
