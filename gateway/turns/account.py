@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.kafka import Place, Record
 
-__all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "SpilledRecord", "size_of"]
+__all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "ReadAgain", "SpilledRecord", "size_of"]
+
+ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
+"""Reads records by their places; None stands for a record that the topic has no more, a missing one for no time."""
 
 BUDGET_SECONDS = 0.005
 """CPU seconds that a full budget holds: the most that a subscriber takes of one unit of work beside others."""
@@ -19,6 +23,9 @@ _RECORD_BYTES = 300
 """Memory of a record besides its key and value, about."""
 _SPILLED_BYTES = 200
 """Memory of a spilled record, about."""
+
+_READ_AGAIN_BYTES = 1 << 20
+"""Bytes of spilled records that are read at once."""
 
 
 class SpilledRecord(NamedTuple):
@@ -85,6 +92,24 @@ class Account:
             del self.queues[subscriber]
         elif len(self.queues) > 1:
             self.queues.move_to_end(subscriber)
+
+    def unspill(self, subscriber: bytes | None, read_again: ReadAgain) -> list[Place]:
+        """Read the first spilled records of a subscriber again, some at a time, and return those that are gone."""
+        wanted: list[SpilledRecord] = []
+        size = 0
+        for record in self.queues[subscriber]:
+            if not isinstance(record, SpilledRecord) or size >= _READ_AGAIN_BYTES:
+                break
+            wanted.append(record)
+            size += record.size
+        found: dict[Place, Record | SpilledRecord | None] = dict(read_again([record.place for record in wanted]))
+        for _ in wanted:
+            self.remove_first(subscriber)
+        for spilled in reversed(wanted):
+            again = found.get(spilled.place, spilled)  # a missing one was not reached in time
+            if again is not None:
+                self.push_back(subscriber, again)
+        return [place for place, again in found.items() if again is None]
 
 
 def size_of(record: Record | SpilledRecord) -> int:

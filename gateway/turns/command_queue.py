@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.kafka import Place, Record
 from gateway.state.commands_read import CommandsRead
-from gateway.turns.account import BUDGET_SECONDS, Account, SpilledRecord, size_of
+from gateway.turns.account import BUDGET_SECONDS, Account, ReadAgain, SpilledRecord, size_of
+from gateway.turns.accounts import NEWCOMERS, UNPROVEN, Accounts
 from gateway.turns.topic_progress import TopicProgress
 
-__all__ = ["CommandQueue", "ReadAgain", "Unit"]
-
-ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
-"""Reads records by their places; None stands for a record that the topic has no more, a missing one for no time."""
+__all__ = ["CommandQueue", "Unit"]
 
 _MOST_BYTES = 64 << 20
 """Memory of the commands that wait; more are left on the topic."""
@@ -27,8 +25,6 @@ _SHARE_BYTES = 16 << 20
 """Memory of the commands of one account; beyond it only places are kept."""
 _UNIT_BYTES = 8 << 20
 """Bytes of the commands of one unit of work while several subscribers send, about."""
-_READ_AGAIN_BYTES = 1 << 20
-"""Bytes of spilled records that are read at once."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
 _LIGHT_SECONDS = 0.25
@@ -37,13 +33,8 @@ _UNIT_SECONDS = 0.1
 """CPU time of a unit of work while several subscribers send, about."""
 _ALONE_SECONDS = 0.5
 """CPU time of a unit of work of a subscriber who sends alone, at most."""
-_MOST_KNOWN = 20_000
-"""Subscribers with an account of their own; beyond that the one that was silent for longest is a newcomer again."""
 _LOOKED_AT = 64
 """Newcomers whose first command cannot have its turn that are passed over for one whose can."""
-
-_NEWCOMERS, _UNPROVEN = "newcomers", "unproven"
-"""Names of the shared accounts. Names of subscribers are bytes."""
 
 
 class Unit(NamedTuple):
@@ -75,8 +66,7 @@ class CommandQueue:
         self._clock = clock
         self._is_genuine = is_genuine
         self._read_again = read_again
-        self._known: OrderedDict[bytes, Account] = OrderedDict()
-        """Accounts of subscribers of whom a command was accepted, the one that was silent for longest first."""
+        self._accounts = Accounts()
         self.begin({})
 
     def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
@@ -85,9 +75,7 @@ class CommandQueue:
         Args:
             ahead: By partition, the offsets behind that one that are done.
         """
-        now = self._clock()
-        self._known = OrderedDict((name, Account(now)) for name in self._known)
-        self._shared = {_NEWCOMERS: Account(now), _UNPROVEN: Account(now)}
+        self._accounts.clear(self._clock())
         self._turns: OrderedDict[bytes | str, Account] = OrderedDict()
         """Accounts with commands that wait, in the order of turns."""
         self._under_way: dict[Place, bytes | str] = {}
@@ -125,7 +113,7 @@ class CommandQueue:
             place = record.partition, record.offset
             if self._progress.read(place):
                 self.stalled = False
-                name, account = self._account(record.key)
+                name, account = self._accounts.of_subscriber(record.key)
                 self._append(name, account, record.key, record)
 
     def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
@@ -171,7 +159,7 @@ class CommandQueue:
         elif limited:
             seconds = min(budget, seconds)
         taken: list[Record] = []
-        own, more = name != _UNPROVEN, True
+        own, more = name != UNPROVEN, True
         most_taken = min(most, max(round(seconds / account.command_seconds), 1))
         while more and len(taken) < most_taken and (record := self._next(account, own=own)) is not None:
             if not own or self._is_genuine is None:
@@ -186,7 +174,7 @@ class CommandQueue:
             self._turns.move_to_end(name)
         else:
             self._turns.pop(name, None)
-            if name != _UNPROVEN and budget > len(taken) * account.command_seconds:
+            if name != UNPROVEN and budget > len(taken) * account.command_seconds:
                 self._light_at = now
         return taken
 
@@ -195,10 +183,10 @@ class CommandQueue:
         assert self._is_genuine is not None, "records are checked"
         began = self._clock()
         genuine = self._is_genuine(record)
-        unproven = self._shared[_UNPROVEN]
+        unproven = self._accounts.unproven
         (account if genuine else unproven).spend(self._clock() - began, 0)
         if not genuine:
-            self._append(_UNPROVEN, unproven, None, record)
+            self._append(UNPROVEN, unproven, None, record)
             self._changed_at = self._clock()  # two senders use one name
         return genuine
 
@@ -214,7 +202,10 @@ class CommandQueue:
             if not (own and self._is_held(subscriber)):
                 first = waiting[0]
                 if isinstance(first, SpilledRecord):
-                    self._unspill(account, subscriber)
+                    assert self._read_again is not None, "records were spilled"
+                    began = self._clock()
+                    self._gone += account.unspill(subscriber, self._read_again)
+                    account.spend(self._clock() - began, 0)
                     if subscriber not in account.queues:
                         continue
                     first = account.queues[subscriber][0]
@@ -223,28 +214,6 @@ class CommandQueue:
                     return first
             account.queues.move_to_end(subscriber)
         return None
-
-    def _unspill(self, account: Account, subscriber: bytes | None) -> None:
-        """Read the first spilled records of a subscriber again."""
-        assert self._read_again is not None, "records were spilled"
-        began, waiting = self._clock(), account.queues[subscriber]
-        wanted: list[SpilledRecord] = []
-        size = 0
-        for record in waiting:
-            if not isinstance(record, SpilledRecord) or size >= _READ_AGAIN_BYTES:
-                break
-            wanted.append(record)
-            size += record.size
-        found: dict[Place, Record | SpilledRecord | None] = dict(self._read_again([record.place for record in wanted]))
-        for _ in wanted:
-            account.remove_first(subscriber)
-        for spilled in reversed(wanted):
-            again = found.get(spilled.place, spilled)  # a missing one was not reached in time
-            if again is None:
-                self._gone.append(spilled.place)
-            else:
-                account.push_back(subscriber, again)
-        account.spend(self._clock() - began, 0)
 
     def _holds_up(self, account: Account) -> bool:
         """Tell whether others wait for the next command of an account, because too much behind it is done."""
@@ -275,13 +244,9 @@ class CommandQueue:
             records: In the order of taking.
         """
         for record in reversed(records):
-            name = self._under_way.pop((record.partition, record.offset))
-            subscriber: bytes | None = None
-            if name == _UNPROVEN:
-                account = self._shared[_UNPROVEN]
-            else:
-                name, account = self._account(record.key)
-                subscriber = record.key
+            forged = self._under_way.pop((record.partition, record.offset)) == UNPROVEN
+            subscriber = None if forged else record.key
+            name, account = self._accounts.of_subscriber(subscriber)
             account.push_back(subscriber, record)
             self._turns[name] = account
             self._turns.move_to_end(name, last=False)
@@ -296,8 +261,7 @@ class CommandQueue:
         for place, seconds in costs.items():
             by_name.setdefault(self._under_way[place], []).append(seconds)
         for name, some in by_name.items():
-            account = self._known.get(name) if isinstance(name, bytes) else self._shared[name]
-            if account is not None:
+            if (account := self._accounts.named(name)) is not None:
                 account.spend(sum(some), len(some))
 
     def finish(self, records: Sequence[Record], accepted: Container[bytes | None] = ()) -> CommandsRead:
@@ -309,38 +273,17 @@ class CommandQueue:
         """
         for record in records:
             name = self._under_way.pop((record.partition, record.offset))
-            if name == _NEWCOMERS and record.key is not None and record.key in accepted:
+            if name == NEWCOMERS and record.key is not None and record.key in accepted:
                 self._promote(record.key)
         gone, self._gone = self._gone, []
         return self._progress.finish([*gone, *((record.partition, record.offset) for record in records)])
 
     def _promote(self, subscriber: bytes) -> None:
-        """Give a newcomer an account of its own, with the commands of it that wait."""
-        if subscriber in self._known:
-            return
-        newcomers, account = self._shared[_NEWCOMERS], Account(self._clock())
-        account.command_seconds = newcomers.command_seconds
-        if (waiting := newcomers.queues.pop(subscriber, None)) is not None:
-            for record in waiting:
-                newcomers.bytes -= size_of(record)
-                account.append(subscriber, record)
-            self._turns[subscriber] = account
-            if not newcomers.queues:
-                self._turns.pop(_NEWCOMERS, None)
-        self._known[subscriber] = account
-        if len(self._known) > _MOST_KNOWN:
-            oldest, idle = next(iter(self._known.items()))
-            if idle.queues:
-                self._known.move_to_end(oldest)
+        """Give a newcomer an account of its own, and turns if commands of it wait."""
+        self._accounts.promote(subscriber, self._clock())
+        for name, account in (self._accounts.of_subscriber(subscriber), (NEWCOMERS, self._accounts.named(NEWCOMERS))):
+            assert account is not None, "both are there"
+            if account.queues:
+                self._turns.setdefault(name, account)
             else:
-                del self._known[oldest]
-
-    def _account(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
-        """Return the account of a subscriber, and its name."""
-        if subscriber is None:
-            return _UNPROVEN, self._shared[_UNPROVEN]
-        account = self._known.get(subscriber)
-        if account is None:
-            return _NEWCOMERS, self._shared[_NEWCOMERS]
-        self._known.move_to_end(subscriber)
-        return subscriber, account
+                self._turns.pop(name, None)

@@ -1,0 +1,70 @@
+"""All accounts: one for each known subscriber, one for newcomers, one for records that are nobody's."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from gateway.turns.account import Account, size_of
+
+__all__ = ["NEWCOMERS", "UNPROVEN", "Accounts"]
+
+NEWCOMERS, UNPROVEN = "newcomers", "unproven"
+"""Names of the shared accounts. Names of subscribers are bytes."""
+_MOST_KNOWN = 20_000
+"""Subscribers with an account of their own; beyond that the one that was silent for longest is a newcomer again."""
+
+
+class Accounts:
+    """Finds the account of a subscriber, who is known once a command of it was accepted."""
+
+    def __init__(self) -> None:
+        """Begin without knowing anybody."""
+        self._known: OrderedDict[bytes, Account] = OrderedDict()
+        """By subscriber, the one that was silent for longest first."""
+        self.clear(0.0)
+
+    def clear(self, now: float) -> None:
+        """Begin anew with full budgets and without commands, and keep in mind who is known; `now` in seconds."""
+        self._known = OrderedDict((subscriber, Account(now)) for subscriber in self._known)
+        self._shared = {NEWCOMERS: Account(now), UNPROVEN: Account(now)}
+
+    def of_subscriber(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
+        """Return the name and the account for commands of a subscriber; a record without a key is nobody's."""
+        if subscriber is None:
+            return UNPROVEN, self._shared[UNPROVEN]
+        account = self._known.get(subscriber)
+        if account is None:
+            return NEWCOMERS, self._shared[NEWCOMERS]
+        self._known.move_to_end(subscriber)
+        return subscriber, account
+
+    def named(self, name: bytes | str) -> Account | None:
+        """Return the account of a name, None if the subscriber is not known any more."""
+        return self._known.get(name) if isinstance(name, bytes) else self._shared[name]
+
+    @property
+    def unproven(self) -> Account:
+        """The account of records that are nobody's."""
+        return self._shared[UNPROVEN]
+
+    def promote(self, subscriber: bytes, now: float) -> None:
+        """Give a newcomer an account of its own, with the commands of it that wait.
+
+        Args:
+            subscriber: A subscriber of whom a command was accepted.
+            now: The present, in seconds.
+        """
+        if subscriber in self._known:
+            return
+        newcomers, account = self._shared[NEWCOMERS], Account(now)
+        account.command_seconds = newcomers.command_seconds
+        for record in newcomers.queues.pop(subscriber, ()):
+            newcomers.bytes -= size_of(record)
+            account.append(subscriber, record)
+        self._known[subscriber] = account
+        if len(self._known) > _MOST_KNOWN:
+            oldest, idle = next(iter(self._known.items()))
+            if idle.queues:
+                self._known.move_to_end(oldest)
+            else:
+                del self._known[oldest]
