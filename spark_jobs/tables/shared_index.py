@@ -1,4 +1,6 @@
-"""Small tables whose keys are the same columns, as one: an event is looked up once for all of them (NiagaraCQ §5.2.2).
+"""Small tables that are looked up as one: an event is looked up once for all of them (NiagaraCQ §5.2.2).
+
+Their keys are the same columns, or of very small tables different ones (`mixed_keys`).
 
 Whatever a table's own index would decide besides is left to be checked on pairs; and conjuncts that are the same up to
 constants are checked together, whichever tables they are of. So a thousand groups cost what their pairs cost.
@@ -17,6 +19,7 @@ from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import EqualityIndex, Ints, Ranges
 from spark_jobs.index.key_codes import JointCodes, KeyCodes
 from spark_jobs.tables.constant_rows import ConstantRows, concatenated
+from spark_jobs.tables.mixed_keys import MixedKeys
 from spark_jobs.tables.shared_conjunct import Kind, Member, Tally, shared_conjuncts
 from spark_jobs.tables.shared_index_key import Key, key_terms
 
@@ -27,13 +30,13 @@ _DEAD = 4
 
 
 class SharedIndex:
-    """Parts of tables with the same keys, indexed together; members may leave it."""
+    """Parts of tables, indexed together; members may leave it."""
 
-    def __init__(self, key: Key, members: Sequence[Member], tallies: Mapping[Kind, Tally]) -> None:
+    def __init__(self, key: Key | None, members: Sequence[Member], tallies: Mapping[Kind, Tally]) -> None:
         """Index the rows of all members.
 
         Args:
-            key: What they have in common.
+            key: The key that they have in common; None where each has its own.
             members: The parts.
             tallies: What is known of their conjuncts already.
         """
@@ -47,7 +50,8 @@ class SharedIndex:
         """All rows without their constants, one member's after the other's."""
         self.alive = np.ones(self.owner.size, np.bool_)
         """Which rows count."""
-        self._codes, self._index = _indexed(key, members, self._starts[:-1])
+        starts = self._starts[:-1]
+        self._keys = MixedKeys(members, starts) if key is None else _JointKeys(key, members, starts)
         self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
         """The conjuncts that are checked on its candidates."""
         self.ends = _ends(members)
@@ -70,9 +74,7 @@ class SharedIndex:
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
         """Return the events whose keys rows have, and the rows of each event."""
-        codes = self._codes.find(events)
-        known = np.flatnonzero(codes >= 0)
-        return known, self._index.find(codes[known])
+        return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
         """Return the index as if there were these groups alone, None when it has none of them; good until `settle`."""
@@ -86,12 +88,30 @@ class SharedIndex:
     @property
     def nbytes(self) -> int:
         """Memory in bytes, beside that of the members."""
-        own: int = self.rows.nbytes + self.owner.nbytes + self._codes.nbytes + self._index.nbytes
+        own: int = self.rows.nbytes + self.owner.nbytes + self._keys.nbytes
         return own + sum(int(array.nbytes) for conjunct in self.conjuncts for array in conjunct.constants)
 
 
+class _JointKeys:
+    """The keys of members that compare the same columns; a row with a set has a key for each of its elements."""
+
+    def __init__(self, key: Key, members: Sequence[Member], starts: Ints) -> None:
+        self._codes, self._index = _indexed(key, members, starts)
+
+    def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
+        """Return the events whose keys rows have, and the rows of each event."""
+        codes = self._codes.find(events)
+        known = np.flatnonzero(codes >= 0)
+        return known, self._index.find(codes[known])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self._codes.nbytes + self._index.nbytes
+
+
 def _indexed(key: Key, members: Sequence[Member], starts: Ints) -> tuple[JointCodes, EqualityIndex]:
-    """Number the keys of all members together; a row with a set has a key for each of its elements."""
+    """Number the keys of all members together."""
     columns: list[list[pa.Array]] = [[] for _ in key]
     owners: list[Ints] = []
     for member, start in zip(members, starts.tolist(), strict=True):
