@@ -3,6 +3,7 @@
 $ stream name=quotes                columns in the body, as CREATE STREAM writes them
 $ create query=q [owner=bob]        the SELECT and its clauses in the body
 $ drop query=q [owner=bob]
+$ send [owner=bob]                  any other statement; @bob is the subscriber of that name
 $ publish stream=quotes             one record per line of the body
 > matches query=q                   exactly these results since the beginning, in order, a JSON object per line
 > ids query=q                       the same for CQs that select `id`: the ids alone
@@ -11,6 +12,7 @@ $ publish stream=quotes             one record per line of the body
 > groups stream=quotes              lines `groups: n`, `constants: n` (in all groups) of the stream
 ! create query=q                    the body ends with a line code:<code>
 ! drop query=q
+! send [owner=bob]
 """
 
 from __future__ import annotations

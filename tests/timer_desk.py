@@ -112,7 +112,9 @@ class Desk:
         """Make all topics, those of one configuration at once, for each call takes a while."""
         settings, names = self.settings, self.settings.topics
         keep, large = {"retention.ms": "-1"}, {"max.message.bytes": str(LARGEST_RECORD)}
-        self.topics.create({names.commands: 4, names.replies: 4, names.deadletters: 1, self._source: 2}, large)
+        self.topics.create(
+            {names.commands: 4, names.replies: 4, names.deadletters: 1, names.audit: 1, self._source: 2}, large
+        )
         self.topics.create({names.results: settings.results.partitions}, result_config(settings))
         self.topics.create({names.catalog: 1, names.ticks: 1, names.positions: 1}, {"cleanup.policy": "compact"} | keep)
         self.topics.create({names.pending: PENDING_PARTITIONS, names.orders: 2}, large | keep)

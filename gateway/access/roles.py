@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from grouping.settings.settings import Settings
 
-__all__ = ["OPERATOR", "in_role", "readable_topics"]
+__all__ = ["OPERATOR", "in_role", "is_operator", "readable_topics"]
 
 
 OPERATOR = "operator"
@@ -23,6 +23,23 @@ def in_role(settings: Settings, subscriber: str, role: str) -> bool:
         [True, True, False]
     """
     return _is_like(subscriber, _patterns(settings.auth.roles.get(role, "")))
+
+
+def is_operator(settings: Settings, subscriber: str) -> bool:
+    """Tell whether a subscriber is an operator.
+
+    In mode ``key`` everybody who can write a command can write any subscriber's name on it, so that the role counts
+    there only where a setting says so.
+
+    Example:
+        >>> auth = {"roles": {"operator": "root"}}
+        >>> is_operator(Settings(auth=auth), "root")
+        False
+        >>> is_operator(Settings(auth=auth | {"operators_by_key": True}), "root")
+        True
+    """
+    auth = settings.auth
+    return (auth.mode == "token" or auth.operators_by_key) and in_role(settings, subscriber, OPERATOR)
 
 
 def readable_topics(settings: Settings, subscriber: str) -> list[str] | None:

@@ -9,23 +9,24 @@ from typing import TypeVar
 
 import msgspec
 
+from gateway.access.source_rights import SourceRights
 from gateway.commands.answers import NextTick, trigger_result
 from gateway.commands.quarantines import Quarantines
+from gateway.commands.source_statements import describe_source
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
 from gateway.registry.computations import Computations, LiveComputation
-from gateway.registry.streams import describe_stream
-from gateway.registry.tables import describe_table
-from gateway.registry.views import describe_view
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import AccessPath
 from grouping.access.function_guide import function_item, function_names
 from grouping.compiler.signature import render_joins, render_name
-from grouping.model.catalog import Catalog
+from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import GroupPlan
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.model.query import Show
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.statements.tokens import NAME_LENGTH
 
 __all__ = ["cq_item", "like_filter", "page_limit", "page_of", "search", "show"]
@@ -46,6 +47,7 @@ def show(
     statement: Show,
     subscriber: Subscriber,
     working: WorkingCopy,
+    rights: SourceRights,
     catalog: Catalog,
     upkeep: TableUpkeep,
     next_tick: NextTick,
@@ -53,20 +55,27 @@ def show(
     quarantines: Quarantines,
     computations: Computations,
 ) -> dict[str, object]:
-    """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
+    """Return one page of what SHOW asks for; `next` is the name to go on AFTER.
+
+    The catalog is as the sender sees it: SHOW lists nothing of the sources that it may not read.
+    """
+
+    def source(found: Stream | Table | View) -> dict[str, object]:
+        return describe_source(found) | rights.described(found)
+
     match statement.what:
         case "streams":
             streams = {stream.name: stream for stream in catalog}
-            return _listed(statement, "streams", streams, lambda name: describe_stream(streams[name]))
+            return _listed(statement, "streams", streams, lambda name: source(streams[name]))
         case "tables":
             tables = {table.name: table for table in catalog.tables()}
-            return _listed(statement, "tables", tables, lambda name: describe_table(tables[name]))
+            return _listed(statement, "tables", tables, lambda name: source(tables[name]))
         case "views":
             views = {view.name: view for view in catalog.views()}
-            return _listed(statement, "views", views, lambda name: describe_view(views[name]))
+            return _listed(statement, "views", views, lambda name: source(views[name]))
         case "groups":
-            live = working.inventory
-            groups = {name: stream_id for stream_id in live.dependencies for name in live.groups(stream_id)}
+            live, seen = working.inventory, [stream.stream_id for stream in catalog]
+            groups = {name: stream_id for stream_id in seen for name in live.groups(stream_id)}
 
             def item(name: str) -> dict[str, object]:
                 stream_id, group_id = groups[GroupId(name)], GroupId(name)
@@ -81,7 +90,14 @@ def show(
         case "functions":
             return _listed(statement, "functions", function_names(), function_item)
         case "computations":
-            known = {live.computation.computation_id: live for live in computations.live()}
+            streams_seen = {stream.stream_id for stream in catalog}
+            tables_seen = {table.table_id for table in catalog.tables()}
+            known = {
+                live.computation.computation_id: live
+                for live in computations.live()
+                if live.stream_id in streams_seen
+                and tables_seen.issuperset(join.table_id for join in live.computation.joins)
+            }
             return _listed(statement, "computations", known, lambda name: _computation(working, known[name]))
         case "cqs":
             return _cqs(statement, subscriber, working, working.names(subscriber).after, next_tick)

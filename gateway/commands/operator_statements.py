@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from gateway.access.roles import OPERATOR, in_role
+from gateway.access.roles import OPERATOR, in_role, is_operator
 from gateway.commands.answers import NextTick
 from gateway.commands.listing import cq_item, like_filter, page_limit, page_of, search
 from gateway.model.group_pause import GroupPause
@@ -17,7 +17,7 @@ from gateway.model.unit import CqKey
 from gateway.registry.registry import Registry
 from gateway.state.catalog_records import pause_record, quota_record
 from gateway.state.match_counts import MatchCounts
-from gateway.state.work import Change
+from gateway.state.work import Change, joined
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import InputError
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
@@ -55,12 +55,17 @@ class OperatorStatements:
             InputError: ``not-allowed``: the subscriber is no operator. ``syntax-error``: AFTER is no place.
                 ``unknown-group``: there is none of that id.
         """
-        if not in_role(self._settings, subscriber, OPERATOR):
+        if not is_operator(self._settings, subscriber):
+            named = in_role(self._settings, subscriber, OPERATOR)
             raise InputError(
                 "only an operator may do that",
                 code="not-allowed",
-                detail="The statement is about other subscribers.",
-                hint="Leave OF out for your own CQs.",
+                detail="Without tokens nothing proves who sent the command."
+                if named
+                else "The statement is about other subscribers.",
+                hint="CQ_AUTH_MODE=token asks for tokens; CQ_AUTH_OPERATORS_BY_KEY=true believes the record's key."
+                if named
+                else "Leave OF out for your own CQs.",
             )
         match statement:
             case ShowCqsOf():
@@ -115,12 +120,7 @@ class OperatorStatements:
         left, keys = len(keys) > _DROPPED_AT_ONCE, keys[:_DROPPED_AT_ONCE]
         self._registry.load(keys, ())
         changes = [self._registry.drop(key, key.name, now_ms) for key in keys]
-        whole = Change(
-            catalog=tuple(record for change in changes for record in change.catalog),
-            notices=tuple(notice for change in changes for notice in change.notices),
-            records=tuple(record for change in changes for record in change.records),
-        )
-        return {"subscriber": subscriber, "dropped": len(keys), "more": left}, whole
+        return {"subscriber": subscriber, "dropped": len(keys), "more": left}, joined(changes)
 
     def _set_quota(self, statement: SetQuota) -> tuple[dict[str, object], Change]:
         name = statement.subscriber

@@ -8,13 +8,14 @@ from functools import partial
 
 import msgspec
 
+from gateway.access.source_rights import SourceRights
 from gateway.commands.answers import CqResult, NextTick, SharedQuery, cq_result
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.explain_event import explain_event
 from gateway.commands.listing import show
 from gateway.commands.operator_statements import OperatorStatements
 from gateway.commands.quarantines import Quarantines
-from gateway.commands.source_statements import SourceChange, SourceStatements
+from gateway.commands.source_statements import SourceChange, SourceDescription, SourceStatements
 from gateway.commands.table_states import TableStates
 from gateway.commands.uses import use_of
 from gateway.evaluation.process import Evaluations
@@ -44,18 +45,10 @@ from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, Sh
 from grouping.model.query import (
     AlterCq,
     CreateCq,
-    CreateStream,
-    CreateTable,
     CreateView,
     DescribeCq,
     DescribeFunction,
-    DescribeStream,
-    DescribeTable,
-    DescribeView,
     DropCq,
-    DropStream,
-    DropTable,
-    DropView,
     ExplainCq,
     ExplainEvent,
     ExplainSelect,
@@ -142,7 +135,8 @@ class Statements:
         self.table_states = TableStates(topics, self.registry.admission.replicas)
         """How the tables are."""
         self._positions = positions
-        self._sources = SourceStatements(settings, working, positions.topic_desk, self.registry)
+        self._rights = SourceRights(settings)
+        self._sources = SourceStatements(settings, self._rights, working, positions.topic_desk, self.registry)
         self._operators = OperatorStatements(settings, working, self.registry, counts)
         self.quarantines = Quarantines(settings, working, self.registry.strikes)
         self._evaluations = Evaluations()
@@ -171,7 +165,7 @@ class Statements:
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
-        create, query = self._preparer.create(cut)
+        create, query = self._preparer.create(cut, self._seen_by(subscriber))
         check_groups(create.trigger, create.publish.digest, grouped=query.select.grouping is not None)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
@@ -212,6 +206,11 @@ class Statements:
 
     def _carried_out(self, prepared: PreparedCommand, record: Record, now_ms: int) -> Answer:
         statement, key, registry = prepared.statement, prepared.key, self.registry
+        origin = Origin(key.subscriber, record.position, now_ms)
+        if isinstance(statement, SourceChange):
+            return self._change_source(statement, origin)
+        if isinstance(statement, SourceDescription):
+            return Answer(self._sources.describe(statement, self._seen_by(key.subscriber), origin), now_ms)
         match statement:
             case CreateCq():
                 create = prepared.create
@@ -219,7 +218,9 @@ class Statements:
                 change = registry.create(
                     key, create.text, statement, create.query, create.request.destination_id, now_ms
                 )
-            case DropCq(name):
+            case DropCq(name, if_exists):
+                if if_exists and self._working.unit.cq(key) is None:
+                    return Answer({"cq": name, "dropped": False}, now_ms)
                 change = registry.drop(key, name, now_ms)
             case PauseCq(name):
                 change = registry.pause(key, name, True, now_ms)
@@ -227,14 +228,9 @@ class Statements:
                 change = registry.pause(key, name, False, now_ms)
             case AlterCq():
                 change = registry.alter(key, statement, prepared.asked_ms, now_ms)
-            case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
-                return self._change_source(statement, Origin(key.subscriber, record.position, now_ms))
             case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota() | PauseGroup():
                 shown, changed = self._operators.carry_out(statement, key.subscriber, now_ms, self._next_tick(now_ms))
                 return Answer(shown, now_ms, changed)
-            case DescribeStream() | DescribeTable() | DescribeView():
-                asked = Origin(key.subscriber, record.position, now_ms)
-                return Answer(self._sources.describe(statement, self.catalog, asked), now_ms)
             case ExplainEvent(name):
                 explained = self._explain_event(statement, registry.find(key, name), key, record, now_ms)
                 return Answer(explained, now_ms)
@@ -248,9 +244,14 @@ class Statements:
         return Answer(result, max(now_ms, cq.latest_ms), change)
 
     def _change_source(self, statement: SourceChange, origin: Origin) -> Answer:
-        result, records = self._sources.carry_out(statement, self.catalog, origin)
-        self._preparer = Preparer(self.catalog)
-        return Answer(result, origin.accepted_ms, Change(catalog=records))
+        outcome = self._sources.carry_out(statement, self._seen_by(origin.owner), origin)
+        if outcome.change.catalog:
+            self._preparer = Preparer(self.catalog)
+        return Answer(outcome.result, origin.accepted_ms, outcome.change)
+
+    def _seen_by(self, subscriber: str) -> Catalog:
+        """Return the sources as a subscriber sees them."""
+        return self._rights.seen_by(subscriber, self.catalog)
 
     def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:
         """Return the result of a statement that changes nothing."""
@@ -265,7 +266,8 @@ class Statements:
                     statement,
                     key.subscriber,
                     self._working,
-                    self.catalog,
+                    self._rights,
+                    self._seen_by(key.subscriber),
                     self._upkeep,
                     self._next_tick(now_ms),
                     partial(registry.admission.index, now_ms=now_ms),
@@ -273,11 +275,11 @@ class Statements:
                     registry.computations,
                 )
             case ExplainSelect(select):
-                query = compile_select(select, self.catalog)
+                query = compile_select(select, self._seen_by(key.subscriber))
                 stream = self._working.inventory.streams[query.plan.stream_id]
                 return self._explained(query, stream, now_ms)
             case ExplainStages(select):
-                return explain_stages(select, self.catalog)
+                return explain_stages(select, self._seen_by(key.subscriber))
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
             case _:

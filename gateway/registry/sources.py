@@ -9,8 +9,9 @@ from typing import NamedTuple
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
-from grouping.model.query import CreateStream, CreateTable
+from grouping.model.query import CreateStream, CreateTable, CreateView
 from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.model.wording import are, counted
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "declared_columns",
     "describe_topic",
     "in_use",
+    "is_declared",
+    "listed_views",
     "reading_views",
     "too_many",
 ]
@@ -62,12 +65,24 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
 def check_name(catalog: Catalog, name: str) -> None:
     """Check that nothing has a name yet; streams, tables and views have theirs together.
 
+    Args:
+        catalog: The sources as the sender sees them. A source that it does not see takes its name, too, and no more is
+            told of it.
+        name: The name.
+
     Raises:
         InputError: stream-exists.
     """
+    if catalog.whole.find_source(name) is None:
+        return
     existing = catalog.find_source(name)
     if existing is None:
-        return
+        raise InputError(
+            f'the name "{name}" is taken',
+            code="stream-exists",
+            detail="Streams, tables and views of all subscribers have their names together.",
+            hint="Choose another name.",
+        )
     kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
     reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It is there since"
     raise InputError(
@@ -98,6 +113,30 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
     )
 
 
+def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
+    """Tell whether a source is the one that a CREATE … IF NOT EXISTS declares, so far as its record tells.
+
+    Options that the statement leaves out, and where a stream starts, may be any.
+    """
+    if source is None or statement.access not in (None, source.access.kind):
+        return False
+    match source:
+        case View():
+            return isinstance(statement, CreateView) and source.select == statement.select
+        case Stream() | Table():
+            wanted = CreateStream if isinstance(source, Stream) else CreateTable
+            if isinstance(statement, CreateView) or not isinstance(statement, wanted):
+                return False
+            there = source.columns, source.topic, source.format, source.avro_schema, source.framing
+            return _declaration(statement) == (*there, source.key if isinstance(source, Table) else ())
+
+
+def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
+    key = statement.key if isinstance(statement, CreateTable) else ()
+    columns = declared_columns(statement)
+    return columns, statement.topic, statement.format, statement.schema, statement.framing, key
+
+
 # -- refusals of DROP --------------------------------------------------------------------------------------------------
 
 
@@ -106,14 +145,20 @@ def reading_views(inventory: Inventory, name: str) -> list[str]:
     return sorted(view.name for view in inventory.views.values() if name in view.reads)
 
 
-def check_unread(kind: str, name: str, cqs: int, views: Sequence[str]) -> None:
+def listed_views(catalog: Catalog, views: Sequence[str]) -> str:
+    """Return how many views there are, and the names of those that the sender sees."""
+    shown = [name for name in views if catalog.find_source(name) is not None]
+    return counted(len(views), "view") + (f" ({', '.join(shown)})" if shown else "")
+
+
+def check_unread(catalog: Catalog, kind: str, name: str, cqs: int, views: Sequence[str]) -> None:
     """Check that no CQ and no view reads a table or a view.
 
     Raises:
         InputError: stream-in-use.
     """
     readers = [counted(cqs, "CQ")] if cqs else []
-    readers += [f"{counted(len(views), 'view')} ({', '.join(views)})"] if views else []
+    readers += [listed_views(catalog, views)] if views else []
     if readers:
         raise in_use(kind, name, f"It is read by {' and '.join(readers)}.", "Drop these first.")
 

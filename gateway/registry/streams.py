@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.source_topics import MadeTopics, check_declaration, check_partitions, source_form
 from gateway.registry.sources import (
@@ -11,6 +12,7 @@ from gateway.registry.sources import (
     declared_columns,
     describe_topic,
     in_use,
+    listed_views,
     reading_views,
 )
 from gateway.state.working_copy import WorkingCopy
@@ -18,6 +20,7 @@ from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream, DropStream
+from grouping.model.source_access import Access
 from grouping.model.wording import counted
 from grouping.settings.settings import Settings
 
@@ -38,7 +41,7 @@ def create_stream(
     Args:
         settings: The settings.
         working: The unit of work that it becomes part of.
-        catalog: The live streams; the new one is added.
+        catalog: The live sources as the sender sees them; the new one is added.
         topics: Kafka's topics; it may hold the command.
         made: Those that were made for subscribers; takes this one.
         statement: The parsed command.
@@ -50,7 +53,7 @@ def create_stream(
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement, origin.owner)
-    own = sum(stream.owner == origin.owner for stream in catalog)
+    own = sum(stream.owner == origin.owner for stream in working.inventory.streams.values())
     check_count(origin.owner, "stream", own, working.inventory.limit(origin.owner, "streams", settings.limits))
     found = check_partitions(settings, working, topics, made, statement, origin.owner)
     form = source_form(topics, statement, found, {})
@@ -70,28 +73,32 @@ def create_stream(
         framing=statement.framing,
         topic_id=form.topic_id,
         owner=origin.owner,
+        access=Access(statement.access),
     )
     working.unit.sources.add_stream(stream)
-    catalog.add(stream)
+    catalog.whole.add(stream)
     return stream
 
 
-def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -> Stream:
+def drop_stream(
+    rights: SourceRights, working: WorkingCopy, catalog: Catalog, statement: DropStream, subscriber: str
+) -> Stream:
     """Forget a stream that no CQ uses.
 
     Raises:
-        InputError: unknown-stream, stream-in-use.
+        InputError: unknown-stream, not-allowed, stream-in-use.
     """
     stream = catalog.stream(statement.name)
+    rights.check_owner(subscriber, stream, "DROP STREAM")
     groups = working.inventory.groups(stream.stream_id).values()
     if views := reading_views(working.inventory, stream.name):
-        readers = f"It is read by {counted(len(views), 'view')}: {', '.join(views)}."
+        readers = f"It is read by {listed_views(catalog, views)}."
         raise in_use("stream", stream.name, readers, "Drop those views first.")
     if groups:
         readers = f"It has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}."
         raise in_use("stream", stream.name, readers, "Drop those CQs first.")
     working.unit.sources.remove_stream(stream.stream_id)
-    catalog.remove(stream)
+    catalog.whole.remove(stream)
     return stream
 
 

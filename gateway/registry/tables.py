@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
 from gateway.registry.source_topics import MadeTopics, check_declaration, check_partitions, source_form
@@ -18,6 +19,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateTable, DropTable
+from grouping.model.source_access import Access
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
 
@@ -42,7 +44,7 @@ def create_table(
     Args:
         settings: The settings.
         working: The unit of work that it becomes part of.
-        catalog: The live streams, tables and views; the new one is added.
+        catalog: The live sources as the sender sees them; the new one is added.
         topics: Kafka's topics; it may hold the command.
         made: Those that were made for subscribers; takes this one.
         statement: The parsed command.
@@ -72,10 +74,11 @@ def create_table(
         framing=statement.framing,
         topic_id=form.topic_id,
         owner=origin.owner,
+        access=Access(statement.access),
     )
     warning = exactness(settings, topics, table)
     working.unit.sources.put_table(table)
-    catalog.add(table)
+    catalog.whole.add(table)
     return table, warning
 
 
@@ -100,16 +103,25 @@ def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str |
     return None
 
 
-def drop_table(working: WorkingCopy, catalog: Catalog, computations: Computations, statement: DropTable) -> Table:
+def drop_table(
+    rights: SourceRights,
+    working: WorkingCopy,
+    catalog: Catalog,
+    computations: Computations,
+    statement: DropTable,
+    subscriber: str,
+) -> Table:
     """Forget a table that no CQ and no view reads; batches may still join it for CQs that were dropped before.
 
     Raises:
-        InputError: unknown-stream, stream-in-use.
+        InputError: unknown-stream, not-allowed, stream-in-use.
     """
     table = catalog.table(statement.name)
-    check_unread("table", table.name, computations.cqs(table.table_id), reading_views(working.inventory, table.name))
+    rights.check_owner(subscriber, table, "DROP TABLE")
+    cqs, views = computations.cqs(table.table_id), reading_views(working.inventory, table.name)
+    check_unread(catalog, "table", table.name, cqs, views)
     working.unit.sources.remove_table(table.table_id, working.idle_groups(table.table_id))
-    catalog.remove(table)
+    catalog.whole.remove(table)
     return table
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.sources import Origin, check_count, check_name, check_unread, reading_views
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateView, DropView
+from grouping.model.source_access import Access
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 
@@ -17,7 +19,7 @@ __all__ = ["create_view", "describe_view", "drop_view"]
 def create_view(
     settings: Settings, working: WorkingCopy, catalog: Catalog, statement: CreateView, origin: Origin
 ) -> View:
-    """Declare a view, whose SELECT must be one that a query could read.
+    """Declare a view, whose SELECT must be one that a query of its owner could read.
 
     Raises:
         InputError: stream-exists, quota-exceeded; and what is wrong with its SELECT.
@@ -25,24 +27,28 @@ def create_view(
     check_name(catalog, statement.name)
     own = sum(view.owner == origin.owner for view in working.inventory.views.values())
     check_count(origin.owner, "view", own, working.inventory.limit(origin.owner, "views", settings.limits))
-    reads = plan_view(statement.select, catalog)
-    view = View(statement.name, statement.select, tuple(sorted(reads)), instant(origin.accepted_ms), origin.owner)
+    reads = tuple(sorted(plan_view(statement.select, catalog)))
+    access, created_at = Access(statement.access), instant(origin.accepted_ms)
+    view = View(statement.name, statement.select, reads, created_at, origin.owner, access)
     working.unit.sources.add_view(view)
-    catalog.add(view)
+    catalog.whole.add(view)
     return view
 
 
-def drop_view(working: WorkingCopy, catalog: Catalog, statement: DropView) -> View:
+def drop_view(
+    rights: SourceRights, working: WorkingCopy, catalog: Catalog, statement: DropView, subscriber: str
+) -> View:
     """Forget a view that no CQ and no other view reads.
 
     Raises:
-        InputError: unknown-stream, stream-in-use.
+        InputError: unknown-stream, not-allowed, stream-in-use.
     """
     view = catalog.view(statement.name)
+    rights.check_owner(subscriber, view, "DROP VIEW")
     cqs = working.unit.sources.view_cqs(view.name)
-    check_unread("view", view.name, cqs, reading_views(working.inventory, view.name))
+    check_unread(catalog, "view", view.name, cqs, reading_views(working.inventory, view.name))
     working.unit.sources.remove_view(view.name)
-    catalog.remove(view)
+    catalog.whole.remove(view)
     return view
 
 

@@ -136,14 +136,15 @@ def create_table(
     return f"CREATE TABLE {quoted(name)} ({_declared(columns)}, PRIMARY KEY ({key})) WITH ({_settings(options)})"
 
 
-def create_view(name: str, select: str) -> str:
+def create_view(name: str, select: str, options: Mapping[str, str | int] | None = None) -> str:
     """Return a CREATE VIEW statement.
 
     Example:
         >>> print(create_view("cheap", "SELECT symbol FROM quotes WHERE price < 10"))
         CREATE VIEW "cheap" AS SELECT symbol FROM quotes WHERE price < 10
     """
-    return f"CREATE VIEW {quoted(name)} AS {select.strip().rstrip(';')}"
+    with_ = f" WITH ({_settings(options)})" if options else ""
+    return f"CREATE VIEW {quoted(name)}{with_} AS {select.strip().rstrip(';')}"
 
 
 def _declared(columns: Mapping[str, str]) -> str:

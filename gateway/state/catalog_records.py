@@ -24,6 +24,7 @@ __all__ = [
     "pause_record",
     "quota_record",
     "definition_record",
+    "source_record",
     "stream_record",
     "table_record",
     "timed_record",
@@ -41,6 +42,17 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def cq_gone(key: CqKey) -> CatalogChange:
     """Return the tombstone of a CQ."""
     return CatalogKey.cq(*key), None
+
+
+def source_record(source: Stream | Table | View, *, gone: bool = False) -> CatalogChange:
+    """Return the record of a stream, table or view, or its tombstone."""
+    match source:
+        case Stream():
+            return stream_record(source, gone=gone)
+        case Table():
+            return table_record(source, gone=gone)
+        case View():
+            return view_record(source, gone=gone)
 
 
 def stream_record(stream: Stream, *, gone: bool = False) -> CatalogChange:

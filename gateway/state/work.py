@@ -11,7 +11,7 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.records import Cq
 from gateway.state.commands_read import CommandsRead
 
-__all__ = ["CatalogChange", "Change", "Work"]
+__all__ = ["CatalogChange", "Change", "Work", "joined"]
 
 CatalogChange = tuple[bytes, bytes | None]
 """Key and value of a record of `cq.catalog`; None is a tombstone."""
@@ -28,6 +28,15 @@ class Change(msgspec.Struct, frozen=True):
     """Destinations that end, and members that leave destinations to others."""
     records: tuple[OutgoingRecord, ...] = ()
     """Records for other topics: digests, ends, dead letters."""
+
+
+def joined(changes: Sequence[Change]) -> Change:
+    """Return several changes as one, which is about no CQ."""
+    return Change(
+        catalog=tuple(record for change in changes for record in change.catalog),
+        notices=tuple(notice for change in changes for notice in change.notices),
+        records=tuple(record for change in changes for record in change.records),
+    )
 
 
 class Work:

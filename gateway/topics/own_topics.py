@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gateway.access.roles import OPERATOR
 from gateway.kafka import LARGEST_RECORD, Topics, durability
 from gateway.model.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
@@ -48,10 +47,8 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
     tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads it whole
     retention = frozenset({"retention.ms"})
     names = settings.topics
-    audited = (
-        {names.audit: TopicForm(1, keep, fixed=False, free=retention)} if settings.auth.roles.get(OPERATOR) else {}
-    )
-    wanted = audited | {
+    wanted = {
+        names.audit: TopicForm(1, keep, fixed=False, free=retention),
         names.commands: TopicForm(settings.commands.partitions, remembered | taken, fixed=False, free=retention),
         names.replies: TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
         names.results: TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),

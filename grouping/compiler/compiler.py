@@ -47,6 +47,7 @@ def _planned(draft: Draft) -> Draft:
         items=query.items,
         computation=query.computation,
         reads=query.reads,
+        named=query.named,
         groups=query.groups,
     )
 

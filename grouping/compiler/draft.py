@@ -33,6 +33,8 @@ class Draft(NamedTuple):
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that the query names, and those that these read."""
+    named: frozenset[str] = frozenset()
+    """The folded names of the sources that the query's own text names: its sender must be able to read them."""
     groups: BoundGroups | None = None
     """What rows become before they are results; None where each is one."""
     conjuncts: tuple[Bound, ...] = ()

@@ -26,7 +26,7 @@ from grouping.model.view import View
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
 
-__all__ = ["BoundItem", "BoundQuery", "plan", "plan_view"]
+__all__ = ["BoundItem", "BoundQuery", "plan", "plan_view", "source_names"]
 
 
 class BoundItem(NamedTuple):
@@ -63,6 +63,8 @@ class BoundQuery(NamedTuple):
     """The views that it names, by their names as they were created, and the views that these read."""
     groups: BoundGroups | None = None
     """What its rows become before they are results; None where each is one."""
+    named: frozenset[str] = frozenset()
+    """The folded names of the sources that its own text names."""
 
 
 _PARTS = {
@@ -94,6 +96,7 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     """
     planner = _Planner(catalog, budget)
     tree = read_select(select)
+    named = frozenset(source_names(tree))
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
         raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
@@ -101,7 +104,7 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
-    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.groups)
+    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.groups, named)
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
@@ -114,8 +117,13 @@ def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> fr
     inlined = planner.select(read_select(select))
     computation = inlined.scope.computation if inlined.scope else None
     joined = {join.table_id for join in computation.joins} if computation else set()
-    tables = {table.name for table in catalog.tables() if table.table_id in joined}
+    tables = {table.name for table in catalog.whole.tables() if table.table_id in joined}
     return frozenset((inlined.base.name, *tables, *planner.reads))
+
+
+def source_names(tree: exp.Select) -> set[str]:
+    """Return the folded names of the sources that a SELECT's own text names, in subqueries too."""
+    return {".".join(part.name for part in table.parts).casefold() for table in tree.find_all(exp.Table)}
 
 
 class _Planner:
@@ -163,11 +171,19 @@ class _Planner:
                 return inlined
             self.reads.add(nested.name)
             self._budget.read(words(nested.select, MOST_VIEW_WORDS))
-            inlined = self.select(read_select(nested.select))
+            inlined = self._within_view(read_select(nested.select))
             self._budget.inline(len(inlined.columns))
             return _placeless(inlined)
         finally:
             self._depth -= 1
+
+    def _within_view(self, tree: exp.Select) -> InlinedSelect:
+        """Return what the text of a view is; its owner, not the reader, could read what it names."""
+        seen, self._catalog = self._catalog, self._catalog.whole
+        try:
+            return self.select(tree)
+        finally:
+            self._catalog = seen
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:

@@ -43,14 +43,18 @@ class Preparer:
         self._firsts: dict[_Pieces, CompiledText] = {}
         """Of templates that came once: many never come again, and a shape takes a quarter of a compilation."""
 
-    def create(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
+    def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command that a CREATE CQ is, and its SELECT, which is empty there, compiled.
+
+        Args:
+            text: The command.
+            seen: The catalog as its sender sees it; None where the sender may read all sources.
 
         Raises:
             InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
         if not text.is_cut:
-            command, draft = self._compile(str(text))
+            command, draft = self._compile(str(text), seen)
             return _without_select(command), finish(draft)
         pieces = text.template.pieces
         shape = self._shapes.get(pieces) or self._second(pieces)
@@ -58,23 +62,25 @@ class Preparer:
             # A stream that was dropped, or made anew, takes its shapes with it.
             if self._catalog.find(shape.stream.name) is not shape.stream:
                 del self._shapes[pieces]
+            elif seen is not None and not all(map(seen.find_source, shape.named)):
+                pass  # the whole path tells which source its sender does not see
             elif (read := shape.read(text)) is not None:
                 return read
-        return self._whole_path(text)
+        return self._whole_path(text, seen)
 
-    def _compile(self, text: str) -> tuple[CreateCq, Draft]:
+    def _compile(self, text: str, seen: Catalog | None) -> tuple[CreateCq, Draft]:
         command = parse(text)
         if not isinstance(command, CreateCq):
             raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
         try:
-            return command, compile_draft(command.select, self._catalog)
+            return command, compile_draft(command.select, self._catalog if seen is None else seen)
         except InputError as error:
             raise in_statement(error, text, command.select) from None
 
-    def _whole_path(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
+    def _whole_path(self, text: CqText, seen: Catalog | None) -> tuple[CreateCq, CompiledQuery]:
         """Compile a text, and keep what was made of its template."""
         whole, pieces = str(text), text.template.pieces
-        parsed, draft = self._compile(whole)
+        parsed, draft = self._compile(whole, seen)
         command, query = _without_select(parsed), finish(draft)
         start = whole.find(parsed.select, text.name_end)
         # The quote that may follow the name is none to hide behind.

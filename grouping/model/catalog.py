@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
+from grouping.model.source_access import Access
 from grouping.model.sql_type import BIGINT, INT, STRING, TIMESTAMP
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -19,6 +21,8 @@ __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 RECORD_FIELDS = {"_key": STRING, "_time": TIMESTAMP, "_partition": INT, "_offset": BIGINT}
 """The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
 
+
+_Source = TypeVar("_Source", bound="Stream | Table | View")
 
 _GENERATION = 10**13
 """Offsets of one generation of a topic: more than a partition will have."""
@@ -51,6 +55,8 @@ class Stream(msgspec.Struct, frozen=True):
     """Which topic of its name it is: one more each time that the topic is deleted and made again."""
     owner: str = ""
     """The subscriber that created it, against whose limits it counts; empty where an earlier version made it."""
+    access: Access = Access()
+    """Who else may read it."""
 
     @property
     def source_id(self) -> str:
@@ -88,7 +94,10 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Catalog:
-    """The live streams, tables and views by name; names are not case-sensitive, and one is of one of them."""
+    """The live streams, tables and views by name; names are not case-sensitive, and one is of one of them.
+
+    `seen_by` gives the same catalog without the sources that a subscriber may not read.
+    """
 
     def __init__(
         self, streams: Iterable[Stream] = (), tables: Iterable[Table] = (), views: Iterable[View] = ()
@@ -96,12 +105,22 @@ class Catalog:
         self._streams: dict[str, Stream] = {}
         self._tables: dict[str, Table] = {}
         self._views: dict[str, View] = {}
+        self._may_read: Callable[[Stream | Table | View], bool] | None = None
+        self.whole: Catalog = self
+        """The catalog with all sources, which the texts of views are read with."""
         for stream in streams:
             self.add(stream)
         for table in tables:
             self.add(table)
         for view in views:
             self.add(view)
+
+    def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
+        """Return this catalog with the sources alone that a subscriber may read; it shows later changes too."""
+        seen = Catalog()
+        seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
+        seen._may_read, seen.whole = may_read, self.whole
+        return seen
 
     def source(self, name: str) -> Stream | Table | View:
         """Return what a query reads from: the stream, table or view of that name.
@@ -120,28 +139,36 @@ class Catalog:
         Raises:
             InputError: ``unknown-stream``, with a near name.
         """
-        found = self._streams.get(name.casefold())
+        found = self.find(name)
         if found is None:
             raise self._unknown("stream", name, streams=self._streams)
         return found
 
     def table(self, name: str) -> Table:
         """Return the live table of that name; raises as `stream` does."""
-        found = self._tables.get(name.casefold())
+        found = self._shown(self._tables.get(name.casefold()))
         if found is None:
             raise self._unknown("table", name, tables=self._tables)
         return found
 
     def view(self, name: str) -> View:
         """Return the live view of that name; raises as `stream` does."""
-        found = self._views.get(name.casefold())
+        found = self._shown(self._views.get(name.casefold()))
         if found is None:
             raise self._unknown("view", name, views=self._views)
         return found
 
-    @staticmethod
-    def _unknown(kind: str, name: str, **known: Mapping[str, Stream | Table | View]) -> InputError:
-        by_kind = [(noun[:-1], sorted(source.name for source in sources.values())) for noun, sources in known.items()]
+    def _shown(self, source: _Source | None) -> _Source | None:
+        """Return a source if there is one that may be read."""
+        if source is None or self._may_read is None or self._may_read(source):
+            return source
+        return None
+
+    def _unknown(self, kind: str, name: str, **known: Mapping[str, Stream | Table | View]) -> InputError:
+        by_kind = [
+            (noun[:-1], sorted(source.name for source in sources.values() if self._shown(source) is not None))
+            for noun, sources in known.items()
+        ]
         there = [(noun, some) for noun, some in by_kind if some]
         names = [each for _, some in there for each in some]
         shown = ", ".join(listed(some, noun) for noun, some in there)
@@ -154,12 +181,13 @@ class Catalog:
 
     def find(self, name: str) -> Stream | None:
         """Return the live stream of that name, or None."""
-        return self._streams.get(name.casefold())
+        return self._shown(self._streams.get(name.casefold()))
 
     def find_source(self, name: str) -> Stream | Table | View | None:
         """Return the live stream, table or view of that name, or None."""
         folded = name.casefold()
-        return self._streams.get(folded) or self._tables.get(folded) or self._views.get(folded)
+        found: Stream | Table | View | None = self._streams.get(folded)
+        return self._shown(found or self._tables.get(folded) or self._views.get(folded))
 
     def add(self, source: Stream | Table | View) -> None:
         """Make a stream, table or view known; it replaces one of the same name."""
@@ -178,11 +206,12 @@ class Catalog:
 
     def tables(self) -> list[Table]:
         """Return the live tables in the order of their names."""
-        return [self._tables[name] for name in sorted(self._tables)]
+        return [table for name in sorted(self._tables) if (table := self._shown(self._tables[name])) is not None]
 
     def views(self) -> list[View]:
         """Return the live views in the order of their names."""
-        return [self._views[name] for name in sorted(self._views)]
+        return [view for name in sorted(self._views) if (view := self._shown(self._views[name])) is not None]
 
     def __iter__(self) -> Iterator[Stream]:
-        return iter(sorted(self._streams.values(), key=lambda stream: stream.name.casefold()))
+        shown = (stream for stream in self._streams.values() if self._shown(stream) is not None)
+        return iter(sorted(shown, key=lambda stream: stream.name.casefold()))

@@ -9,7 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from grouping.model.access_statements import AccessStatement
 from grouping.model.operator_statements import OperatorStatement
+from grouping.model.source_access import AccessKind
 from grouping.model.sql_type import SqlType
 
 __all__ = [
@@ -129,13 +131,16 @@ class CreateStream:
     start: Literal["latest", "earliest"] = "latest"
     schema: str | None = None
     framing: Literal["single-object", "confluent", "raw"] = "single-object"
+    access: AccessKind | None = None
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropStream:
-    """DROP STREAM."""
+    """DROP STREAM [IF EXISTS]."""
 
     name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +157,16 @@ class CreateTable:
     partitions: int | None = None
     schema: str | None = None
     framing: Literal["single-object", "confluent", "raw"] = "single-object"
+    access: AccessKind | None = None
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """DROP TABLE."""
+    """DROP TABLE [IF EXISTS]."""
 
     name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +176,16 @@ class CreateView:
     name: str
     select: str
     """The SELECT's text."""
+    access: AccessKind | None = None
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropView:
-    """DROP VIEW."""
+    """DROP VIEW [IF EXISTS]."""
 
     name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +200,10 @@ class AlterCq:
 
 @dataclass(frozen=True, slots=True)
 class DropCq:
-    """DROP CQ, or NiagaraCQ's DELETE CQ."""
+    """DROP CQ [IF EXISTS], or NiagaraCQ's DELETE CQ."""
 
     name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,5 +322,6 @@ Statement = (
     | ExplainEvent
     | ExplainSelect
     | ExplainStages
+    | AccessStatement
     | OperatorStatement
 )

@@ -6,6 +6,7 @@ import msgspec
 
 from grouping.model.column import StreamColumn
 from grouping.model.ids import GroupId, StreamId
+from grouping.model.source_access import Access
 
 __all__ = ["DroppedTable", "Table"]
 
@@ -34,6 +35,8 @@ class Table(msgspec.Struct, frozen=True):
     """Kafka's own id of the topic; empty until it is known."""
     owner: str = ""
     """The subscriber that created it, against whose limits it counts."""
+    access: Access = Access()
+    """Who else may read it."""
 
     @property
     def source_id(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from grouping.model.source_access import Access
+
 __all__ = ["View"]
 
 
@@ -18,3 +20,5 @@ class View(msgspec.Struct, frozen=True):
     created_at: str
     owner: str = ""
     """The subscriber that created it, against whose limits it counts."""
+    access: Access = Access()
+    """Who else may read it; reading it needs no grant on what it reads."""

@@ -107,6 +107,10 @@ class AuthSettings(BaseModel):
     roles: dict[str, str] = Field(
         {}, description="roles and who is in them (JSON): names of subscribers or shell patterns, with commas between"
     )
+    operators_by_key: bool = Field(
+        default=False,
+        description="whether the role `operator` counts in mode `key`, where everybody can claim any subscriber's name",
+    )
     audience: str = Field(
         "",
         description="whom tokens are for, their `aud`; empty: the topic of commands. With a name for each cluster no "
@@ -127,6 +131,11 @@ class StreamSettings(BaseModel):
     grants: dict[str, str] = Field(
         {},
         description="which of these topics a subscriber, or a role `@name`, may read (JSON of patterns); empty for all",
+    )
+    access: Literal["open", "granted"] = Field(
+        "open",
+        description="who may read streams, tables and views whose CREATE does not say it: `open`, everybody; "
+        "`granted`, their owners, operators and those that a GRANT names",
     )
     compaction_lag_ms: int = Field(
         86_400_000, description="how long rows of a table that changed must still be there for a replay, in ms"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from typing import cast
 
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError, near_name
-from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
+from grouping.model.operator_statements import ShowCqsOf
 from grouping.model.query import (
     AlterCq,
     ChangeBased,
@@ -38,8 +39,25 @@ from grouping.model.query import (
     Statement,
 )
 from grouping.model.refusals import MAX_DEPTH, too_deep
+from grouping.model.source_access import AccessKind
 from grouping.model.wording import are
+from grouping.statements.access import (
+    ACCESS_CHOICES,
+    accept_if_exists,
+    accept_if_not_exists,
+    read_grant,
+    read_revoke,
+)
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
+from grouping.statements.declaration import Options, read_options
+from grouping.statements.operators import (
+    HIGHEST_LIMIT,
+    read_drop_cqs,
+    read_pause_group,
+    read_resume_group,
+    read_set_quota,
+    read_show_quota,
+)
 from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
@@ -48,8 +66,6 @@ __all__ = ["STATEMENTS", "parse"]
 
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-_HIGHEST_LIMIT = 10**18
-_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second", "quarantined")
 
 
 def parse(text: str) -> Statement:
@@ -99,9 +115,14 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
 
 
 def _create_view(tokens: Tokens) -> CreateView:
+    if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
+    options: Options = {}
+    if tokens.accept("WITH"):
+        options = read_options(tokens, ("access",), {"access": ACCESS_CHOICES})
     tokens.expect("AS")
-    return CreateView(name, _select_alone(tokens, "A view is", "a SELECT"))
+    select = _select_alone(tokens, "A view is", "a SELECT")
+    return CreateView(name, select, cast(AccessKind | None, options.get("access")), if_not_exists)
 
 
 def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
@@ -204,7 +225,7 @@ def _page(tokens: Tokens) -> tuple[str | None, str | None, int | None]:
             tokens.index += 1
             texts[word] = tokens.string("a pattern" if word == "LIKE" else "a name")
         elif limit is None and tokens.accept("LIMIT"):
-            limit = tokens.number("how many", highest=_HIGHEST_LIMIT)
+            limit = tokens.number("how many", highest=HIGHEST_LIMIT)
         else:
             raise tokens.unexpected("LIKE, AFTER or LIMIT, each at most once")
     return texts.get("LIKE"), texts.get("AFTER"), limit
@@ -217,45 +238,25 @@ def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
     return ShowCqsOf(subscriber, *_page(tokens))
 
 
-def _set_quota(tokens: Tokens) -> SetQuota:
-    limits: dict[str, int | None] = {}
-    while not limits or tokens.accept_symbol(TokenType.COMMA):
-        name = tokens.source().casefold()
-        if name not in _QUOTAS or name in limits:
-            raise tokens.unexpected(f"{', '.join(_QUOTAS)}, each at most once")
-        tokens.index += 1
-        tokens.expect_symbol(TokenType.EQ, "=")
-        limits[name] = None if tokens.accept("DEFAULT") else tokens.number("a limit", highest=_HIGHEST_LIMIT, lowest=0)
-    tokens.expect("FOR")
-    return SetQuota(tokens.name("a subscriber"), tuple(limits.items()))
-
-
-def _show_quota(tokens: Tokens) -> ShowQuota:
-    tokens.expect("FOR")
-    return ShowQuota(tokens.name("a subscriber"))
-
-
-def _pause_group(tokens: Tokens) -> PauseGroup:
-    return PauseGroup(tokens.name("the id of a group"), paused=True)
-
-
-def _resume_group(tokens: Tokens) -> PauseGroup:
-    return PauseGroup(tokens.name("the id of a group"), paused=False)
-
-
-def _drop_cqs(tokens: Tokens) -> DropCqs:
-    tokens.expect("LIKE")
-    like = tokens.string("a pattern")
-    tokens.expect("OF")
-    return DropCqs(like, tokens.name("a subscriber"))
-
-
 def _describe_function(tokens: Tokens) -> DescribeFunction:
     word = tokens.source()
     if not word.isidentifier():  # a word such as IF or LEFT is no name elsewhere
         return DescribeFunction(tokens.name("the name of a function"))
     tokens.index += 1
     return DescribeFunction(word)
+
+
+def _drop_cq(tokens: Tokens) -> DropCq:
+    if_exists = accept_if_exists(tokens)
+    return DropCq(tokens.name("the name of the CQ"), if_exists)
+
+
+def _drop(statement: Callable[[str, bool], Statement]) -> Callable[[Tokens], Statement]:
+    def read(tokens: Tokens) -> Statement:
+        if_exists = accept_if_exists(tokens)
+        return statement(tokens.stream_name(), if_exists)
+
+    return read
 
 
 def _cq(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
@@ -272,25 +273,27 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "STREAM"): read_stream,
     ("CREATE", "TABLE"): read_table,
     ("CREATE", "VIEW"): _create_view,
-    ("DROP", "CQ"): _cq(DropCq),
-    ("DROP", "CQS"): _drop_cqs,
-    ("DELETE", "CQ"): _cq(DropCq),
-    ("DROP", "STREAM"): _stream(DropStream),
-    ("DROP", "TABLE"): _stream(DropTable),
-    ("DROP", "VIEW"): _stream(DropView),
+    ("DROP", "CQ"): _drop_cq,
+    ("DROP", "CQS"): read_drop_cqs,
+    ("DELETE", "CQ"): _drop_cq,
+    ("DROP", "STREAM"): _drop(DropStream),
+    ("DROP", "TABLE"): _drop(DropTable),
+    ("DROP", "VIEW"): _drop(DropView),
+    ("GRANT", "READ"): read_grant,
+    ("REVOKE", "READ"): read_revoke,
     ("ALTER", "CQ"): _alter_cq,
     ("PAUSE", "CQ"): _cq(PauseCq),
     ("RESUME", "CQ"): _cq(ResumeCq),
-    ("PAUSE", "GROUP"): _pause_group,
-    ("RESUME", "GROUP"): _resume_group,
+    ("PAUSE", "GROUP"): read_pause_group,
+    ("RESUME", "GROUP"): read_resume_group,
     ("SHOW", "STREAMS"): _show("streams"),
     ("SHOW", "TABLES"): _show("tables"),
     ("SHOW", "VIEWS"): _show("views"),
     ("SHOW", "CQS"): _show_cqs,
     ("SHOW", "GROUPS"): _show("groups"),
     ("SHOW", "COMPUTATIONS"): _show("computations"),
-    ("SHOW", "QUOTA"): _show_quota,
-    ("SET", "QUOTA"): _set_quota,
+    ("SHOW", "QUOTA"): read_show_quota,
+    ("SET", "QUOTA"): read_set_quota,
     ("SHOW", "TIMERS"): _show("timers"),
     ("SHOW", "FUNCTIONS"): _show("functions"),
     ("DESCRIBE", "CQ"): _cq(DescribeCq),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from grouping.model.query import CreateStream
+from grouping.model.source_access import AccessKind
+from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.declaration import check_options, read_columns, read_options
 from grouping.statements.tokens import Tokens
 
@@ -14,8 +16,9 @@ CHOICES = {
     "format": ("json", "avro"),
     "start": ("latest", "earliest"),
     "framing": ("single-object", "confluent", "raw"),
+    "access": ACCESS_CHOICES,
 }
-OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing")
+OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -24,6 +27,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.
     """
+    if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
     columns, _ = read_columns(tokens)
     tokens.expect("WITH")
@@ -38,4 +42,6 @@ def read_stream(tokens: Tokens) -> CreateStream:
         start=cast(Literal["latest", "earliest"], options.get("start", "latest")),
         schema=cast(str | None, options.get("schema")),
         framing=cast(Literal["single-object", "confluent", "raw"], options.get("framing", "single-object")),
+        access=cast(AccessKind | None, options.get("access")),
+        if_not_exists=if_not_exists,
     )

@@ -6,6 +6,8 @@ from typing import Literal, cast
 
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateTable
+from grouping.model.source_access import AccessKind
+from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.declaration import Columns, check_options, read_columns, read_options
 from grouping.statements.tokens import Tokens
 
@@ -14,8 +16,9 @@ __all__ = ["read_table"]
 _CHOICES = {
     "format": ("json", "avro", "debezium-json"),
     "framing": ("single-object", "confluent", "raw"),
+    "access": ACCESS_CHOICES,
 }
-_OPTIONS = ("topic", "format", "partitions", "schema", "framing")
+_OPTIONS = ("topic", "format", "partitions", "schema", "framing", "access")
 
 
 def read_table(tokens: Tokens) -> CreateTable:
@@ -24,6 +27,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.
     """
+    if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
     columns, key = read_columns(tokens, keyed=True)
     tokens.expect("WITH")
@@ -38,6 +42,8 @@ def read_table(tokens: Tokens) -> CreateTable:
         partitions=cast(int | None, options.get("partitions")),
         schema=cast(str | None, options.get("schema")),
         framing=cast(Literal["single-object", "confluent", "raw"], options.get("framing", "single-object")),
+        access=cast(AccessKind | None, options.get("access")),
+        if_not_exists=if_not_exists,
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,10 @@ class Run:
         self._queries[name][1].fence()
         self._lab.drop(name, self._owner(step))
 
+    def act_send(self, step: Step) -> None:
+        reply = self._lab.client.execute(self._sent(step.body), self._owner(step))
+        assert "ok" == reply.code, reply.fields
+
     def act_publish(self, step: Step) -> None:
         source = self._streams[step.options["stream"]]
         source.publish_values(*[line.encode() for line in step.body])
@@ -76,6 +82,10 @@ class Run:
     def refuse_drop(self, step: Step) -> None:
         self._refused(f'DELETE CQ "{step.options["query"]}"', step.body[-1], step)
 
+    def refuse_send(self, step: Step) -> None:
+        *text, code = step.body
+        self._refused(self._sent(text), code, step)
+
     def _refused(self, statement: str, code: str, step: Step) -> None:
         reply = self._lab.client.execute(statement, self._owner(step))
         assert code == f"code:{reply.code}", reply.fields
@@ -95,6 +105,13 @@ class Run:
         for known, source in self._streams.items():
             text = text.replace(f"FROM {known}", f"FROM {source.name}")
         return text
+
+    def _sent(self, lines: Sequence[str]) -> str:
+        """Return a statement with the sources and subscribers that it names as this run has them."""
+        text = " ".join(lines)
+        for known, source in self._streams.items():
+            text = re.sub(rf"\b{known}\b", source.name, text)
+        return re.sub(r"@(\w+)", lambda found: self._lab.subscriber(found[1]), text)
 
     def _owner(self, step: Step) -> str:
         return self._lab.subscriber(step.options.get("owner", "alice"))

@@ -9,9 +9,9 @@ from grouping.settings.settings import AuthSettings, Settings
 
 
 def test_topics_of_a_gateway_without_operators_and_tokens() -> None:
-    """There is no audit trail, and commands keep the times that their senders gave them."""
+    """The audit trail is kept for ever, and commands keep the times that their senders gave them."""
     wanted = own_topics(Settings())
-    assert "cq.audit" not in wanted
+    assert "-1" == wanted["cq.audit"].config["retention.ms"]
     assert "message.timestamp.type" not in wanted["cq.commands"].config
 
 

@@ -11,8 +11,8 @@ import pytest
 from gateway.testing import InputError, Stream, evaluate
 from tests.scenario import SCENARIOS, Step, steps
 
-_OF_THE_CATALOG = ("cq-exists", "unknown-cq")
-"""What is refused for the CQs that there are, of which the kit knows nothing."""
+_OF_THE_CATALOG = ("cq-exists", "unknown-cq", "unknown-stream")
+"""Refusals by CQs that exist and by grants, which the kit does not know."""
 
 
 @dataclass

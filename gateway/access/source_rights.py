@@ -1,0 +1,69 @@
+"""Rights on streams, tables and views: who may read one, and who may drop it and grant it to others."""
+
+from __future__ import annotations
+
+from gateway.access.roles import is_operator
+from grouping.model.access_statements import SourceKind
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.errors import InputError
+from grouping.model.table import Table
+from grouping.model.view import View
+from grouping.settings.settings import Settings
+
+__all__ = ["SourceRights", "kind_of"]
+
+Source = Stream | Table | View
+
+
+class SourceRights:
+    """What each subscriber may do with sources, by their owners and grants and by the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._default = settings.streams.access
+
+    def may_read(self, subscriber: str, source: Source) -> bool:
+        """Tell whether a subscriber may read a source in queries, and learn that it exists."""
+        if source.access.admits(subscriber, self._default) or source.owner == subscriber:
+            return True
+        return is_operator(self._settings, subscriber)
+
+    def seen_by(self, subscriber: str, catalog: Catalog) -> Catalog:
+        """Return a catalog as a subscriber sees it: without the sources that it may not read."""
+        return catalog.seen_by(lambda source: self.may_read(subscriber, source))
+
+    def described(self, source: Source) -> dict[str, object]:
+        """Return what replies tell of a source's owner and access."""
+        return {"owner": source.owner or None, "access": source.access.kind or self._default}
+
+    def owns(self, subscriber: str, source: Source) -> bool:
+        """Tell whether a subscriber may drop a source and grant it: its owner and operators may.
+
+        A source that a version without owners has made belongs to everybody, as it did then.
+        """
+        return source.owner in (subscriber, "") or is_operator(self._settings, subscriber)
+
+    def check_owner(self, subscriber: str, source: Source, act: str) -> None:
+        """Check that a subscriber may drop a source, or grant it to others.
+
+        Args:
+            subscriber: Who sends the statement; it may read the source.
+            source: The source.
+            act: The statement's verb, in capitals.
+
+        Raises:
+            InputError: ``not-allowed``.
+        """
+        if not self.owns(subscriber, source):
+            kind = kind_of(source)
+            raise InputError(
+                f'{kind} "{source.name}" belongs to another subscriber',
+                code="not-allowed",
+                detail=f'Its owner is "{source.owner}".',
+                hint=f"{act} is for its owner and for operators.",
+            )
+
+
+def kind_of(source: Source) -> SourceKind:
+    """Return the noun of a source."""
+    return "stream" if isinstance(source, Stream) else "table" if isinstance(source, Table) else "view"

@@ -1,0 +1,116 @@
+"""GRANT and REVOKE: the owner of a stream, table or view says who may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gateway.access.source_rights import SourceRights
+from gateway.registry.source_readers import FoundReaders, SourceReaders
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.access_statements import AccessStatement, Grant, Revoke
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.errors import InputError
+from grouping.model.ids import Subscriber
+from grouping.model.source_access import Access
+from grouping.model.table import Table
+from grouping.model.view import View
+
+__all__ = ["SourceGrants", "readers_of"]
+
+_MOST_READERS = 1_000
+"""Subscribers that GRANT names for one source: its record, and a reply, hold all of them."""
+_DROPPED_AT_ONCE = 2_000
+"""CQs that one CASCADE drops: a unit of work has room for thousands."""
+
+
+class SourceGrants:
+    """Carries out GRANT and REVOKE within the working copy's unit."""
+
+    def __init__(self, rights: SourceRights, working: WorkingCopy, readers: SourceReaders) -> None:
+        self._rights = rights
+        self._working = working
+        self._readers = readers
+
+    def change(self, statement: AccessStatement, catalog: Catalog, subscriber: str) -> Stream | Table | View:
+        """Change who may read a source, and return it as it is then.
+
+        Args:
+            statement: The parsed command.
+            catalog: The sources as the sender sees them; the changed one is put there.
+            subscriber: The sender.
+
+        Raises:
+            InputError: unknown-stream, not-allowed, quota-exceeded.
+        """
+        source = _find(catalog, statement)
+        self._rights.check_owner(subscriber, source, "GRANT" if isinstance(statement, Grant) else "REVOKE")
+        changed = _with_access(source, _changed(source.access, statement))
+        if len(changed.access.readers) > _MOST_READERS:
+            raise InputError(
+                f'{statement.kind} "{source.name}" has too many readers',
+                code="quota-exceeded",
+                detail=f"GRANT can name {_MOST_READERS} subscribers for one {statement.kind}.",
+                hint="GRANT … TO ALL lets everybody read it.",
+            )
+        if changed != source:
+            _put(self._working, changed)
+            catalog.whole.add(changed)
+        return changed
+
+    def losers(self, statement: Revoke, source: Stream | Table | View) -> FoundReaders:
+        """Return CQs that read a source by a right that their subscribers have no more.
+
+        Args:
+            statement: The REVOKE, carried out already.
+            source: The source as it is now.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        names: Iterable[Subscriber] = map(Subscriber, statement.readers) if statement.readers else self._subscribers()
+        losing = [name for name in names if not self._rights.may_read(name, source)]
+        return self._readers.find(source, losing, _DROPPED_AT_ONCE)
+
+    def _subscribers(self) -> list[Subscriber]:
+        return self._working.subscribers()
+
+
+def readers_of(source: Stream | Table | View) -> list[str] | str:
+    """Return whom GRANT has named, as replies to the owner tell it: subscribers, or ``ALL``."""
+    return "ALL" if source.access.everybody else list(source.access.readers)
+
+
+def _find(catalog: Catalog, statement: AccessStatement) -> Stream | Table | View:
+    match statement.kind:
+        case "stream":
+            return catalog.stream(statement.name)
+        case "table":
+            return catalog.table(statement.name)
+        case "view":
+            return catalog.view(statement.name)
+
+
+def _changed(access: Access, statement: AccessStatement) -> Access:
+    granted = isinstance(statement, Grant)
+    if not statement.readers:
+        return msgspec.structs.replace(access, everybody=granted)
+    named = set(statement.readers)
+    readers = set(access.readers) | named if granted else set(access.readers) - named
+    return msgspec.structs.replace(access, readers=tuple(sorted(readers)))
+
+
+def _with_access(source: Stream | Table | View, access: Access) -> Stream | Table | View:
+    return source if access == source.access else msgspec.structs.replace(source, access=access)
+
+
+def _put(working: WorkingCopy, source: Stream | Table | View) -> None:
+    sources = working.unit.sources
+    match source:
+        case Stream():
+            sources.replace_stream(source)
+        case Table():
+            sources.put_table(source)
+        case View():
+            sources.add_view(source)

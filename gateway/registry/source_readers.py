@@ -1,0 +1,126 @@
+"""The CQs that stand on a subscriber's right to read a source: REVOKE counts them, and CASCADE drops them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from gateway.model.records import Cq
+from gateway.model.unit import CqKey
+from gateway.registry.computations import Computations
+from gateway.state.working_copy import WorkingCopy
+from grouping.compiler.plan import source_names
+from grouping.model.catalog import Stream
+from grouping.model.ids import CqName, Subscriber
+from grouping.model.query import CreateCq
+from grouping.model.table import Table
+from grouping.model.view import View
+from grouping.statements.command import parse
+from grouping.statements.select_text import read_select
+
+__all__ = ["FoundReaders", "SourceReaders"]
+
+_SEARCHED = 20_000
+"""CQs that one search looks at: others' commands wait for some tenths of a second."""
+_LOADED = 1_000
+"""CQs that are read from Redis at once."""
+
+
+class FoundReaders(NamedTuple):
+    """The CQs that a search found."""
+
+    keys: list[CqKey]
+    more: bool
+    """Whether the search ended before it had looked at all CQs."""
+
+
+class SourceReaders:
+    """Searches the CQs of subscribers; a search that ends early is gone on with by the next one."""
+
+    def __init__(self, working: WorkingCopy, computations: Callable[[], Computations]) -> None:
+        self._working = working
+        self._computations = computations
+        self._reached: dict[tuple[str, Subscriber], str] = {}
+        """By source and subscriber: the name behind which the next search begins."""
+
+    def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
+        """Return CQs that name a source in their text, or that read it through views of their own subscriber.
+
+        A CQ that reads it through another subscriber's view is not found: it needs no grant.
+
+        Args:
+            source: The stream, table or view.
+            subscribers: Whose CQs.
+            most: CQs that are wanted; the search ends with them.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        found: list[CqKey] = []
+        if not self._is_read(source):
+            return FoundReaders(found, False)
+        left = _SEARCHED
+        for subscriber in subscribers:
+            place = (_identity(source), subscriber)
+            names = self._working.names(subscriber).after(self._reached.pop(place, ""))
+            while some := [CqKey(subscriber, CqName(name)) for name in islice(names, _LOADED)]:
+                self._working.load(some)
+                for key in some:
+                    if self._reads(key, source):
+                        found.append(key)
+                        if len(found) == most:
+                            self._reached[place] = key.name
+                            return FoundReaders(found, True)
+                left -= len(some)
+                if left <= 0:
+                    self._reached[place] = some[-1].name
+                    return FoundReaders(found, True)
+        return FoundReaders(found, False)
+
+    def _is_read(self, source: Stream | Table | View) -> bool:
+        match source:
+            case Stream():
+                return self._working.inventory.live_cqs[source.stream_id] > 0
+            case Table():
+                return self._computations().cqs(source.table_id) > 0
+            case View():
+                return self._working.unit.sources.view_cqs(source.name) > 0
+
+    def _reads(self, key: CqKey, source: Stream | Table | View) -> bool:
+        cq = self._working.unit.cq(key)
+        assert cq is not None, "its name was listed"
+        if not self._reaches(cq, source):
+            return False
+        if not cq.views:
+            return True
+        statement = parse(str(cq.text))
+        assert isinstance(statement, CreateCq), "the text of a CQ is a CREATE CQ"
+        return self._names(statement.select, source.name.casefold(), key.subscriber)
+
+    def _reaches(self, cq: Cq, source: Stream | Table | View) -> bool:
+        """Tell whether a CQ reads a source in any way."""
+        if isinstance(source, View):
+            return any(name.casefold() == source.name.casefold() for name in cq.views)
+        membership = self._working.unit.membership(cq.destination_id)
+        assert membership is not None, "a CQ has a destination"
+        destination = membership.destination
+        if isinstance(source, Stream):
+            return destination.stream_id == source.stream_id
+        return self._working.plan(destination.stream_id, destination.group_id).joins(source.table_id)
+
+    def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:
+        """Tell whether a SELECT names a source, or a view of a subscriber that does."""
+        views, names = self._working.inventory.views, source_names(read_select(select))
+        own = (view for each in names if (view := views.get(each)) is not None and view.owner == subscriber)
+        return name in names or any(self._names(view.select, name, subscriber) for view in own)
+
+
+def _identity(source: Stream | Table | View) -> str:
+    match source:
+        case Stream():
+            return source.stream_id
+        case Table():
+            return source.table_id
+        case View():
+            return f"{source.name}/{source.created_at}"

@@ -1,0 +1,72 @@
+"""GRANT and REVOKE as text, and the words IF [NOT] EXISTS."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.access_statements import Grant, Revoke, SourceKind
+from grouping.model.errors import InputError
+from grouping.statements.tokens import Tokens
+
+__all__ = ["ACCESS_CHOICES", "accept_if_exists", "accept_if_not_exists", "read_grant", "read_revoke"]
+
+ACCESS_CHOICES = ("open", "granted")
+"""The values of the option `access`."""
+_KINDS = ("STREAM", "TABLE", "VIEW")
+
+
+def accept_if_exists(tokens: Tokens) -> bool:
+    """Step over IF EXISTS if it comes next."""
+    return tokens.accept("IF", "EXISTS")
+
+
+def accept_if_not_exists(tokens: Tokens) -> bool:
+    """Step over IF NOT EXISTS if it comes next."""
+    return tokens.accept("IF", "NOT", "EXISTS")
+
+
+def read_grant(tokens: Tokens) -> Grant:
+    """Read what follows GRANT READ.
+
+    Raises:
+        InputError: ``syntax-error``.
+    """
+    kind, name = _source(tokens)
+    tokens.expect("TO")
+    return Grant(kind, name, _subscribers(tokens))
+
+
+def read_revoke(tokens: Tokens) -> Revoke:
+    """Read what follows REVOKE READ.
+
+    Raises:
+        InputError: ``syntax-error``.
+    """
+    kind, name = _source(tokens)
+    tokens.expect("FROM")
+    return Revoke(kind, name, _subscribers(tokens), tokens.accept("CASCADE"))
+
+
+def _source(tokens: Tokens) -> tuple[SourceKind, str]:
+    tokens.expect("ON")
+    word = tokens.word()
+    if word not in _KINDS:
+        raise tokens.unexpected("STREAM, TABLE or VIEW")
+    tokens.index += 1
+    return cast(SourceKind, word.lower()), tokens.stream_name()
+
+
+def _subscribers(tokens: Tokens) -> tuple[str, ...]:
+    """Return the subscribers of a list in the order of their names; none for ALL."""
+    if tokens.accept("ALL"):
+        return ()
+    names: set[str] = set()
+    while True:
+        name = tokens.string("a subscriber's name, or ALL,")
+        if not name:
+            raise InputError("a subscriber's name is empty", code="syntax-error", detail="Names have one character.")
+        names.add(name)
+        if not tokens.accept_symbol(TokenType.COMMA):
+            return tuple(sorted(names))

@@ -1,0 +1,59 @@
+"""The statements of operators as text."""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowQuota
+from grouping.statements.tokens import Tokens
+
+__all__ = [
+    "HIGHEST_LIMIT",
+    "read_drop_cqs",
+    "read_pause_group",
+    "read_resume_group",
+    "read_set_quota",
+    "read_show_quota",
+]
+
+HIGHEST_LIMIT = 10**18
+"""The largest number that LIMIT and a quota take."""
+_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second", "quarantined")
+
+
+def read_set_quota(tokens: Tokens) -> SetQuota:
+    """Read what follows SET QUOTA."""
+    limits: dict[str, int | None] = {}
+    while not limits or tokens.accept_symbol(TokenType.COMMA):
+        name = tokens.source().casefold()
+        if name not in _QUOTAS or name in limits:
+            raise tokens.unexpected(f"{', '.join(_QUOTAS)}, each at most once")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.EQ, "=")
+        limits[name] = None if tokens.accept("DEFAULT") else tokens.number("a limit", highest=HIGHEST_LIMIT, lowest=0)
+    tokens.expect("FOR")
+    return SetQuota(tokens.name("a subscriber"), tuple(limits.items()))
+
+
+def read_show_quota(tokens: Tokens) -> ShowQuota:
+    """Read what follows SHOW QUOTA."""
+    tokens.expect("FOR")
+    return ShowQuota(tokens.name("a subscriber"))
+
+
+def read_pause_group(tokens: Tokens) -> PauseGroup:
+    """Read what follows PAUSE GROUP."""
+    return PauseGroup(tokens.name("the id of a group"), paused=True)
+
+
+def read_resume_group(tokens: Tokens) -> PauseGroup:
+    """Read what follows RESUME GROUP."""
+    return PauseGroup(tokens.name("the id of a group"), paused=False)
+
+
+def read_drop_cqs(tokens: Tokens) -> DropCqs:
+    """Read what follows DROP CQS."""
+    tokens.expect("LIKE")
+    like = tokens.string("a pattern")
+    tokens.expect("OF")
+    return DropCqs(like, tokens.name("a subscriber"))
