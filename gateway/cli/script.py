@@ -54,7 +54,9 @@ def exported(client: Client) -> Iterator[str]:
         client: Whose CQs are exported.
     """
     views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
-    yield from map(create_statement, (*client.listing("STREAMS"), *client.listing("TABLES"), *views))
+    sources = (*client.listing("STREAMS"), *client.listing("TABLES"), *views)
+    for source in sources:  # open access may come from a setting, which is the other gateway's to choose
+        yield create_statement({**source, "access": None} if source.get("access") == "open" else source)
     names = [str(item["cq"]) for item in client.listing("CQS")]
     for begin in range(0, len(names), _AT_ONCE):
         yield from _queries(client, names[begin : begin + _AT_ONCE])
@@ -76,7 +78,8 @@ def create_statement(source: Mapping[str, Any]) -> str:
         return create_stream(source["stream"], _columns(source), options)
     if "table" in source:
         return create_table(source["table"], _columns(source), source["primary_key"], _topic(source))
-    return create_view(source["view"], source["select"])
+    access = source.get("access")
+    return create_view(source["view"], source["select"], {"access": access} if access is not None else None)
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
@@ -99,4 +102,8 @@ def _columns(source: Mapping[str, Any]) -> dict[str, str]:
 
 def _topic(source: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the options that say how a topic is read."""
-    return {name: source[name] for name in ("topic", "format", "framing", "schema") if source.get(name) is not None}
+    return {
+        name: source[name]
+        for name in ("topic", "format", "framing", "schema", "access")
+        if source.get(name) is not None
+    }

@@ -8,9 +8,10 @@ from itertools import chain, groupby, islice
 from gateway.cli.script import cq_statements, create_statement
 from gateway.cli.subscriber_change import section
 from gateway.doctor.catalog import CatalogState
-from gateway.registry.streams import describe_stream
-from gateway.registry.tables import describe_table
-from gateway.registry.views import describe_view
+from gateway.sdk.statements import quoted, text_literal
+from gateway.sources.streams import describe_stream
+from gateway.sources.tables import describe_table
+from gateway.sources.views import describe_view
 
 __all__ = ["sections", "whole_script"]
 
@@ -36,7 +37,15 @@ def _sources(state: CatalogState) -> Iterator[tuple[str, str, str]]:
     known = state.sources
     for kind, describe in (("stream", describe_stream), ("table", describe_table), ("view", describe_view)):
         for source in known[kind].values():
-            yield f"{kind} {source.created_at}", source.owner, create_statement(describe(source))
+            place = f"{kind} {source.created_at}"
+            yield place, source.owner, create_statement(describe(source) | {"access": source.access.kind})
+            for names in ("ALL" if source.access.everybody else "", _texts(source.access.readers)):
+                if names:
+                    yield place, source.owner, f"GRANT READ ON {kind.upper()} {quoted(source.name)} TO {names}"
+
+
+def _texts(names: Iterable[str]) -> str:
+    return ", ".join(map(text_literal, names))
 
 
 def sections(statements: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from gateway.access.source_rights import SourceRights, kind_of
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
-from gateway.registry.source_grants import SourceGrants, readers_of
-from gateway.registry.source_readers import SourceReaders
-from gateway.registry.source_topics import MadeTopics
-from gateway.registry.sources import Origin, is_declared
-from gateway.registry.streams import create_stream, describe_stream, drop_stream
-from gateway.registry.tables import create_table, describe_table, drop_table, exactness
-from gateway.registry.views import create_view, describe_view, drop_view
+from gateway.sources.declarations import Origin, is_declared
+from gateway.sources.grants import SourceGrants, readers_of
+from gateway.sources.readers import SourceReaders
+from gateway.sources.streams import create_stream, describe_stream, drop_stream
+from gateway.sources.tables import create_table, describe_table, drop_table, exactness
+from gateway.sources.topics_read import MadeTopics
+from gateway.sources.views import create_view, describe_view, drop_view
 from gateway.state.catalog_records import pause_record, source_record
 from gateway.state.work import Change, joined
 from gateway.state.working_copy import WorkingCopy

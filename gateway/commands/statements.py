@@ -26,7 +26,7 @@ from gateway.registry.grid import next_tick
 from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
-from gateway.registry.sources import Origin
+from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Change
@@ -215,9 +215,8 @@ class Statements:
             case CreateCq():
                 create = prepared.create
                 assert create is not None, "a CREATE was compiled"
-                change = registry.create(
-                    key, create.text, statement, create.query, create.request.destination_id, now_ms
-                )
+                wanted = create.request.destination_id
+                change = registry.create(key, create.text, statement, create.query, wanted, now_ms)
             case DropCq(name, if_exists):
                 if if_exists and self._working.unit.cq(key) is None:
                     return Answer({"cq": name, "dropped": False}, now_ms)
@@ -250,7 +249,7 @@ class Statements:
         return Answer(outcome.result, origin.accepted_ms, outcome.change)
 
     def _seen_by(self, subscriber: str) -> Catalog:
-        """Return the sources as a subscriber sees them."""
+        """Return the sources that a subscriber may read."""
         return self._rights.seen_by(subscriber, self.catalog)
 
     def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:

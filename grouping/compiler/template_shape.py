@@ -127,19 +127,11 @@ class TemplateShape(NamedTuple):
                 places.append(tuple(_place(member, positions, beside) for member in constant.members))
             else:
                 places.append(_place(constant, positions, beside))
-<<<<<<< HEAD
         flat = [place for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))]
         read = {place.ordinal for place in flat} - {place.pinned for place in flat}
         kept = tuple(ordinal for ordinal in positions.values() if ordinal not in read)
         ordered = _lifted_in_order(draft) if draft.ties else ()
-        return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)))
-=======
-        used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
-        used -= {positions[leaf.position] for leaf in _within_groups(draft) if leaf.position in positions}
-        kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
-        ordered = (draft.conjuncts, draft.having) if draft.ties else ()
         return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)), draft.named)
->>>>>>> 1c9a5b9 (gateway: streams, tables and views have owners, who drop and grant them)
 
     def suits(self, compiled: CompiledText) -> bool:
         """Add the variant that a text is of; return whether the text is read as it was compiled."""

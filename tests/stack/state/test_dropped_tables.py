@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 
+from gateway.access.source_rights import SourceRights
 from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
 from gateway.registry.computations import Computations
-from gateway.registry.tables import drop_table
+from gateway.sources.tables import drop_table
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream
@@ -56,7 +57,8 @@ class _Gateway:
             self.working.commit()
         catalog = Catalog([_STREAM], _TABLES, [])
         for table in _TABLES:
-            drop_table(self.working, catalog, Computations(self.working), DropTable(table.name))
+            rights, computations = SourceRights(self.settings), Computations(self.working)
+            drop_table(rights, self.working, catalog, computations, DropTable(table.name), table.owner)
         self.working.commit()
 
     def kept(self) -> list[str]:

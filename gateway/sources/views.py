@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
-from gateway.registry.sources import Origin, check_count, check_name, check_unread, reading_views
+from gateway.sources.declarations import Origin, check_count, check_name, check_unread, reading_views
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog

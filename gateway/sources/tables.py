@@ -5,8 +5,7 @@ from __future__ import annotations
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
-from gateway.registry.source_topics import MadeTopics, check_declaration, check_partitions, source_form
-from gateway.registry.sources import (
+from gateway.sources.declarations import (
     Origin,
     check_count,
     check_name,
@@ -15,6 +14,7 @@ from gateway.registry.sources import (
     describe_topic,
     reading_views,
 )
+from gateway.sources.topics_read import MadeTopics, check_declaration, check_partitions, source_form
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.kafka import TopicForm, TopicRefusal
-from gateway.registry.sources import too_many
+from gateway.sources.declarations import too_many
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.source_policy import check_source
 from gateway.topics.topic_desk import TopicQuestions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.access.source_rights import SourceRights
-from gateway.registry.source_readers import FoundReaders, SourceReaders
+from gateway.sources.readers import FoundReaders, SourceReaders
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.access_statements import AccessStatement, Grant, Revoke
 from grouping.model.catalog import Catalog, Stream
