@@ -17,6 +17,8 @@ _OF_ALICE = (
     "CREATE TABLE limits (a STRING PRIMARY KEY, most INT)"
     " WITH (topic = 'whole-limits', format = 'json', partitions = 1)",
     "CREATE VIEW high AS SELECT s.a, most FROM seen s JOIN limits l ON s.a = l.a WHERE most > 10",
+    "CREATE VIEW closed WITH (access = 'granted') AS SELECT a FROM seen",
+    "GRANT READ ON VIEW closed TO 'bob'",
     "CREATE CQ \"B;b\" AS SELECT a FROM high WHERE a = 'it''s;' DO PUBLISH SHARED EVERY '1 hour'",
     "CREATE CQ later AS SELECT a FROM seen -- all\r; SET SUBSCRIBER bob; DROP CQ later",
     "PAUSE CQ later",
@@ -45,7 +47,8 @@ def test_all_of_it_is_made_again(ground: Ground) -> None:
         assert [] == [reply for reply in first.answers(*texts, subscriber=subscriber) if reply.code != "ok"]
     statements = _statements(ground.settings)
     assert [
-        'SET SUBSCRIBER "alice"', "CREATE STREAM", "CREATE TABLE", "CREATE VIEW", 'SET SUBSCRIBER "bob"', "CREATE VIEW",
+        'SET SUBSCRIBER "alice"', "CREATE STREAM", "CREATE TABLE", "CREATE VIEW", "CREATE VIEW",
+        "GRANT READ ON VIEW \"closed\" TO 'bob'", 'SET SUBSCRIBER "bob"', "CREATE VIEW",
         'SET SUBSCRIBER "alice"', "CREATE CQ", "CREATE CQ", 'PAUSE CQ "later"', 'SET SUBSCRIBER "bob"', "CREATE CQ",
         'SET SUBSCRIBER "o""neil"', "CREATE CQ",
     ] == [re.sub("(CREATE [A-Z]+) .*| FOR '.*", r"\1", each, flags=re.DOTALL) for each in statements]  # fmt: skip
