@@ -16,11 +16,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.errors import checked_address
 from gateway.cli.subscriber_change import by_subscriber
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.statements import text_literal
 from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
+from grouping.settings.addresses import check_servers
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
 from grouping.statements.script import statements_of
@@ -137,7 +139,7 @@ def bootstrap_of(data: Path) -> str:
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
     """Connect, and tell what a person can mend in one line."""
     settings = given_settings()
-    bootstrap = kafka or bootstrap_of(data or settings.data)
+    bootstrap = checked_address(kafka, check_servers) if kafka else bootstrap_of(data or settings.data)
     try:
         text, audience = settings.auth.signing_key.get_secret_value(), settings.auth.audience or None
         signing_key = SigningKey(text, audience=audience) if text else None

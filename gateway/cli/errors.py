@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from grouping.model.errors import ContinuousQueryError
+from collections.abc import Callable
 
-__all__ = ["TELLABLE", "error_line"]
+from grouping.model.errors import ContinuousQueryError, OperationalError
+
+__all__ = ["TELLABLE", "checked_address", "error_line"]
 
 TELLABLE = (ContinuousQueryError, OSError)
 """What a person can mend; anything else is our fault."""
@@ -24,3 +26,15 @@ def error_line(error: ContinuousQueryError | OSError) -> str:
             where = f' "{error.filename}"' if error.filename else ""
             parts = [f"the system refuses{where}: {(error.strerror or str(error)).lower()}"]
     return "cq: " + " ".join(part.rstrip(".") + "." for part in parts if part)
+
+
+def checked_address(text: str, check: Callable[[str], str]) -> str:
+    """Return an address of the command line as it is; the error names no part of it, since it may be a password.
+
+    Raises:
+        OperationalError: It cannot be read.
+    """
+    try:
+        return check(text)
+    except ValueError as error:
+        raise OperationalError(f"an address that is given is not valid: {error}") from None

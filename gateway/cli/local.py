@@ -13,13 +13,14 @@ from typing import Annotated
 import psutil
 import typer
 
-from gateway.cli.errors import TELLABLE, error_line
+from gateway.cli.errors import TELLABLE, checked_address, error_line
 from gateway.local.detach import detached
 from gateway.local.launch import Launch
 from gateway.local.run_folder import RunFolder
 from gateway.local.sessions import supervised
 from gateway.local.supervisor import Supervisor
 from grouping.process.log_lines import log_to
+from grouping.settings.addresses import check_redis_url, check_servers
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
 
@@ -41,6 +42,9 @@ def up(
     """Start everything that is not given, and keep it running."""
     settings = given_settings()
     run = _folder(data, settings)
+    for address, check in ((kafka, check_servers), (redis, check_redis_url)):
+        if address:
+            checked_address(address, check)
     given = settings.redis.url.get_secret_value() if "url" in settings.redis.model_fields_set else None
     launch = Launch(
         settings=settings,

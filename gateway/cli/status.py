@@ -122,7 +122,7 @@ def _uptime(pid: int | None) -> int | None:
 def _show(answer: Mapping[str, Any]) -> None:
     totals = answer["totals"]
     print(f"{answer['state']}  (version {answer['version']})")
-    width = max(10, *map(len, answer["roles"]))
+    width = max([10, *map(len, answer["roles"])])
     for name, role in answer["roles"].items():
         print(f"  {name:<{width}} {role['state']:<10} {_process(role)}")
         if line := recovery_line(role):

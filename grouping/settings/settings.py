@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from grouping.settings.addresses import check_redis_url, check_servers
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.masked_options import Options
 from grouping.settings.secret_files import SecretFiles
@@ -49,6 +50,11 @@ class KafkaSettings(BaseModel):
         {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
     )
 
+    @field_validator("bootstrap")
+    @classmethod
+    def _is_address(cls, text: str) -> str:
+        return check_servers(text)
+
     @model_validator(mode="after")
     def _copies_suffice(self) -> Self:
         if 0 < self.replication < self.min_isr:
@@ -86,6 +92,12 @@ class RedisSettings(BaseModel):
     sentinel_tls: bool | None = Field(
         None, description="whether Sentinels are spoken to over TLS; empty: as the server is, by its URL"
     )
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, url: SecretStr) -> SecretStr:
+        check_redis_url(url.get_secret_value())
+        return url
 
 
 class CommandSettings(BaseModel):

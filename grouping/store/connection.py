@@ -37,6 +37,20 @@ class StoreLost(OperationalError):
     """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
 
 
+def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
+    """Make a client of a URL.
+
+    Raises:
+        OperationalError: An option of the URL is unknown, or has a value that it cannot have.
+    """
+    try:
+        client = redis.Redis.from_url(url, **options)
+        client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
+    except (ValueError, TypeError):
+        raise OperationalError("setting CQ_REDIS_URL is not valid: an option behind its ? cannot be read") from None
+    return client
+
+
 @contextmanager
 def mapped() -> Iterator[None]:
     """Turn the driver's errors into ours: the one seam between redis and the product."""
@@ -62,7 +76,7 @@ def connect(settings: Settings) -> Any:
         "command_packer": _Packer(),
     }
     if not server.sentinels:
-        return redis.Redis.from_url(url, **options)
+        return _client(url, options)
     given = options | parse_url(url)  # type: ignore[no-untyped-call]
     tls = given.pop("connection_class", None) is redis.SSLConnection
     own = {name: value for name, value in given.items() if name not in ("host", "port", "command_packer")}

@@ -140,3 +140,11 @@ def test_logs_are_shown(run: RunFolder) -> None:
     assert (0, "gateway 7\ngateway 8\n", "") == _logs(run, "gateway", "-n", "2")
     assert {"evaluator 8", "gateway 8"} <= set(_logs(run, "--lines", "1")[1].splitlines())
     assert (1, 'cq: there is no log of "spark". There are: evaluator, gateway.\n') == _logs(run, "spark")[::2]
+
+
+def test_a_folder_on_which_the_first_start_failed_is_stopped(tmp_path: Path) -> None:
+    """The supervisor has written no state of any role there."""
+    RunFolder(tmp_path).prepare()
+    ran = CliRunner().invoke(app, ["status", "--data", str(tmp_path)])
+    assert (1, SystemExit) == (ran.exit_code, type(ran.exception))
+    assert ran.output.startswith("stopped ")
