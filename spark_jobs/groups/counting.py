@@ -284,11 +284,12 @@ class GroupCounting:
                     yield place, body
 
     def _complete(self, table: pl.DataFrame, left_out: frozenset[str]) -> pl.DataFrame:
-        """Return the rows of shares that were evaluated for all events of the task; note the other shares."""
+        """Return the rows of shares that were evaluated for all events, with their shares; note the other shares."""
+        share = self._share_of[table["store"].to_numpy()]
+        table = table.with_columns(pl.Series("share", share))
         bad = [number for share, number in self._shares.items() if share in left_out or group_of(share) in left_out]
         if not bad or self._range is None:
             return table
-        share = self._share_of[table["store"].to_numpy()]
         for number in bad:
             matches = int(table["n"].to_numpy()[share == number].sum())
             if matches:

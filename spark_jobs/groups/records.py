@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ RANGE = np.iinfo(np.int64).max
 """The value of `at` in rows that stand for the whole range of the task."""
 _RECORD_BYTES = 400_000
 """The size that records are cut to; a record holds more only where a single row has more."""
+_SHARED_BYTES = 64_000
+"""The size that records of several shares are cut to: a tick of one of their queries reads all of the record."""
 _ROW_BYTES = 64
 """Bytes of a row besides its states: its item in the record."""
 _COLUMN_BYTES = 16
@@ -58,7 +61,7 @@ def group_records(
     """Yield records with their partitions of `cq.pending`; of a row that no record can hold, its size.
 
     Args:
-        table: The partial aggregates of a task, with the columns `BY`.
+        table: The partial aggregates of a task, with the columns `BY` and, by a number, the `share` of each row.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
         offsets: The range of the task.
@@ -67,11 +70,12 @@ def group_records(
     """
     numbers = table["store"].to_numpy()
     table = table.with_columns(pl.Series("rank", stores.ranks(numbers)), pl.Series("place", stores.partitions(numbers)))
-    # A replay may number the stores otherwise; this order is the same in every replay, and ordinals follow it.
-    table = table.sort("rank", "at", "pane", "part", *keys)
+    # A replay may number shares and stores otherwise; within a store, this order is the same in every replay.
+    table = table.sort("place", "share", "rank", "at", "pane", "part", *keys)
     table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
     places = table["place"].to_numpy()
-    for begin, end in _pieces(table["rank"].to_numpy(), places, _row_bytes(table)):
+    sizes = _row_bytes(table)
+    for begin, end in _pieces(table["rank"].to_numpy(), _lots(places, table["share"].to_numpy(), sizes), sizes):
         left = [table.slice(begin, end - begin)]
         while left:
             piece = left.pop()
@@ -103,25 +107,43 @@ def _row_bytes(table: pl.DataFrame) -> Ints:
     return sizes
 
 
-def _pieces(ranks: NDArray[np.int32], places: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
+def _lots(places: NDArray[np.int32], shares: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the rows of small shares that records may have together, or of one large share.
+
+    Args:
+        places: The partition of the log of each row, in ascending order.
+        shares: The share of each row; those of one share and partition are neighbours.
+        sizes: The bytes of each row.
+    """
+    total = np.append(0, np.cumsum(sizes))
+    begins = np.flatnonzero((np.diff(shares, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0)).tolist()
+    first = 0
+    for begin, end in pairwise([*begins, shares.size]):
+        if begin > first and (places[begin] != places[first] or total[end] - total[first] > _SHARED_BYTES):
+            yield first, begin
+            first = begin
+    if shares.size:
+        yield first, shares.size
+
+
+def _pieces(ranks: NDArray[np.int32], lots: Iterable[tuple[int, int]], sizes: Ints) -> Iterator[tuple[int, int]]:
     """Yield begin and end of the rows of each record, cut between stores where that can be.
 
     A task that dies midway has then written all of a store or nothing of it, but for a store larger than a record.
-    Ranks follow the partitions of the log, so the rows of a partition are neighbours.
     """
-    rows, total = ranks.size, np.cumsum(sizes)
-    stores = np.append(np.flatnonzero(np.diff(ranks)) + 1, rows)
-    partitions = np.append(np.flatnonzero(np.diff(places)) + 1, rows)
-    begin = 0
-    while begin < rows:
-        before = int(total[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(total, before + _RECORD_BYTES, side="right")))
-        last = int(np.searchsorted(stores, end, side="right"))
-        if last and stores[last - 1] > begin:
-            end = int(stores[last - 1])
-        end = min(end, int(partitions[np.searchsorted(partitions, begin, side="right")]))
-        yield begin, end
-        begin = end
+    total = np.cumsum(sizes)
+    stores = np.append(np.flatnonzero(np.diff(ranks)) + 1, ranks.size)
+    for first, until in lots:
+        begin = first
+        while begin < until:
+            before = int(total[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(total, before + _RECORD_BYTES, side="right")))
+            last = int(np.searchsorted(stores, end, side="right"))
+            if last and stores[last - 1] > begin:
+                end = int(stores[last - 1])
+            end = min(end, until)
+            yield begin, end
+            begin = end
 
 
 def _packed(
@@ -137,5 +159,5 @@ def _packed(
         piece["pane"].to_numpy(),
         np.arange(count, dtype=np.int32),
     )
-    states = packed_states(piece.drop("rank", "place", "ordinal", *BY))
+    states = packed_states(piece.drop("rank", "place", "share", "ordinal", *BY))
     return pack_groups(stream_id, version, stores.ids(piece["store"].to_numpy()), groups, states)

@@ -23,6 +23,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingMatches
 from grouping.settings.settings import Settings
 from grouping.store.quarantine import share_of
 from spark_jobs.batch.output import MAX_RECORD_BYTES
@@ -144,3 +145,19 @@ def test_queries_of_one_form_share_their_records() -> None:
     for number in (0, 42, 99):
         expected = [{"k": "a", f"s{number}": 4 + 2 * number}, {"k": "b", f"s{number}": 2 + number}]
         assert expected == _digest(queries[number], task.store(number), [body])
+
+
+def test_many_queries_do_not_read_the_records_of_each_other() -> None:
+    """A record of several queries is small, so that a tick of one query reads little of the others."""
+    queries = [_query(f"SELECT k, count(*) AS c{number} FROM t GROUP BY k") for number in range(6)]
+    task = _Task(queries)
+    task.read(0, [{"k": f"{number:05}" * 10} for number in range(600)])
+    bodies = task.bodies()
+    holding = [
+        [at for at, body in enumerate(bodies) if bytes.fromhex(task.store(n)[2:]) in _spans(body)] for n in range(6)
+    ]
+    assert [[0], [1], [2], [3], [4], [5]] == sorted(holding)
+
+
+def _spans(body: bytes) -> dict[bytes, tuple[int, int]]:
+    return PendingMatches.decode(body).spans
