@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from grouping.digests.cursor import Offsets
 from grouping.digests.group_code import DigestGroups, GroupDestination, GroupMerging
@@ -25,12 +25,14 @@ class EvaluatorGroups:
 
     def merging(self, select: SelectList, questions: int) -> GroupMerging:
         """Return what puts the groups of so many questions together."""
-        from spark_jobs.groups.kept import GroupMerge  # noqa: PLC0415
+        from spark_jobs.groups.merging import GroupMerge  # noqa: PLC0415
 
         return GroupMerge(select, questions)
 
-    def kept(self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
-        """Return what the destinations of one query get, after HAVING."""
+    def kept(
+        self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
+    ) -> Iterator[DigestGroups]:
+        """Yield what the destinations of one query get after HAVING, in their order."""
         from spark_jobs.groups.kept import kept_groups  # noqa: PLC0415
 
         return kept_groups(plan, select, destinations)

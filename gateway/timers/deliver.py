@@ -48,6 +48,8 @@ class DueDigest(NamedTuple):
     incarnation: str
     cursor: Cursor
     """The cursor of this incarnation of the destination, once the digest is written."""
+    letter: OutgoingRecord | None = None
+    """A dead letter that is written with the digest."""
 
     @property
     def named(self) -> Named:
@@ -66,6 +68,8 @@ def digest_records(
         ready: The digest.
         fired_ms: The time in the digest's records.
     """
+    if ready.letter is not None:
+        yield ready.letter
     destination = ready.destination
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
     name, topic = destination.destination_id, topic_of(settings, destination)
@@ -125,9 +129,24 @@ class Delivery:
             tick_ms: The tick.
             reason: Why, a full sentence.
         """
+        return self._letter(
+            destination, tick_ms, "The digest is left out, and what waited for it is passed over.", reason
+        )
+
+    def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
+        """Return the dead letter that tells of a digest's rows that no record holds.
+
+        Args:
+            destination: The destination.
+            tick_ms: The tick.
+            reason: Which rows and why, a full sentence.
+        """
+        return self._letter(destination, tick_ms, "The digest is shortened.", reason)
+
+    def _letter(self, destination: Destination, tick_ms: int, fate: str, reason: str) -> OutgoingRecord:
         digest = f"{destination.destination_id}/{tick_ms}/1"
-        log.error("a digest is left out", extra={"digest": digest, "reason": reason})
-        detail = f"The digest is left out, and what waited for it is passed over. {reason}"
+        log.error("a digest is too large", extra={"digest": digest, "fate": fate, "reason": reason})
+        detail = f"{fate} {reason}"
         headers = (("code", b"result-too-large"), ("detail", detail.encode()), ("source", digest.encode()))
         return OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
 

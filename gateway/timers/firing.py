@@ -110,19 +110,19 @@ class TickRun:
         quiet: dict[str, Cursor] = {}
         letters: list[OutgoingRecord] = []
         moves = MovedCursors(covered)
-        for each, answer in zip(served, self._gathering.answers(served, covered), strict=True):
+        for each, answer in self._gathering.answers(served, covered):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and answer.refusal:
                 letters.append(self._delivery.refusal(membership.destination, tick, answer.refusal))
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
-            elif tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
+            elif tick is not None and (_written(answer) or membership.destination.clause.even_if_empty):
                 digest = self._digest(membership.destination, answer, each.from_ms)
                 if digest is None:
                     left.append((each.name, tick, each.from_ms))
                     idle.append(each.name)
                     continue
                 cursor = self._moved(moves, each, tick, answer)
-                ready.append(DueDigest(membership.destination, digest, tick, each.from_ms, each.incarnation, cursor))
+                ready.append(self._due(each, tick, answer, digest, cursor))
             elif tick is not None and answer.counted:
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             else:
@@ -178,6 +178,13 @@ class TickRun:
             told = {"destination": destination.destination_id, "reason": error.detail}
             log.error("a digest finds no room, it is tried again", extra=told)
             return None
+
+    def _due(self, each: DueDestination, tick: int, answer: DigestMatches, digest: Digest, cursor: Cursor) -> DueDigest:
+        """Return a digest that is to be written, with the dead letter of rows that it cannot hold."""
+        destination, letter = each.membership.destination, None
+        if answer.left_out:
+            letter = self._delivery.shortened(destination, tick, answer.left_out)
+        return DueDigest(destination, digest, tick, each.from_ms, each.incarnation, cursor, letter)
 
     def _deliver(
         self,
@@ -265,13 +272,12 @@ class TickRun:
             for each, cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # not written yet; an open cut lets no other digest of it out
         ]
-        answers = self._gathering.answers(left, cut.covered)
         ready: list[DueDigest] = []
         again: list[Named] = []
         quiet: dict[str, Cursor] = {}
         letters: list[OutgoingRecord] = []
         moves = MovedCursors(cut.covered)
-        for each, answer in zip(left, answers, strict=True):
+        for each, answer in self._gathering.answers(left, cut.covered):
             destination, tick = each.membership.destination, each.tick or 0
             if answer.refusal:
                 letters.append(self._delivery.refusal(destination, tick, answer.refusal))
@@ -281,8 +287,7 @@ class TickRun:
             if digest is None:
                 again.append((each.name, tick, each.from_ms))
             else:
-                cursor = self._moved(moves, each, tick, answer)
-                ready.append(DueDigest(destination, digest, tick, each.from_ms, each.incarnation, cursor))
+                ready.append(self._due(each, tick, answer, digest, self._moved(moves, each, tick, answer)))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again, quiet, letters)
         # Each gets a look: matches left for later ticks arm it, and `choose` passed over a new incarnation meanwhile.
@@ -307,16 +312,16 @@ class TickRun:
             DigestQuestion(store, index.get(store), cursor, notice.timed.visibility, _EVERYTHING, None)
             for notice, store, cursor in zip(asked, stores, cursors, strict=True)
         ]
-        answers = self._gathering.last_answers(asked, questions)
-        for notice, incarnation, wanted, answer in zip(asked, incarnations, questions, answers, strict=True):
+        for place, answer in self._gathering.last_answers(asked, questions):
+            notice, incarnation, cursor = asked[place], incarnations[place], cursors[place]
             destination = notice.destination
             membership = Membership(destination, 0, timed=notice.timed)
-            last_ms = last_tick(membership, wanted.cursor, self._probes.runs(destination.stream_id))
+            last_ms = last_tick(membership, cursor, self._probes.runs(destination.stream_id))
             if answer.refusal:
                 yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.refusal)
                 continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
-            if last_ms >= notice.ended_ms or not (answer.failure or answer.rows or empty_too):
+            if last_ms >= notice.ended_ms or not (_written(answer) or empty_too):
                 yield notice, None
                 continue
             since_ms = digest_from(membership, notice.ended_ms, None, last_ms)
@@ -324,7 +329,10 @@ class TickRun:
             if digest is None:
                 self._patience[destination.destination_id] = now_ms + _AGAIN_MS
             else:
-                yield (
-                    notice,
-                    DueDigest(destination, digest, notice.ended_ms, since_ms, incarnation, Cursor(notice.ended_ms)),
-                )
+                due = DueDestination(destination.destination_id, membership, incarnation, cursor, None, since_ms)
+                yield notice, self._due(due, notice.ended_ms, answer, digest, Cursor(notice.ended_ms))
+
+
+def _written(answer: DigestMatches) -> bool:
+    """Tell whether there is a digest to write, or to try again."""
+    return bool(answer.failure or answer.rows or answer.left_out)

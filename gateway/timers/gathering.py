@@ -42,18 +42,16 @@ class DigestGathering:
         self._intake = intake
         self._known = AnswerCache()
 
-    def answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
-        """Yield the matches or groups of each destination, in the order of `served`."""
-        grouped = [each for each in served if each.membership.destination.slots is not None]
-        if not grouped:
-            yield from gather(self._intake.log, self._questions(served, covered))
-            return
-        requests = list(self._requests(grouped, self._questions(grouped, covered)))
-        groups = each_group_digest(self._code, self._intake.log, requests, self._known)
+    def answers(
+        self, served: Sequence[DueDestination], covered: Offsets
+    ) -> Iterator[tuple[DueDestination, DigestMatches]]:
+        """Yield destinations with their matches or groups: first all with matches, then one query after the other."""
         single = [each for each in served if each.membership.destination.slots is None]
-        matches = gather(self._intake.log, self._questions(single, covered))
-        for each in served:
-            yield next(matches if each.membership.destination.slots is None else groups)
+        yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
+        grouped = [each for each in served if each.membership.destination.slots is not None]
+        requests = list(self._requests(grouped, self._questions(grouped, covered)))
+        for place, matches in each_group_digest(self._code, self._intake.log, requests, self._known):
+            yield grouped[place], matches
 
     def _requests(
         self, grouped: Iterable[DueDestination], questions: Iterable[DigestQuestion]
@@ -75,17 +73,18 @@ class DigestGathering:
 
     def last_answers(
         self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]
-    ) -> Iterator[DigestMatches]:
-        """Yield the matches or groups of destinations' last digests, in the order of the notices."""
-        requests = []
-        for notice, question in zip(notices, questions, strict=True):
+    ) -> Iterator[tuple[int, DigestMatches]]:
+        """Yield the matches or groups of destinations' last digests, each with its place among the notices."""
+        single = [place for place, notice in enumerate(notices) if notice.plan is None]
+        matches = gather(self._intake.log, [questions[place] for place in single])
+        yield from zip(single, matches, strict=True)
+        grouped, requests = [], []
+        for place, (notice, question) in enumerate(zip(notices, questions, strict=True)):
             if notice.plan is None or notice.select is None:
                 continue
             if notice.destination.trigger.over_ms:
                 question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
+            grouped.append(place)
             requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select))
-        groups = each_group_digest(self._code, self._intake.log, requests, AnswerCache())
-        single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
-        matches = gather(self._intake.log, single)
-        for notice in notices:
-            yield next(matches if notice.plan is None else groups)
+        for number, found in each_group_digest(self._code, self._intake.log, requests, AnswerCache()):
+            yield grouped[number], found

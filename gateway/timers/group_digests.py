@@ -1,4 +1,4 @@
-"""Digests of queries over groups: gathered once for destinations that read the same, HAVING decided for all at once.
+"""Digests of queries over groups: gathered once for destinations that read the same, one query after the other.
 
 The evaluator's own code puts groups together and decides HAVING (`grouping.digests.group_code`).
 """
@@ -17,7 +17,7 @@ from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.group_code import GroupCode, GroupDestination, TooManyGroups, TooManyTogether
 from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.rows import Row, Rows
+from grouping.digests.rows import Rows
 from grouping.model.group import GroupPlan, SelectList
 
 __all__ = ["AnswerCache", "GroupRequest", "each_group_digest", "group_digests"]
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _MOST_KNOWN = 20_000
 """Answers that are kept."""
+_MOST_BYTES = 64 << 20
+"""Bytes of groups that are kept; those of one query may have more until the next query is gathered."""
 
 
 class GroupRequest(NamedTuple):
@@ -64,6 +66,7 @@ class AnswerCache:
     def __init__(self) -> None:
         self._covered: Offsets = {}
         self._found: _Answers = {}
+        self._bytes = 0
 
     def of(self, covered: Offsets | None) -> _Answers:
         """Return the answers by what decides them, besides the cut; None covers everything, which grows.
@@ -71,63 +74,66 @@ class AnswerCache:
         The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
         where the log was read for it.
         """
-        if covered is None or covered != self._covered or len(self._found) > _MOST_KNOWN:
-            self._covered, self._found = covered or {}, {}
+        full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
+        if covered is None or covered != self._covered or full:
+            self._covered, self._found, self._bytes = covered or {}, {}, 0
         return self._found
 
-
-def each_group_digest(
-    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
-) -> Iterator[DigestMatches]:
-    """Yield what destinations are to get, in their order: half of them at a time where all have too many groups.
-
-    Args:
-        code: The evaluator's code.
-        pending: Where the groups are.
-        asked: One cut and one time of all.
-        known: What was gathered before.
-    """
-    try:
-        found = group_digests(code, pending, asked, known) if asked else []
-    except TooManyTogether:
-        half = len(asked) // 2
-        for some in (asked[:half], asked[half:]):
-            yield from each_group_digest(code, pending, some, AnswerCache())  # nothing is kept of so many
-        return
-    yield from found
+    def add(self, size: int) -> None:
+        """Note the bytes of groups that were gathered."""
+        self._bytes += size
 
 
 def group_digests(
     code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
-    """Return what destinations are to get, in their order.
+    """Return what destinations are to get, in their order; the arguments are those of `each_group_digest`."""
+    found = dict(each_group_digest(code, pending, asked, known or AnswerCache()))
+    return [found[place] for place in range(len(asked))]
+
+
+def each_group_digest(
+    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
+) -> Iterator[tuple[int, DigestMatches]]:
+    """Yield what destinations are to get, each with its place among the questions: one query after the other.
+
+    So the groups of one query are in memory at a time, besides those that the cache keeps.
 
     Args:
         code: The evaluator's code.
-        pending: Where the groups are.
-        asked: One cut and one time of all.
+        pending: The log with the groups.
+        asked: The questions, all of one cut and one time.
         known: What was gathered before.
-
-    Raises:
-        TooManyTogether: They have too many groups.
     """
-    gathered = (known or AnswerCache()).of(asked[0].question.covered if asked else None)
-    found: list[DigestMatches | None] = [None] * len(asked)
     for places in _by_query(asked):
-        some = [asked[place] for place in places]
-        contents = [_content(each) for each in some]
-        try:
-            made = _made(code, pending, some, contents, gathered)
-        except TooManyTogether:
-            raise
-        except code.faults as fault:
-            # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
-            log.exception("groups not put together", extra={"group": some[0].plan.group_id})
-            failure = f"Its groups failed with {type(fault).__name__}."
-            made = [DigestMatches(Rows(), None, (), None, 0, failure)] * len(some)
-        for place, matches in zip(places, made, strict=True):
-            found[place] = matches
-    return [matches for matches in found if matches is not None]
+        yield from _of_query(code, pending, [(place, asked[place]) for place in places], known)
+
+
+_Places = Sequence[tuple[int, GroupRequest]]
+
+
+def _of_query(
+    code: GroupCode, pending: PendingLog, some: _Places, known: AnswerCache
+) -> Iterator[tuple[int, DigestMatches]]:
+    """Yield what destinations of one query get: half of them at a time where all have too many groups."""
+    asked, done = [request for _, request in some], 0
+    try:
+        for (place, _), matches in zip(some, _made(code, asked, _answers(code, pending, asked, known)), strict=True):
+            yield place, matches
+            done += 1
+        return
+    except TooManyTogether:
+        pass
+    except code.faults as fault:
+        # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
+        log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
+        failure = f"Its groups failed with {type(fault).__name__}."
+        for place, _ in some[done:]:
+            yield place, DigestMatches(Rows(), None, (), None, 0, failure)
+        return
+    half = len(some) // 2
+    yield from _of_query(code, pending, some[:half], known)
+    yield from _of_query(code, pending, some[half:], known)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -149,19 +155,23 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
     return places.values()
 
 
-def _made(
-    code: GroupCode,
-    pending: PendingLog,
-    asked: Sequence[GroupRequest],
-    contents: Sequence[bytes],
-    gathered: _Answers,
-) -> list[DigestMatches]:
-    """Return what destinations of one query get."""
-    plan, select = asked[0].plan, asked[0].select
+def _answers(
+    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
+) -> list[_CachedAnswer | None]:
+    """Return what was gathered for destinations of one query."""
+    contents = [_content(each) for each in asked]
+    gathered = known.of(asked[0].question.covered)
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
     if new:
-        _gather(code, pending, select, new, gathered)
-    answers = [gathered[content] for content in contents]
+        known.add(_gather(code, pending, asked[0].select, new, gathered))
+    return [gathered[content] for content in contents]
+
+
+def _made(
+    code: GroupCode, asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]
+) -> Iterator[DigestMatches]:
+    """Yield what destinations of one query get."""
+    plan, select = asked[0].plan, asked[0].select
     destinations = [
         GroupDestination(
             answer.groups,
@@ -172,21 +182,30 @@ def _made(
         if answer is not None
     ]
     kept = iter(code.kept(plan, select, destinations) if destinations else ())
-    made = []
     for known in answers:
         if known is None:
-            made.append(DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL))
+            yield DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL)
             continue
-        groups = next(kept)
-        rows = Rows(Row(0, place, 0, body) for place, body in enumerate(groups.rows))
-        made.append(DigestMatches(rows, *known.answer, counted=groups.matches, late=known.late, reached=known.reached))
-    return made
+        own = next(kept)
+        yield DigestMatches(
+            own.rows,
+            *known.answer,
+            own.failure,
+            counted=own.matches,
+            late=known.late,
+            reached=known.reached,
+            left_out=own.left_out,
+        )
 
 
 def _gather(
     code: GroupCode, pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers
-) -> None:
-    """Answer questions that differ; where one has too many groups, the others are answered without it."""
+) -> int:
+    """Answer questions that differ; where one has too many groups, the others are answered without it.
+
+    Returns:
+        The bytes of their groups.
+    """
     left = dict(new)
     while left:
         merge = code.merging(select, len(left))
@@ -205,4 +224,5 @@ def _gather(
             left.items(), answers, found, merge.late.tolist(), strict=True
         ):
             gathered[content] = _CachedAnswer(answer, groups, late, each.reached)
-        return
+        return merge.size
+    return 0

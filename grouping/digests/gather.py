@@ -61,6 +61,8 @@ class DigestMatches(NamedTuple):
     """The offset of the log up to which they were gathered, where that was for an earlier question; else None."""
     refusal: str = ""
     """Why there is no digest, whenever it is tried."""
+    left_out: str = ""
+    """Why some of the rows are missing, a full sentence: no record holds them."""
 
 
 BOUNDS = Bounds()

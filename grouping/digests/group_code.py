@@ -5,7 +5,7 @@ The code lies with the evaluator (`spark_jobs/groups/`); the gateway gets it fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from grouping.digests.cursor import Offsets
 from grouping.digests.group_gather import GroupPart
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
+from grouping.digests.rows import Rows
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
 
 __all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging", "TooManyGroups", "TooManyTogether"]
@@ -46,15 +47,21 @@ class GroupDestination(NamedTuple):
 class DigestGroups(NamedTuple):
     """What a destination's digest is made of."""
 
-    rows: list[bytes]
+    rows: Rows
     """The groups that HAVING leaves, as JSON objects in the order of their keys."""
     matches: int
-    """All that were counted, whatever HAVING leaves."""
+    """The number of matches that were counted, whatever HAVING leaves."""
+    left_out: str = ""
+    """Why some of the rows are missing, a full sentence."""
+    failure: str = ""
+    """Why there are no rows: there was no room for them."""
 
 
 class GroupMerging(Protocol):
     """Puts the parts of groups together as they are gathered."""
 
+    size: int
+    """Bytes of all groups, once `groups` has returned them."""
     late: NDArray[np.int64]
     """By question: matches of times before its digest."""
 
@@ -75,8 +82,10 @@ class GroupCode(Protocol):
     def merging(self, select: SelectList, questions: int) -> GroupMerging:
         """Return what puts the groups of so many questions together."""
 
-    def kept(self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
-        """Return what the destinations of one query get, after HAVING."""
+    def kept(
+        self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
+    ) -> Iterator[DigestGroups]:
+        """Yield what the destinations of one query get after HAVING, in their order."""
 
     def rolled(
         self,

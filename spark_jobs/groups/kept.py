@@ -1,9 +1,8 @@
-"""Groups that are results: parts of them put together, HAVING decided for many destinations at once, rows written."""
+"""Groups that are results: HAVING decided for many destinations at once, rows written, both in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,118 +10,46 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.group_code import DigestGroups, GroupDestination, TooManyGroups, TooManyTogether
-from grouping.digests.group_gather import GroupPart
+from grouping.digests.group_code import DigestGroups, GroupDestination
+from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.model.expression import Expression
-from grouping.model.group import ConstantRow, GroupPlan, SelectList
+from grouping.model.group import GroupPlan, SelectList
 from grouping.model.sql_type import SqlType
+from grouping.model.wording import counted
 from grouping.store.constant_table import constants_array
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import arrow_type
-from spark_jobs.groups.partials import Partials
+from spark_jobs.batch.value_sizes import value_sizes
+from spark_jobs.groups.merging import MergedGroups, partials_of
+from spark_jobs.index import Ints
 from spark_jobs.match.residual import evaluate_expression, holds
-from spark_jobs.results.encode import encode
+from spark_jobs.match.row_slices import slices
+from spark_jobs.results.encode import encode, row_bytes
+from spark_jobs.results.pending import MAX_ROW_BYTES
 
-__all__ = ["MOST_GROUPS", "GroupMerge", "MergedGroups", "kept_groups"]
+__all__ = ["kept_groups"]
 
-MOST_GROUPS = 1_000_000
-"""Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for so many."""
-_MOST_BYTES = 256 << 20
-"""Bytes of what is kept of them, which may be sets of distinct values."""
-_TOGETHER = 2
-"""So many times as much may be of several digests at once."""
+_PAIRS = 250_000
+"""Groups of destinations for which HAVING is decided at once, unless one destination alone has more."""
+_BYTES = 16 << 20
+"""Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
 
-
-class MergedGroups(NamedTuple):
-    """The groups of one question, as rows of a table that has those of others too."""
-
-    table: pl.DataFrame
-    begin: int
-    end: int
+_Spans = Sequence[tuple[int, int]]
 
 
-class GroupMerge:
-    """Puts the parts of groups together as they are gathered, so that none of their records need stay in memory."""
-
-    def __init__(
-        self, select: SelectList, questions: int, most_groups: int = MOST_GROUPS, most_bytes: int = _MOST_BYTES
-    ) -> None:
-        self._partials = _partials(select)
-        self._count = questions
-        self._most = (most_groups, most_bytes)
-        self._next = self._most
-        """The groups, and their bytes, at which the questions are looked at next."""
-        self._tables: list[pl.DataFrame] = []
-        self.late = np.zeros(questions, np.int64)
-        """By question: matches of times before its digest."""
-
-    def take(self, parts: Sequence[GroupPart]) -> None:
-        """Take in what counts of some records, in the order of the log.
-
-        Raises:
-            TooManyGroups: Some questions have too many, or too large ones.
-            TooManyTogether: All of them have.
-        """
-        own = []
-        for part in parts:
-            states = pl.read_ipc_stream(part.record.values[0])[part.rows]
-            np.add.at(self.late, part.question[part.late], states["n"].to_numpy()[part.late])
-            own.append(states.with_columns(pl.Series("question", part.question)))
-        merged = self._partials.merged(pl.concat(own, how="diagonal_relaxed"), ["question"])
-        self._tables.append(merged)
-        groups, size = (sum(each) for each in zip(*map(_extent, self._tables), strict=True))
-        if len(self._tables) > _MOST_TABLES or groups > self._next[0] or size > self._next[1]:
-            self._tables = [self._whole()]
-            self._check(self._tables[0])
-
-    def _check(self, whole: pl.DataFrame) -> None:
-        """Raise TooManyGroups, or TooManyTogether, where there are too many or too large ones."""
-        most_groups, most_bytes = self._most
-        groups, size = _extent(whole)
-        large: set[int] = set()
-        if groups > most_groups:
-            large.update(np.flatnonzero(np.bincount(whole["question"].to_numpy()) > most_groups).tolist())
-        if size > most_bytes:
-            large.update(
-                int(number) for (number,), own in whole.group_by("question") if own.estimated_size() > most_bytes
-            )
-        if large:
-            raise TooManyGroups(large)
-        if self._count > 1 and (groups > _TOGETHER * most_groups or size > _TOGETHER * most_bytes):
-            raise TooManyTogether
-        self._next = max(most_groups, 2 * groups), max(most_bytes, 2 * size)
-
-    def _whole(self) -> pl.DataFrame:
-        whole = pl.concat(self._tables, how="diagonal_relaxed")
-        return whole if len(self._tables) == 1 else self._partials.merged(whole, ["question"])
-
-    def groups(self) -> list[MergedGroups]:
-        """Return the groups of each question.
-
-        Raises:
-            TooManyGroups: Some have too many, or too large ones.
-            TooManyTogether: All of them have.
-        """
-        if not self._tables:
-            return [MergedGroups(_NO_GROUPS, 0, 0)] * self._count
-        whole = self._whole()
-        self._check(whole)
-        table = whole.sort("question", *self._partials.keys, nulls_last=True)
-        bounds = np.searchsorted(table["question"].to_numpy(), np.arange(self._count + 1)).tolist()
-        return [MergedGroups(table, *bounds[number : number + 2]) for number in range(self._count)]
-
-
-def kept_groups(plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
-    """Return what the destinations of one query get, by destination.
+def kept_groups(
+    plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
+) -> Iterator[DigestGroups]:
+    """Yield what the destinations of one query get, in their order.
 
     Args:
-        plan: Their group's.
-        select: Their SELECT list.
-        destinations: Whose, with the constants and the groups of each.
+        plan: The plan of the query's group.
+        select: The query's SELECT list.
+        destinations: The destinations, with the constants and the groups of each.
     """
     grouping = select.grouping
     assert grouping is not None, "the query is over groups"
-    partials = _partials(select)
+    partials = partials_of(select)
     table, spans = _joined([each.groups for each in destinations])
     columns, counts = partials.no_groups(), np.empty(0, np.int64)
     if table.height:
@@ -137,13 +64,34 @@ def kept_groups(plan: GroupPlan, select: SelectList, destinations: Sequence[Grou
             for each, span in zip(destinations, spans, strict=True)
         ]
     groups = _Groups(columns, select, counts.size)
-    found = _kept(plan, groups, [each.row for each in destinations], spans)
-    bodies = _bodies(groups, select, found)
+    having, rows = _Having(plan, groups), _GroupRows(groups, select)
     total = np.append(0, np.cumsum(counts))
-    return [
-        DigestGroups([bodies[row] for row in rows.tolist()], int(total[end] - total[begin]))
-        for rows, (begin, end) in zip(found, spans, strict=True)
-    ]
+    for first, last in slices(np.cumsum([end - begin for begin, end in spans]), _PAIRS):
+        own = spans[first:last]
+        found = having.kept(destinations[first:last], own)
+        matches = [int(total[end] - total[begin]) for begin, end in own]
+        yield from map(_digest, rows.of(found), matches)
+
+
+def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
+    """Return what a destination gets: its rows without those that no record holds."""
+    fitting, large, largest = Rows(), 0, 0
+    try:
+        for place, row in enumerate(rows):
+            if row.body is not None and row.size <= MAX_ROW_BYTES:
+                fitting.append(Row(0, place, 0, row.body))
+            else:
+                large, largest = large + 1, max(largest, row.size)
+    except RowsUnavailable as error:
+        return DigestGroups(Rows(), matches, failure=error.detail or error.message)
+    if not large:
+        return DigestGroups(fitting, matches)
+    return DigestGroups(
+        fitting,
+        matches,
+        f"Without {counted(large, 'row')} that a digest cannot hold:"
+        f" the largest has {largest} bytes or more, and {MAX_ROW_BYTES} are the most.",
+    )
 
 
 def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
@@ -162,56 +110,69 @@ def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[in
     return joined, [(begin, begin + count) for begin, count in own]
 
 
-def _extent(table: pl.DataFrame) -> tuple[int, int]:
-    """Return how many groups a table has, and their bytes."""
-    return table.height, int(table.estimated_size())
+class _Having:
+    """Decides HAVING for the groups of destinations."""
 
+    def __init__(self, plan: GroupPlan, groups: _Groups) -> None:
+        self._kept = plan.kept
+        self._columns = EventColumns(groups)
 
-_MOST_TABLES = 16
-"""Of merged parts, before they are merged themselves."""
-_NO_GROUPS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
-
-
-@lru_cache(maxsize=256)
-def _partials(select: SelectList) -> Partials:
-    assert select.grouping is not None, "it is over groups"
-    return Partials(select.grouping)
-
-
-def _kept(
-    plan: GroupPlan, groups: _Groups, rows: Sequence[ConstantRow], spans: Sequence[tuple[int, int]]
-) -> list[NDArray[np.int64]]:
-    """Return by destination the groups that HAVING leaves: destinations whose constants are of one type at once."""
-    kept = plan.kept
-    own = [np.arange(*span) for span in spans]
-    if kept is None or not kept.having:
+    def kept(self, destinations: Sequence[GroupDestination], spans: _Spans) -> list[Ints]:
+        """Return by destination the groups that HAVING leaves; those with constants of one type are decided at once."""
+        kept = self._kept
+        own = [np.arange(*span) for span in spans]
+        if kept is None or not kept.having:
+            return own
+        by_types: dict[tuple[SqlType, ...], list[int]] = {}
+        for number, each in enumerate(destinations):
+            by_types.setdefault(each.row.types, []).append(number)
+        for types, numbers in by_types.items():
+            values = [destinations[number].row.values for number in numbers]
+            constants = [
+                constants_array(sql_type, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
+                for slot, sql_type in enumerate(types)
+            ]
+            sizes = [own[number].size for number in numbers]
+            positions = np.concatenate([own[number] for number in numbers])
+            rows = np.repeat(np.arange(len(numbers)), sizes)
+            true = holds(kept.having, self._columns, positions, types, constants, rows)
+            ends = np.cumsum(sizes)
+            for number, begin, end in zip(numbers, (ends - sizes).tolist(), ends.tolist(), strict=True):
+                own[number] = own[number][true[begin:end]]
         return own
-    by_types: dict[tuple[SqlType, ...], list[int]] = {}
-    for number, row in enumerate(rows):
-        by_types.setdefault(row.types, []).append(number)
-    columns = EventColumns(groups)
-    for types, numbers in by_types.items():
-        values = [rows[number].values for number in numbers]
-        constants = [
-            constants_array(sql_type, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
-            for slot, sql_type in enumerate(types)
-        ]
-        sizes = [own[number].size for number in numbers]
-        positions = np.concatenate([own[number] for number in numbers])
-        true = holds(kept.having, columns, positions, types, constants, np.repeat(np.arange(len(numbers)), sizes))
-        ends = np.cumsum(sizes)
-        for number, begin, end in zip(numbers, (ends - sizes).tolist(), ends.tolist(), strict=True):
-            own[number] = own[number][true[begin:end]]
-    return own
 
 
-def _bodies(groups: _Groups, select: SelectList, found: Sequence[NDArray[np.int64]]) -> dict[int, bytes]:
-    """Return the JSON objects of the groups that somebody gets, each made once."""
-    wanted = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
-    if not wanted.size:
-        return {}
-    encoded = encode(groups, select, wanted.astype(np.int32), partial(_evaluated))  # type: ignore[arg-type]
-    return dict(zip(wanted.tolist(), encoded.values.to_pylist(), strict=True))
+class _MadeRow(NamedTuple):
+    """A group as a row of a digest."""
+
+    body: bytes | None
+    """The JSON object; None where it was not made, since its texts alone are too large."""
+    size: int
+
+
+class _GroupRows:
+    """Makes the rows of groups, some at a time."""
+
+    def __init__(self, groups: _Groups, select: SelectList) -> None:
+        self._groups = groups
+        self._select = select
+        self._bytes = np.broadcast_to(row_bytes(select, groups.text_bytes()), groups.count)
+        """By group: the bytes of its row while it is made, about."""
+
+    def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
+        """Yield the rows of each destination; rows that several want are made once, where all fit into memory."""
+        wanted = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        if int(self._bytes[wanted].sum()) <= _BYTES:
+            made = dict(zip(wanted.tolist(), self._made(wanted), strict=True))
+            yield from ([made[number] for number in rows.tolist()] for rows in found)
+        else:
+            yield from map(self._made, found)
+
+    def _made(self, rows: Ints) -> Iterator[_MadeRow]:
+        for first, last in slices(np.cumsum(self._bytes[rows]), _BYTES):
+            some = rows[first:last].astype(np.int32)
+            bodies, sizes = encode(self._groups, self._select, some, _evaluated)  # type: ignore[arg-type]
+            yield from map(_MadeRow, bodies.to_pylist(), sizes.tolist())
 
 
 def _evaluated(expression: Expression, groups: Any, rows: NDArray[np.int32]) -> pa.Array:
@@ -248,3 +209,7 @@ class _Groups:
     def declares(self, name: str) -> bool:
         """No source declares a column of groups."""
         return False
+
+    def text_bytes(self) -> Ints:
+        """Return by group the bytes of its texts."""
+        return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))

@@ -8,7 +8,7 @@ from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import LogReader
 from gateway.model.records import TriggerSpec
 from grouping.model.group import SelectList
-from spark_jobs.groups.kept import GroupMerge
+from spark_jobs.groups.merging import GroupMerge
 from tests.ground import Ground
 from tests.group_desk import VENUES, GroupDesk
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written

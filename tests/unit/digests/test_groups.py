@@ -19,14 +19,13 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest, group_digests
+from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_code import TooManyTogether
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.model.group import SelectList
-from spark_jobs.groups.kept import GroupMerge
+from spark_jobs.groups.merging import GroupMerge
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
 from tests.unit.digests.random_groups import COUNTS, random_groups
 
@@ -272,9 +271,7 @@ def test_digests_of_too_many_groups_together_are_made_by_parts() -> None:
     asked = checked("SELECT v, count(*) AS n FROM t GROUP BY v EVERY '5 seconds'", stream, AT)
     bodies, requests = _stores(asked, stream, (3, 1, 3, 200, 2, 3))
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
-    with pytest.raises(TooManyTogether):
-        group_digests(_FewGroups(1 << 20), log, requests)
-    found = list(each_group_digest(_FewGroups(1 << 20), log, requests, AnswerCache()))
+    found = group_digests(_FewGroups(1 << 20), log, requests)
     assert [3, 1, 3, None, 2, 3] == [each.counted for each in found]
     whole = group_digests(EvaluatorGroups(), log, requests)
     for one, other in zip(found, whole, strict=True):
