@@ -29,7 +29,7 @@ from spark_jobs.results.pending import MAX_ROW_BYTES
 
 __all__ = ["kept_groups"]
 
-_PAIRS = 250_000
+PAIRS = 250_000
 """Groups of destinations for which HAVING is decided at once, unless one destination alone has more."""
 _BYTES = 16 << 20
 """Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
@@ -66,7 +66,7 @@ def kept_groups(
     groups = _Groups(columns, select, counts.size)
     having, rows = _Having(plan, groups), _GroupRows(groups, select)
     total = np.append(0, np.cumsum(counts))
-    for first, last in slices(np.cumsum([end - begin for begin, end in spans]), _PAIRS):
+    for first, last in slices(np.cumsum([end - begin for begin, end in spans]), PAIRS):
         own = spans[first:last]
         found = having.kept(destinations[first:last], own)
         matches = [int(total[end] - total[begin]) for begin, end in own]

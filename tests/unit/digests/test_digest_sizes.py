@@ -81,7 +81,7 @@ def test_having_is_decided_some_destinations_at_a_time(monkeypatch: pytest.Monke
         return holds(conjuncts, events, positions, *rest)
 
     monkeypatch.setattr(kept, "holds", counted)
-    monkeypatch.setattr(kept, "_PAIRS", 100)
+    monkeypatch.setattr(kept, "PAIRS", 100)
     rows = [{"k": f"{number % 30:02}", "v": number} for number in range(300)]
     log, request = _asked("SELECT k, max(v) AS m FROM t GROUP BY k HAVING max(v) > 285", rows)
     constants = request.destination.constants
