@@ -267,7 +267,11 @@ class _Arrival(AggregateState):
 
     def merge(self, stem: str) -> list[pl.Expr]:
         by = pl.col(f"{stem}o")
-        return [_ordered(pl.col(f"{stem}{name}"), by, self._last) for name in "vo"]
+        columns = [pl.col(f"{stem}{name}") for name in "vo"]
+        if not self._last:
+            return [_ordered(column, by, greatest=False) for column in columns]
+        there = by.is_not_null()  # rows of one event, which a join makes, have one offset: the last of them counts
+        return [column.filter(there).sort_by(by.filter(there), maintain_order=True).last() for column in columns]
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
         return frame[f"{stem}v"]
@@ -288,7 +292,9 @@ class _Moments(AggregateState):
     def merge(self, stem: str) -> list[pl.Expr]:
         count, mean, squares = (pl.col(f"{stem}{name}") for name in "nmq")
         total = count.sum()
-        joint = pl.when(total > 0).then((count * mean).sum() / total).otherwise(0.0)
+        # As Chan has it, by differences: the mean of equal values is that value exactly, and their deviation 0.
+        first = mean.filter(count > 0).first()
+        joint = pl.when(total > 0).then(first + (count * (mean - first)).sum() / total).otherwise(0.0)
         return [total, joint.alias(f"{stem}m"), (squares + count * (mean - joint) ** 2).sum().alias(f"{stem}q")]
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:

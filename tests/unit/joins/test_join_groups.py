@@ -6,6 +6,7 @@ import json
 from array import array
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 
@@ -18,6 +19,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingMatches
 from grouping.model.group import CompiledQuery, canonical_constants
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
@@ -99,3 +101,16 @@ def test_groups_are_those_of_the_joined_rows(
     got = [tuple(json.loads(row.body).values()) for row in found.rows]
     wanted = duckdb_rows(select, events, named, owned) if found.counted else []
     assert sorted(got, key=repr) == sorted(wanted, key=repr)
+
+
+def test_first_and_last_of_the_rows_of_one_event() -> None:
+    """Rows that one event makes have their order: `first` takes the first of them, `last` the last."""
+    owned = [{"owner": name, "symbol": "a", "n": number} for number, name in enumerate("xyz")]
+    query = compiled(
+        "SELECT first(o.owner) AS f, last(o.owner) AS l FROM quotes q JOIN owners o ON q.symbol = o.symbol"
+    )
+    event = {"symbol": "a", "price": 1.0, "n": 1}
+    bodies = _pending(query, [event], {"t_1": view_of(PROFILES, []), "t_2": view_of(OWNERS, owned)}, 1)
+    [record] = map(PendingMatches.decode, bodies)
+    states = pl.read_ipc_stream(record.values[0])
+    assert [3, "x", "z"] == [states[name][0] for name in ("n", "a0.v", "a1.v")]

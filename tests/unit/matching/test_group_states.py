@@ -136,6 +136,15 @@ def test_nothing_to_count() -> None:
     assert _values("stddev(d)", "var_pop(d)", rows=[{"d": 3.0}]) == [None, 0.0]
 
 
+def test_equal_values_do_not_deviate() -> None:
+    """Without rounding: as Spark has it, equal values have deviation and variance 0, however they are cut."""
+    for value in (0.1, 1e-300, -7.3, 1e300):
+        rows = [{"d": value}] * 7
+        found = _values("stddev_pop(d)", "stddev(d)", "var_pop(d)", rows=rows, cuts=(2, 3))
+        assert [0.0, 0.0, 0.0] == found
+    assert _values("var_pop(d)", rows=[{"d": 1e9}, {"d": 1e9 + 2}], cuts=(1,)) == [1.0]
+
+
 def test_nan_is_the_greatest() -> None:
     """NaN is greater than all numbers; the two zeros are one value."""
     rows = [{"d": float("nan")}, {"d": 1.0}, {"d": 0.0}, {"d": -0.0}]
