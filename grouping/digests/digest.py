@@ -9,12 +9,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
 from itertools import groupby, islice
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 import msgspec
 
 from grouping.digests.rows import IN_MEMORY, Row, Rows
 from grouping.digests.sorted_rows import sorted_rows
+from grouping.digests.stored_rows import shown_row, stored_values
 from grouping.model.group import SelectList
 from grouping.model.query import DigestClause
 from grouping.model.sql_type import BINARY, DATE, TIMESTAMP, UNKNOWN, SqlType
@@ -28,7 +30,6 @@ PART_BYTES = 900_000
 A longer row has a part of its own.
 """
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.encode
 
 
@@ -120,7 +121,7 @@ def _latest(columns: Sequence[str], rows: Iterable[Row], in_memory: int) -> Iter
     """Keep the last row per key, by record time, then partition and offset."""
 
     def key_of(row: Row) -> bytes:
-        values = _decode(row.body)
+        values = stored_values(row.body)
         return _encode([_plain(values[column]) for column in columns])
 
     def last_of_each(some: Iterable[Row]) -> Iterator[Row]:
@@ -131,8 +132,10 @@ def _latest(columns: Sequence[str], rows: Iterable[Row], in_memory: int) -> Iter
 
 
 def _plain(value: Any) -> Any:
-    """Return a value whose JSON is the same for all equal values: DOUBLE has two zeros."""
-    return value + 0.0 if isinstance(value, float) else value
+    """Return a value whose JSON is the same for all equal values: DOUBLE has two zeros, and texts for NaN."""
+    if not isinstance(value, float):
+        return value
+    return value + 0.0 if isfinite(value) else {"special": str(value)}
 
 
 def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
@@ -140,14 +143,20 @@ def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[Row], in_memo
     read = _comparable(sql_type)
 
     def key_of(row: Row) -> tuple[bool, Any, tuple[int, int, int]]:
-        value = _decode(row.body)[column]
+        value = stored_values(row.body)[column]
         return value is None, 0 if value is None else _descending(read(value)), _rank(row)
 
     return sorted_rows(rows, key_of, lambda some: islice(some, most), in_memory=in_memory)
 
 
 def _compared(one: Any, other: Any) -> int:
+    if _is_nan(one) or _is_nan(other):  # NaN is greater than all numbers, and equal to itself
+        return int(_is_nan(other)) - int(_is_nan(one))
     return int(one < other) - int(one > other)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
 
 
 _descending = cmp_to_key(_compared)
@@ -189,11 +198,12 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[bytes]]:
     part: list[bytes] = []
     size = 0
     for row in rows:
-        if part and size + len(row.body) > PART_BYTES:
+        body = shown_row(row.body)
+        if part and size + len(body) > PART_BYTES:
             yield part
             part, size = [], 0
-        part.append(row.body)
-        size += len(row.body) + 1
+        part.append(body)
+        size += len(body) + 1
     yield part
 
 

@@ -171,7 +171,7 @@ class _GroupRows:
     def _made(self, rows: Ints) -> Iterator[_MadeRow]:
         for first, last in slices(np.cumsum(self._bytes[rows]), _BYTES):
             some = rows[first:last].astype(np.int32)
-            bodies, sizes = encode(self._groups, self._select, some, _evaluated)  # type: ignore[arg-type]
+            bodies, sizes = encode(self._groups, self._select, some, _evaluated, stored=True)  # type: ignore[arg-type]
             yield from map(_MadeRow, bodies.to_pylist(), sizes.tolist())
 
 

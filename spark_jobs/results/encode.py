@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.digests.stored_rows import stored_row
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression, source_of
 from grouping.model.group import SelectList
-from grouping.model.sql_type import TIMESTAMP, SqlType
+from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -51,6 +53,7 @@ def encode(
     evaluate_expression: EvaluateExpression,
     *,
     large: bool = True,
+    stored: bool = False,
 ) -> EncodedRows:
     """Return the JSON object of a SELECT list for each of the rows (docs/results.md).
 
@@ -60,6 +63,7 @@ def encode(
         rows: Which events; distinct and ascending, at least one.
         evaluate_expression: For the items that are no plain column.
         large: Whether some row may be larger than a record (`row_bytes`).
+        stored: Whether rows keep their NaN and infinities, for which JSON has null (`grouping.digests.stored_rows`).
     """
     columns: list[Sequence[Any]] = []
     sizes = np.zeros(len(rows), np.int64)
@@ -75,6 +79,8 @@ def encode(
                 return EncodedRows(pa.nulls(len(rows), pa.binary()), sizes)
     make = object_maker(tuple(item.name for item in select.items))
     values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
+    if stored:
+        values = _with_specials(values, select, columns)
     if len(kept) == len(rows):
         return EncodedRows(values, _lengths(values))
     place = np.full(len(rows), -1)
@@ -105,6 +111,22 @@ def row_bytes(select: SelectList, record: Size) -> Size:
 def _text_bytes(value: Any) -> int:
     """Return at most the bytes of a text, or of a VARIANT, and 0 for a value of any other type."""
     return len(value) if isinstance(value, str) else memoryview(value).nbytes if isinstance(value, msgspec.Raw) else 0
+
+
+def _with_specials(values: pa.BinaryArray, select: SelectList, columns: Sequence[Sequence[Any]]) -> pa.BinaryArray:
+    """Return rows in the form in which they wait for a digest."""
+    found: dict[int, dict[str, float]] = {}
+    for item, column in zip(select.items, columns, strict=True):
+        if item.expression.type in (DOUBLE, FLOAT):  # type: ignore[union-attr]  # no slot stands alone
+            for row, value in enumerate(column):
+                if value is not None and not isfinite(value):
+                    found.setdefault(row, {})[item.name] = value
+    if not found:
+        return values
+    bodies = values.to_pylist()
+    for row, specials in found.items():
+        bodies[row] = stored_row(bodies[row], specials)
+    return pa.array(bodies, pa.binary())
 
 
 def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:

@@ -62,7 +62,8 @@ def pending_records(
     if not found.size:
         return
     raw = np.frombuffer(matches.destination.buffers()[1], np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
-    for pool in value_pools(events, matches.selects, matches.select[found], matches.event[found], evaluate_expression):
+    wanted = matches.select[found], matches.event[found]
+    for pool in value_pools(events, matches.selects, *wanted, evaluate_expression, stored=True):
         sizes = pool.sizes
         fits = sizes[pool.value] <= MAX_ROW_BYTES
         if not fits.all():

@@ -48,6 +48,8 @@ def value_pools(
     select: NDArray[np.int32],
     event: NDArray[np.int32],
     evaluate_expression: EvaluateExpression,
+    *,
+    stored: bool = False,
 ) -> Iterator[ValuePool]:
     """Encode the values that matches publish.
 
@@ -57,6 +59,7 @@ def value_pools(
         select: For each match the index of its SELECT list.
         event: For each match its event.
         evaluate_expression: For the items that are no plain column.
+        stored: Whether the values wait for a digest (`spark_jobs.results.encode.encode`).
 
     Yields:
         Pools that hold each match once. The matches of a SELECT list come in the order of their events, over all pools.
@@ -69,7 +72,7 @@ def value_pools(
         rows = event[block[changes]]
         select_list = selects[number]
         with charged(select_list.select_id, partial(_only, select_list)):
-            values, sizes = encode(events, select_list, rows, evaluate_expression, large=large)
+            values, sizes = encode(events, select_list, rows, evaluate_expression, large=large, stored=stored)
         parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
         count += len(rows)
         size += values.nbytes

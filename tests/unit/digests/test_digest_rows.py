@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import tempfile
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.commands.digest_columns import with_digest_columns
+from gateway.testing import Record as GivenRecord
+from gateway.testing import Stream as GivenStream
+from gateway.testing import digests
 from gateway.timers.cuts import Cut
 from gateway.timers.open_cuts import OpenCuts
 from grouping.compiler.compiler import compile_select
@@ -157,3 +161,25 @@ def test_a_top_that_cannot_be_is_refused(digest: str, code: str) -> None:
     with pytest.raises(InputError) as told:
         with_digest_columns(statement, compile_select(select, Catalog([_QUOTES])), 100_000)
     assert told.value.code == code
+
+
+_SPECIAL = "double(CASE k WHEN 'a' THEN 'NaN' WHEN 'b' THEN 'Infinity' WHEN 'e' THEN '-Infinity' WHEN 'f' THEN '1' END)"
+
+
+@pytest.mark.parametrize(
+    ("select", "clause", "expected"),
+    [
+        (f"{_SPECIAL} AS x FROM t", "TOP 5 BY x", "abfec"),
+        (f"max({_SPECIAL}) AS x FROM t GROUP BY k", "TOP 5 BY x", "abfec"),
+        (f"{_SPECIAL} AS x FROM t", "LATEST BY x", "abcef"),
+        (f"-{_SPECIAL} AS x FROM t", "TOP 3 BY x", "aef"),
+    ],
+)
+def test_nan_and_infinities_are_compared_as_themselves(select: str, clause: str, expected: str) -> None:
+    """JSON shows them as null, and TOP and LATEST BY tell them from NULL: NaN is the greatest of all."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [GivenRecord({"k": key}, time=at) for key in "abcef"]
+    query = f"SELECT k, {select} DO PUBLISH DIGEST {clause} EVERY '5 seconds'"
+    [digest] = digests(query, GivenStream("t (k STRING)"), rows, accepted_at=at)
+    assert expected == "".join(row["k"] for row in digest["rows"])
+    assert {row["x"] for row in digest["rows"]} <= {None, 1.0, -1.0}

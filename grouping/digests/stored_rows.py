@@ -1,0 +1,53 @@
+"""Rows as they wait for a digest: the JSON object, and behind it the numbers that JSON has no form for.
+
+A digest shows NaN and infinities as null, but TOP and LATEST BY compare them as SQL does. A row that has some is its
+object, a line end, and an object with their names, which no row without them has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+__all__ = ["shown_row", "stored_row", "stored_values"]
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.encode
+_LINE_END = b"\n"
+"""JSON as it is written here holds no bare line end."""
+
+
+def stored_row(shown: bytes, specials: Mapping[str, float]) -> bytes:
+    r"""Return a row with its NaN and infinities, by column.
+
+    Example:
+        >>> stored_row(b'{"d":null}', {"d": float("inf")})
+        b'{"d":null}\n{"d":"inf"}'
+    """
+    return shown + _LINE_END + _encode({name: str(value) for name, value in specials.items()})
+
+
+def shown_row(stored: bytes) -> bytes:
+    r"""Return the JSON object of a row.
+
+    Example:
+        >>> shown_row(b'{"d":null}\n{"d":"inf"}')
+        b'{"d":null}'
+    """
+    return stored.partition(_LINE_END)[0]
+
+
+def stored_values(stored: bytes) -> dict[str, Any]:
+    r"""Return the values of a row by column, NaN and infinities included.
+
+    Example:
+        >>> stored_values(b'{"a":1,"d":null}\n{"d":"inf"}')
+        {'a': 1, 'd': inf}
+    """
+    shown, _, specials = stored.partition(_LINE_END)
+    values = _decode(shown)
+    if specials:
+        values.update({name: float(text) for name, text in _decode(specials).items()})
+    return values
