@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from grouping.model.errors import CODES
+
 __all__ = [
     "BARRED",
     "BEHIND",
@@ -83,6 +85,14 @@ TICK_SECONDS = Histogram(
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300),
 )
 
+SOURCE_LETTER_CODES = ("events-deleted", "not-evaluated", "result-too-large", "too-many-rows", "undecodable")
+
+# A counter that begins at 0 shows its first increase; a series that begins at 1 shows none.
+for code in ("ok", *CODES):
+    COMMANDS.labels(code)
+for code in SOURCE_LETTER_CODES:
+    EVALUATOR_DEAD_LETTERS.labels(code)
+DEAD_LETTERS.labels("malformed-command")
 
 _OF_STREAMS = (
     BEHIND,

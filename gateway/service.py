@@ -99,7 +99,7 @@ def run_gateway(settings: Settings) -> None:
         signal.signal(number, lambda *_: stop.set())
     refuse_eviction(settings, stop)
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
-    server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told)
+    server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told, role="gateway")
     lease = Lease(settings, "gateway")
     with status.repeated("standby" if settings.standby else "starting", lambda: {"metrics_url": server.url}):
         taken = take_lease(lease, settings, stop)

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import REGISTRY, make_wsgi_app
-from prometheus_client.registry import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from grouping.model.errors import OperationalError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-__all__ = ["SILENT_SECONDS", "MetricsServer", "RoleState"]
+__all__ = ["SILENT_SECONDS", "MetricsServer", "RoleMetric", "RoleState"]
 
 SILENT_SECONDS = 10.0
 """A role that has told nothing for so long hangs, or has ended."""
+_ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
+_KINDS = ("active", "standby", "waiting")
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
 
 
@@ -46,6 +49,12 @@ class RoleState:
         """Take note that the state holds."""
         self._told_at = self._clock()
 
+    @property
+    def kind(self) -> str:
+        """``active``, ``standby`` or ``waiting``: for a server, for its lease, or for its own start or thread."""
+        fine, told = self.probe()
+        return {"ready": "active", "standby": "standby"}.get(told["state"], "waiting") if fine else "waiting"
+
     def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
         """Return whether the role lives, and is in one of some states if any are given; and what to answer who asks.
 
@@ -61,7 +70,9 @@ class RoleState:
 class MetricsServer:
     """Serves until it is closed, in threads of its own."""
 
-    def __init__(self, address: str, port: int, state: RoleState, registry: CollectorRegistry = REGISTRY) -> None:
+    def __init__(
+        self, address: str, port: int, state: RoleState, registry: CollectorRegistry = REGISTRY, *, role: str = ""
+    ) -> None:
         """Listen.
 
         Args:
@@ -69,12 +80,17 @@ class MetricsServer:
             port: On which port; 0 for any.
             state: What the probes tell.
             registry: The metrics.
+            role: The label of ``cq_role``; without a role the metric is not told.
 
         Raises:
             OperationalError: The address is not this machine's, or the port is taken.
         """
         self._state = state
-        self._metrics = make_wsgi_app(registry)
+        told = CollectorRegistry(auto_describe=False)
+        if role:
+            told.register(RoleMetric(state, role))
+        told.register(registry)
+        self._metrics = make_wsgi_app(told)
         try:
             self._server = make_server(address, port, self._answer, _Server, _Handler)
         except OSError as error:
@@ -104,6 +120,23 @@ class MetricsServer:
         """Listen no more."""
         self._server.shutdown()
         self._server.server_close()
+
+
+class RoleMetric(Collector):
+    """``cq_role``: 1 for the state that a role has, 0 for its other states."""
+
+    def __init__(self, state: RoleState, role: str) -> None:
+        """Tell of a role's state, by its label ``role``."""
+        self._state = state
+        self._role = role
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metric as it is now."""
+        gauge = GaugeMetricFamily("cq_role", _ROLE_TEXT, labels=["role", "state"])
+        present = self._state.kind
+        for kind in _KINDS:
+            gauge.add_metric([self._role, kind], float(kind == present))
+        yield gauge
 
 
 class _Server(ThreadingMixIn, WSGIServer):

@@ -72,7 +72,8 @@ def main() -> NoReturn:
 
 
 def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None:
-    metrics = MetricsServer(settings.metrics.address, settings.metrics.evaluator_port, status.told)
+    port = settings.metrics.evaluator_port
+    metrics = MetricsServer(settings.metrics.address, port, status.told, role="evaluator")
     status.write("starting", metrics_url=metrics.url)
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:

@@ -17,6 +17,7 @@ from gateway.cli.main import app
 from grouping.access.access_path import Kind
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
+from grouping.process.metrics_server import RoleMetric, RoleState
 from grouping.settings.secret_files import secrets
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import settings_table, variables
@@ -124,7 +125,9 @@ def _metrics() -> Iterator[str]:
 
 
 def _families() -> Iterator[tuple[Metric, Sequence[str]]]:
-    """Yield the metrics of the gateway, then those of the evaluator, with their labels."""
+    """Yield the metric of both roles, those of the gateway and those of the evaluator, with their labels."""
+    for family in RoleMetric(RoleState(), "gateway").collect():
+        yield family, family._labelnames  # noqa: SLF001
     for metric in (getattr(metrics, name) for name in metrics.__all__):
         if isinstance(metric, MetricWrapperBase):
             [family] = metric.describe()
