@@ -65,7 +65,8 @@ class TransactionalWriter:
             transactional_id=self._settings.clients.gateway,
             partitioner="murmur2_random",
             linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
-            compression_type="lz4",
+            compression_type="gzip",  # every client reads gzip: kafkajs has no LZ4
+            compression_level=1,
             queue_buffering_max_messages=2_000_000,
             queue_buffering_max_kbytes=2_000_000,
             batch_num_messages=100_000,

@@ -17,8 +17,11 @@ from grouping.settings.masked_options import Options
 from grouping.settings.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
-__all__ = ["KafkaSettings", "RedisSettings", "Settings"]
+__all__ = ["Codec", "KafkaSettings", "RedisSettings", "Settings"]
 
+
+Codec = Literal["gzip", "lz4", "none"]
+"""How batches of records are compressed."""
 
 _names = lru_cache(maxsize=16)(TopicNames)
 """The topics under a prefix: each command asks for them several times."""
@@ -160,6 +163,9 @@ class ResultSettings(BaseModel):
     partitions: int = Field(32, description="partitions of cq.results, when the gateway makes it")
     dedicated_limit: int = Field(
         500, description="dedicated destinations at most, and as many topics of ended ones; 0 for never"
+    )
+    compression: Codec = Field(
+        "lz4", description="codec of results: `lz4`, `gzip` or `none`; replies, ends and digests are in gzip"
     )
     shared: bool = Field(True, description="whether subscribers may share topics of results: as SHARED and VIRTUAL do")
     virtual_limit: int = Field(200, description="topics of groups with virtual destinations at most")

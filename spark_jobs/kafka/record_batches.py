@@ -7,6 +7,7 @@ given their checksums: 0.5 µs. Who sends them to Kafka is `record_writer`'s con
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from aiokafka.record.util import calc_crc32c
 from numpy.typing import NDArray
 
+from grouping.settings.settings import Codec
 from spark_jobs.kafka.varints import varints
 
 __all__ = ["RecordBatch", "record_batches"]
@@ -28,7 +30,8 @@ _BATCH_BYTES = 512 * 1024
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
 _VERSION = 2
-_LZ4 = 3
+_CODECS = {"none": 0, "gzip": 1, "lz4": 3}
+"""Kafka's numbers of the codecs."""
 _NO_EPOCH = -1
 _NO_FLAGS_NO_TIME = b"\x00\x00"
 """A record's attributes, of which there are none, and its time after the batch's."""
@@ -38,12 +41,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Some records of one partition, compressed."""
+    """Some records of one partition, compressed by a codec."""
 
     topic: str
     partition: int
     count: int
     records: bytes
+    codec: Codec
 
     def encode(self, producer_id: int, producer_epoch: int, first_sequence: int, now_ms: int) -> bytes:
         """Return the batch as the broker takes it.
@@ -54,19 +58,21 @@ class RecordBatch:
             first_sequence: How many records of the partition that producer has sent before.
             now_ms: The time of writing, epoch milliseconds; brokers put theirs in its place (LogAppendTime).
         """
+        codec, last = _CODECS[self.codec], self.count - 1
         checked = (
-            _CHECKED.pack(_LZ4, self.count - 1, now_ms, now_ms, producer_id, producer_epoch, first_sequence, self.count)
+            _CHECKED.pack(codec, last, now_ms, now_ms, producer_id, producer_epoch, first_sequence, self.count)
             + self.records
         )
         rest = len(checked) + _BEFORE_CHECKSUM.size - struct.calcsize(">qi")
         return _BEFORE_CHECKSUM.pack(0, rest, _NO_EPOCH, _VERSION, calc_crc32c(checked)) + checked
 
 
-def record_batches(rows: pa.RecordBatch) -> Iterator[RecordBatch]:
+def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[RecordBatch]:
     """Yield the batches of some rows, those of a partition in the rows' order.
 
     Args:
         rows: Of `spark_jobs.batch.output.OUTPUT`, each with its partition.
+        codec: How they are compressed.
     """
     if not rows.num_rows:
         return
@@ -84,9 +90,18 @@ def record_batches(rows: pa.RecordBatch) -> Iterator[RecordBatch]:
     offsets = np.frombuffer(records.buffers()[1], np.int32)
     data = memoryview(records.buffers()[2])
     for start, end, address in zip(starts.tolist(), ends.tolist(), addresses[starts].tolist(), strict=True):
-        # Kafka reads independent blocks only, which Arrow's own lz4 does not write.
-        packed = lz4.frame.compress(data[offsets[start] : offsets[end]], block_linked=False, store_size=False)
-        yield RecordBatch(names[address >> 32], address & 0xFFFFFFFF, end - start, packed)
+        packed = _compressed(data[offsets[start] : offsets[end]], codec)
+        yield RecordBatch(names[address >> 32], address & 0xFFFFFFFF, end - start, packed, codec)
+
+
+def _compressed(data: memoryview, codec: Codec) -> bytes:
+    match codec:
+        case "none":
+            return bytes(data)
+        case "gzip":
+            return gzip.compress(data, compresslevel=1, mtime=0)
+        case "lz4":  # Kafka reads independent blocks only, which Arrow's own lz4 does not write
+            return bytes(lz4.frame.compress(data, block_linked=False, store_size=False))
 
 
 def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:

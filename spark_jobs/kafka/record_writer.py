@@ -67,6 +67,7 @@ class RecordWriter:
         Raises:
             OperationalError: Kafka does not answer.
         """
+        self._codec = settings.results.compression
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="record-writer", daemon=True)
         self._thread.start()
@@ -90,7 +91,7 @@ class RecordWriter:
         Raises:
             OperationalError: Kafka refused some; nothing more must be written with this writer.
         """
-        batches = list(record_batches(self._placed(rows)))
+        batches = list(record_batches(self._placed(rows), self._codec))
         while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
             self._wait_for_first()
         check()

@@ -78,6 +78,11 @@ def write_stream(
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
-    """Write what is made of some rows, by one job, while the fence is its holder's."""
+    """Write the digests that are made of some rows, by one job, while the fence is its holder's.
+
+    Digests are in gzip, whichever program writes them.
+    """
+    results = settings.results.model_copy(update={"compression": "gzip"})
+    settings = settings.model_copy(update={"results": results})
     written = rows.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
     written.write.format("noop").mode("append").save()

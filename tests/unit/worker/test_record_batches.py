@@ -10,6 +10,7 @@ from aiokafka.record import MemoryRecords
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from grouping.settings.settings import Codec
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_batches import record_batches
@@ -36,13 +37,14 @@ def _output(rows: list[Row]) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=OUTPUT)
 
 
-def _read(rows: pa.RecordBatch) -> dict[tuple[str, int], list[list[tuple[object, ...]]]]:
+def _read(rows: pa.RecordBatch, codec: Codec = "lz4") -> dict[tuple[str, int], list[list[tuple[object, ...]]]]:
     """Return the batches of each partition, with key, value and headers of their records."""
     found = defaultdict(list)
-    for laid in record_batches(rows):
+    for laid in record_batches(rows, codec):
         memory = MemoryRecords(laid.encode(7, 1, 5, 1_700_000_000_123))
         batch = memory.next_batch()
         assert batch.validate_crc() and not memory.has_next()
+        assert {"none": 0, "gzip": 1, "lz4": 3}[codec] == batch.compression_type
         assert (7, 1, 5, 1_700_000_000_123) == (
             batch.producer_id,
             batch.producer_epoch,
@@ -58,14 +60,14 @@ def _read(rows: pa.RecordBatch) -> dict[tuple[str, int], list[list[tuple[object,
 
 
 @settings(max_examples=200, deadline=None)
-@given(_ROWS)
-@example([(None, None, "t", 0, ()), (b"", b"", "t", 0, (("", b""),))])
-def test_a_partition_gets_its_records_in_their_order(rows: list[Row]) -> None:
+@given(_ROWS, st.sampled_from(["lz4", "gzip", "none"]))
+@example([(None, None, "t", 0, ()), (b"", b"", "t", 0, (("", b""),))], "lz4")
+def test_a_partition_gets_its_records_in_their_order(rows: list[Row], codec: Codec) -> None:
     """Whatever keys, values and headers hold, what is read is what was written."""
     expected = defaultdict(list)
     for key, value, topic, partition, headers in rows:
         expected[topic, partition].append((key, value, headers))
-    read = _read(_output(rows))
+    read = _read(_output(rows), codec)
     assert dict(expected) == {place: list(chain.from_iterable(batches)) for place, batches in read.items()}
 
 
