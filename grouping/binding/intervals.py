@@ -102,6 +102,13 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
     except ValueError as error:
         raise unreadable(text, error) from None
     reader = f"{'' if is_string else 'number of '}interval {first}{f' TO {last}' if last else ''}"
+    if reader not in INTERVAL_READERS:
+        raise InputError(
+            f"an interval of {first} TO {last} is not supported" if is_string else f'"{text}" is no interval',
+            code="unsupported-query" if is_string else "type-mismatch",
+            detail=f"It is {first} TO {last}: the larger unit comes first, and the value is a string.",
+            hint="Write INTERVAL '1-2' YEAR TO MONTH, or INTERVAL '1 02:03' DAY TO MINUTE.",
+        )
     kind_of, value = INTERVAL_READERS[reader](text)
     return interval(kind, Constant(value, kind_of, reader, text, position))
 

@@ -147,6 +147,10 @@ class PredicateBinder(ABC):
             raise unsupported(f"{name.upper()} ANY and {name.upper()} ALL here", "It takes one pattern.")
         listed = patterns.this.unnest()
         each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
+        if not each:
+            raise InputError(
+                f"the list after {name.upper()} is empty", code="syntax-error", detail="It needs a pattern at least."
+            )
         # NOT LIKE ANY asks for one that is not met, NOT LIKE ALL for none that is.
         terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
         if len(terms) == 1:

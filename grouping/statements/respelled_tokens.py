@@ -45,7 +45,7 @@ _SUFFIXES = {
 }
 """By the letter behind a number: its type."""
 _BEFORE_OPERANDS = frozenset(
-    """( [ , + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
+    """( [ , -> + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
     ilike in like not on or regexp rlike select then when where""".split()
 )
 """What an operand stands behind; anything else ends one, for nearly every word can be a column's name."""

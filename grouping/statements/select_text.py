@@ -18,6 +18,7 @@ from grouping.model.errors import InputError
 from grouping.model.refusals import MAX_DEPTH, too_deep, unsupported
 from grouping.model.wording import are, counted
 from grouping.statements.literal_runs import cut_runs, mark_runs
+from grouping.statements.operator_order import check_operators, concatenated_from_left
 from grouping.statements.refused_forms import check_forms
 from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.statements.syntax_hints import check_quotes, unread
@@ -39,8 +40,7 @@ _KEYWORDS = frozenset(
 _QUANTIFIERS = frozenset(("any", "some"))
 """Aggregates too, but for where something is compared with all that stands in the parentheses."""
 
-_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))
-"""Operators that are functions where no operand stands before them."""
+_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions where no operand stands before them
 
 _SIDES = frozenset(("both", "leading", "trailing"))  # of TRIM, behind its parenthesis
 _OPENING = frozenset((TokenType.L_PAREN,))
@@ -91,6 +91,7 @@ def read_select(text: str) -> exp.Select:
         check_types(tokens)
         _check_neighbours(tokens)
         check_forms(tokens)
+        check_operators(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
     except ParseError as error:
@@ -114,7 +115,7 @@ def read_select(text: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise InputError("there should be a SELECT", code="syntax-error", detail=f"There is {tree.key.upper()}.")
     mark_runs(tree, cut.runs)
-    return tree
+    return concatenated_from_left(tree)
 
 
 def _check_depth(tokens: Sequence[Token]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
 
 __all__ = ["FOREIGN_TYPES", "check_types", "within_types"]
@@ -35,11 +36,18 @@ def check_types(tokens: Sequence[Token]) -> None:
     """Refuse types of other systems in CAST and behind ``::``, and within a nested type there.
 
     Raises:
-        InputError: ``unsupported-query``.
+        InputError: ``unsupported-query``; ``syntax-error`` for ``DECIMAL()``.
     """
     places = list(_type_places(tokens))
     for place in places:
         _check_type(tokens[place])
+        if [token.token_type for token in tokens[place + 1 : place + 3]] == [TokenType.L_PAREN, TokenType.R_PAREN]:
+            raise InputError(
+                f'the type "{tokens[place].text}" has empty parentheses',
+                code="syntax-error",
+                detail=f"Line {tokens[place + 1].line}, column {tokens[place + 1].col}: they hold nothing.",
+                hint="Write DECIMAL(10, 2).",
+            )
     for place in _within(tokens, places):
         if tokens[place + 1].token_type in _ENDS:
             _check_type(tokens[place])

@@ -17,9 +17,11 @@ import pyarrow as pa
 from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.cursor import decode_cursor, encode_cursor, place_of
 from gateway.sdk.results import ContinuousQuery, Destination
+from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import CODES, InputError, OperationalError
+from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
@@ -29,10 +31,13 @@ from schemas.avro_columns import AvroMismatch, check_avro_columns
 from schemas.codec import Command, MalformedCommand, decode_command, encode_command
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
+from spark_jobs.match.evaluate import match
 from spark_jobs.match.residual import evaluate_expression
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text
+from tests.fuzz.odd_forms import odd_expression
+from tests.unit.matching.matching import entry, snapshot
 
 __all__ = ["SURFACES", "assert_safe", "hostile_statement", "outcome"]
 
@@ -134,10 +139,29 @@ def _evaluations(rng: random.Random) -> None:
         _, query = Preparer(_catalog()).create(CqText.cut(text))
     except InputError:
         return
+    _evaluate(query, rng)
+
+
+def _odd_forms(rng: random.Random) -> None:
+    """An expression that is nearly right is refused, or has a value for whatever comes in."""
+    expression = odd_expression(rng)
+    for text in (f"SELECT {expression} AS x FROM quotes", f"SELECT symbol FROM quotes WHERE ({expression}) IS NULL"):
+        try:
+            query = compile_select(text, _catalog())
+        except InputError as error:
+            assert error.code in CODES
+            assert_safe([error.message, error.detail, error.hint], text)
+        else:
+            _evaluate(query, rng)
+
+
+def _evaluate(query: CompiledQuery, rng: random.Random) -> None:
+    """Evaluate the SELECT list and the predicate over a broken record and a whole one."""
     if query.select.grouping is None and query.plan.computation is None:
         events = _records(_catalog().stream("quotes"), [broken_bytes(rng, rng.choice(RECORDS)), rng.choice(RECORDS)])
         for item in query.select.items:
             assert len(evaluate_expression(item.expression, events, np.arange(events.count))) == events.count
+        match(snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)]), events)
 
 
 def _json_records(rng: random.Random) -> None:
@@ -210,6 +234,7 @@ SURFACES: dict[str, Callable[[random.Random], None]] = {
     "statements": _statements,
     "fast path": _fast_path,
     "evaluations": _evaluations,
+    "odd forms": _odd_forms,
     "json records": _json_records,
     "avro records": _avro_records,
     "avro schemas": _avro_schemas,

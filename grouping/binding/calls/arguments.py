@@ -55,6 +55,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         )
         if "ESCAPE" in params and len(args) == len(params):
             fitted = _with_escape(fitted)
+    if name == "bit_get":
+        fitted = (fitted[0], _bit_place(*fitted))
     if name == "abs":
         check_turned(fitted[0], '"abs"')
     if name in ROUNDINGS and (rounded := to_scale(name, fitted)) is not None:
@@ -66,6 +68,23 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     if name == "ilike":
         return _without_case(fitted)
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+def _bit_place(number: Bound, place: Bound) -> Bound:
+    """Return the place of a bit; a constant place must be one that the number's type has."""
+    if not isinstance(place, Constant) or place.value is None:
+        return place
+    width = _WIDTHS.get(number.type.name, 64)
+    if not isinstance(place.value, int) or not 0 <= place.value < width:
+        raise unsupported(
+            f"the bit {place.value} of {number.type}",
+            f"Its bits have the places 0 to {width - 1}.",
+            "Write one of these.",
+        )
+    return pinned(place)  # a literal in its place has to be checked again
 
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:

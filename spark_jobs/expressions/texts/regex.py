@@ -68,6 +68,12 @@ def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
     return pl.select(pl.when(met.is_not_null()).then(found)).to_series()
 
 
+def _substr(texts: pl.Series, pattern: Groups) -> pl.Series:
+    """Return the first occurrence; NULL where there is none, or an empty one, as in Spark."""
+    found = texts.str.extract(pattern.text, 1)
+    return pl.select(pl.when(found != "").then(found)).to_series()
+
+
 def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
     """Return a group of each occurrence, NULL where the pattern occurs and has no such group.
 
@@ -124,6 +130,6 @@ REGEX: dict[str, Implementation] = {
     "regexp_extract_all": _searched(_extract_all, occurrences, array_of(STRING)),
     "regexp_instr": _searched(_instr, rust_groups, INT),
     "regexp_replace": _searched(_replace, occurrences, STRING),
-    "regexp_substr": _searched(lambda texts, pattern: texts.str.extract(pattern.text, 1), rust_groups, STRING),
+    "regexp_substr": _searched(_substr, rust_groups, STRING),
 }
 """By function, as `grouping.functions.text_functions` names them."""
