@@ -236,7 +236,7 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
 def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
     """Return the conjuncts of ON or USING with those of a subquery on the right, and the columns that USING names."""
     both = scope._replace(sources=(*scope.sources, right.source))
-    conditions: list[Bound] = list(right.where)
+    conditions: list[Bound] = [part for condition in right.where for part in normalize(condition)]
     using = node.args.get("using") or []
     for identifier in using:
         _, left = scope.resolve("", identifier.name)

@@ -48,6 +48,9 @@ class _Normalizer:
             return Constant(not bound.value, BOOLEAN) if negated and bound.value is not None else bound
         if isinstance(bound, Column):
             return Term("=", (bound, Constant(not negated, BOOLEAN)), BOOLEAN)
+        if (truth := _compared_with_truth(bound)) is not None:
+            operand, holds = truth
+            return self.predicate(operand, negated=negated == holds)
         match bound:
             case Term(op, (left, right)) if op in _OPPOSITE:  # the first, for a predicate has thousands of these
                 op = _OPPOSITE[op] if negated else op
@@ -96,6 +99,19 @@ class _Normalizer:
         if constants:
             parts.append(_member(needle, set_of(constants), negated=negated))
         return _joined("and" if negated else "or", parts)
+
+
+def _compared_with_truth(bound: Bound) -> tuple[Term, bool] | None:
+    """Return what is compared with TRUE or FALSE, and whether the comparison asks for TRUE; None for any other tree.
+
+    A column is left as it is: `flag = TRUE` is the normal form of `flag`, and its constant is lifted.
+    """
+    match bound:
+        case Term("=" | "<>" as op, (Term() as operand, Constant(bool() as value))) | Term(
+            "=" | "<>" as op, (Constant(bool() as value), Term() as operand)
+        ):
+            return operand, value == (op == "=")
+    return None
 
 
 def _negated(bound: Bound, negated: bool) -> Bound:

@@ -159,18 +159,19 @@ def _evaluated(frame: DataFrame, texts: Sequence[str], rows: range) -> list[tupl
     """Return the type and values that Spark gives each expression; halves tell which rows fail."""
     if not texts:
         return []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # pyspark leaves its sockets to the garbage collector
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # pyspark leaves its sockets to the garbage collector
+        try:
             result = frame.where(f"row BETWEEN {rows.start} AND {rows.stop - 1}").selectExpr(
                 "row", *[f"{_spark_text(text)} AS c{i}" for i, text in enumerate(texts)]
             )
             kinds = [field.dataType.simpleString().upper() for field in result.schema.fields[1:]]
             table = result.toArrow().sort_by("row")
+            return [(kind, _values(table[f"c{i}"])) for i, kind in enumerate(kinds)]
+        except PySparkException:
+            pass
+        finally:
             gc.collect()
-        return [(kind, _values(table[f"c{i}"])) for i, kind in enumerate(kinds)]
-    except PySparkException:
-        pass
     if len(texts) > 1:
         half = len(texts) // 2
         return [*_evaluated(frame, texts[:half], rows), *_evaluated(frame, texts[half:], rows)]

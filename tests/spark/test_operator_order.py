@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.corpus import Corpus
 
-_NUMBERS = ("i", "l", "x", "n", "i", "l", "2", "3", "1.5", "s", "'5'", "'a'")
-_OPERATORS = ("+", "-", "*", "/", "%", "div", "||", "||", "||", "&", "|", "^", "<<", ">>", ">>>")
+_EDGES: dict[str, tuple[str, list[Any]]] = {
+    "i": ("INT", [0, 1, 7, None]),
+    "l": ("BIGINT", [2, 3, 12]),
+    "s": ("STRING", ["1", "25"]),
+    "t": ("STRING", ["abc", "", "b", None]),
+    "ts": ("TIMESTAMP", [datetime(2024, 2, 29, tzinfo=UTC)]),
+    "f": ("BOOLEAN", [True, False, None]),
+}
+"""Values of which few operators fail: Spark stops at a row that fails."""
+_OPERANDS = ("i", "l", "i", "l", "2", "3", "s", "'5'")
+_OPERATORS = ("+", "-", "*", "||", "||", "||", "&", "|", "^", "<<", ">>", ">>>")
 _PATTERNS = ("s || s", "'a%'", "s")
 _ODD = (
-    "regexp_substr(s, 'x*')", "regexp_substr(s, '[a-c]*')", "regexp_substr(s, '(b|)')", "getbit(i, 3)", "getbit(l, 63)",
-    "s LIKE ANY ('a%', '%c')", "s NOT LIKE ALL ('a%', '%c')", "ts + INTERVAL '1-2' YEAR TO MONTH", "f = (i IS NULL)",
+    "regexp_substr(t, 'x*')", "regexp_substr(t, '[a-c]*')", "regexp_substr(t, '(b|)')", "getbit(i, 3)", "getbit(l, 63)",
+    "t LIKE ANY ('a%', '%c')", "t NOT LIKE ALL ('a%', '%c')", "ts + INTERVAL '1-2' YEAR TO MONTH", "f = (i IS NULL)",
     "'a' || 2 + 2", "2 + 2 || '1'", "'1' || 2 - 1 || '3'", "i::STRING || '1' + 1", "- i IS NULL", "! f", "NOT f = f",
 )  # fmt: skip
 
@@ -22,14 +33,14 @@ _ODD = (
 @pytest.fixture(scope="module")
 def corpus(spark: SparkSession) -> Corpus:
     """Rows of edge values."""
-    return Corpus(spark)
+    return Corpus(spark, _EDGES)
 
 
 def _operand(rng: random.Random) -> str:
-    operand = rng.choice(_NUMBERS)
+    operand = rng.choice(_OPERANDS)
     if rng.random() < 0.15:
-        operand = f"{rng.choice(('-', '~', '+', '- -'))}{operand}"
-    return f"{operand}::{rng.choice(('STRING', 'INT', 'BIGINT', 'DOUBLE'))}" if rng.random() < 0.1 else operand
+        operand = f"{rng.choice(('~', '+', '- -'))}{operand}"
+    return f"{operand}::{rng.choice(('STRING', 'INT', 'BIGINT'))}" if rng.random() < 0.1 else operand
 
 
 def _chain(rng: random.Random, most: int) -> str:
@@ -63,8 +74,8 @@ def _expression(rng: random.Random) -> str:
 def test_operators_in_a_row_mean_what_spark_says(corpus: Corpus) -> None:
     """Whatever is accepted of random operators in a row, without parentheses, has Spark's type and values."""
     rng = random.Random(39)
-    texts = corpus.accepted(list(dict.fromkeys(_expression(rng) for _ in range(250))))
-    assert len(texts) > 60
+    texts = corpus.accepted(list(dict.fromkeys(_expression(rng) for _ in range(120))))
+    assert len(texts) > 30
     assert [] == corpus.differences(texts)
 
 

@@ -68,6 +68,32 @@ _EQUAL = [
     (
         "SELECT q.symbol FROM quotes q JOIN owners o ON o.symbol = q.symbol AND o.shares < volume WHERE o.owner = 'a'",
         "SELECT q.symbol FROM quotes q JOIN owners o ON q.volume > o.shares AND o.owner = 'b' AND q.symbol = o.symbol",
+        "SELECT q.symbol FROM quotes q JOIN (SELECT * FROM owners WHERE NOT (owner <> 'c')) o"
+        " ON NOT (q.volume <= o.shares) AND q.symbol = o.symbol",
+    ),
+    (
+        "SELECT q.symbol FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.shares > length(o.owner)",
+        "SELECT q.symbol FROM quotes q LEFT JOIN (SELECT * FROM owners WHERE NOT (shares <= length(owner))) o"
+        " ON o.symbol = q.symbol",
+        "SELECT q.symbol FROM quotes q LEFT JOIN (SELECT * FROM owners WHERE length(owner) < shares) o USING (symbol)",
+    ),
+    (
+        "SELECT q.symbol FROM quotes q LEFT JOIN profiles p ON p.symbol = q.symbol AND p.staff > 5 WHERE p.staff < 9",
+        "SELECT q.symbol FROM quotes q LEFT JOIN (SELECT * FROM profiles WHERE NOT (staff <= 6)) p USING (symbol)"
+        " WHERE p.staff < 9",
+    ),
+    (
+        "SELECT q.symbol FROM quotes q JOIN owners o ON o.symbol = q.symbol"
+        " AND CASE WHEN o.shares > volume THEN startswith(o.owner, q.symbol) ELSE contains(o.owner, q.symbol) END",
+        "SELECT q.symbol FROM quotes q JOIN owners o ON o.symbol = q.symbol"
+        " AND CASE WHEN o.shares > volume THEN startswith(o.owner, q.symbol) ELSE contains(o.owner, q.symbol) END"
+        " <> FALSE",
+    ),
+    (
+        "SELECT symbol FROM quotes WHERE startswith(symbol, 'a')",
+        "SELECT symbol FROM quotes WHERE startswith(symbol, 'b') = TRUE",
+        "SELECT symbol FROM quotes WHERE FALSE <> startswith(symbol, 'c')",
+        "SELECT symbol FROM quotes WHERE NOT (startswith(symbol, 'd') = FALSE)",
     ),
 ]
 
