@@ -19,8 +19,9 @@ from gateway.local.status_file import recovery_line
 from gateway.local.supervisor import told_state
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 
-__all__ = ["local_answer", "status", "version"]
+__all__ = ["local_answer", "servers_are_elsewhere", "status", "version"]
 
 
 def status(
@@ -30,12 +31,13 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell what runs on the folder, or at these servers; the exit code is 0 only when everything is ready."""
-    if kafka or redis:
+    settings = given_settings()
+    run = RunFolder((data or settings.data).absolute())
+    if kafka or redis or (data is None and servers_are_elsewhere(settings, run)):
         from gateway.top.roles import told_roles  # the command line starts without it
 
         answer = _answer(**told_roles(settings_of(data, kafka, redis)))
     else:
-        run = RunFolder((data or given_settings().data).absolute())
         answer = local_answer(run)
         if not as_json and not run.data.is_dir():
             print(f'there is no data folder "{run.data}"')
@@ -45,6 +47,11 @@ def status(
     else:
         _show(answer)
     raise typer.Exit(0 if answer["state"] == "ready" else 1)
+
+
+def servers_are_elsewhere(settings: Settings, run: RunFolder) -> bool:
+    """Tell whether the environment says where the servers are, and no supervisor ever ran: so it is in a container."""
+    return "bootstrap" in settings.kafka.model_fields_set and not run.state.exists()
 
 
 def version() -> str:

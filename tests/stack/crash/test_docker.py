@@ -51,6 +51,13 @@ def test_a_result_comes_back(services: DockerCompose) -> None:
             assert {"price": 99.5} == match.row
 
 
+def test_an_operator_looks_from_within(services: DockerCompose) -> None:
+    """The image has `cq` with its version, and its environment says where the servers are."""
+    for command in (["cq", "status"], ["cq", "top", "--once"], ["cq", "doctor"]):
+        shown, told, code = services.exec_in_container(command, "gateway")
+        assert 0 == code, (command, shown, told)
+
+
 def test_no_container_runs_as_root(services: DockerCompose) -> None:
     """What the containers run is nobody's root, whatever the images say."""
     for service in ("kafka", "valkey", "gateway", "evaluator"):

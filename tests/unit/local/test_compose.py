@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,16 @@ def _locked(path: Path) -> dict[str, str]:
     text = re.sub(r" ; [^\\\n]+(?= \\)", "", path.read_text("utf-8").strip())
     entries = re.split(r"\n(?=\S)", text)
     return {entry.partition("==")[0]: entry for entry in entries}
+
+
+def test_the_image_has_the_command_and_its_metadata() -> None:
+    """What the distribution is made of is copied before it is installed, and `cq` is what a container runs."""
+    lines = (ROOT / "docker" / "Dockerfile").read_text("utf-8").splitlines()
+    installed = next(number for number, line in enumerate(lines) if "--no-deps --editable ." in line)
+    copied = {name for line in lines[:installed] if line.startswith("COPY ") for name in line.split()[1:-1]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = {each.rstrip("*") for each in project["tool"]["setuptools"]["packages"]["find"]["include"]}
+    about = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    assert packages | about <= copied
+    assert project["project"]["scripts"].keys() == {"cq"}
+    assert 'ENTRYPOINT ["cq"]' in lines

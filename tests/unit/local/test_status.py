@@ -14,7 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.main import app
+from gateway.cli.status import servers_are_elsewhere
 from gateway.local.run_folder import RunFolder, write_json
+from grouping.settings.given_settings import given_settings
 
 _QUARANTINED = {"g_1": {"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T10:01:00Z", "reason": "it failed"}}
 
@@ -148,3 +150,14 @@ def test_a_folder_on_which_the_first_start_failed_is_stopped(tmp_path: Path) -> 
     ran = CliRunner().invoke(app, ["status", "--data", str(tmp_path)])
     assert (1, SystemExit) == (ran.exit_code, type(ran.exception))
     assert ran.output.startswith("stopped ")
+
+
+def test_a_container_looks_at_the_servers_of_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No supervisor runs there; a folder on which `cq up` ran keeps its answer."""
+    run = RunFolder(tmp_path)
+    run.prepare()
+    assert not servers_are_elsewhere(given_settings(), run)
+    monkeypatch.setenv("CQ_KAFKA_BOOTSTRAP", "kafka:19092")
+    assert servers_are_elsewhere(given_settings(), run)
+    write_json(run.state, {"state": "stopped", "roles": {}})
+    assert not servers_are_elsewhere(given_settings(), run)
