@@ -166,7 +166,7 @@ class Statements:
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
         create, query = self._preparer.create(cut, self._seen_by(subscriber))
-        check_groups(create.trigger, create.publish.digest, grouped=query.select.grouping is not None)
+        check_groups(create.trigger, create.publish.digest, self._settings.limits, grouped=bool(query.select.grouping))
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)

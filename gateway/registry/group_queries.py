@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from grouping.model.errors import InputError
 from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
+from grouping.settings.settings import LimitSettings
+from grouping.values.times import format_interval
 
 __all__ = ["check_groups"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
 
-def check_groups(trigger: Trigger, clause: DigestClause | None, *, grouped: bool) -> None:
+def check_groups(trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, grouped: bool) -> None:
     """Refuse what a query over groups, or one without them, cannot have.
 
     Args:
         trigger: When its results come.
-        clause: Of its digests.
+        clause: The clause of its digests.
+        limits: The most ticks that a window of OVER LAST may have, among others.
         grouped: Whether it is over groups.
 
     Raises:
-        InputError: ``unsupported-query``.
+        InputError: ``unsupported-query``, and ``quota-exceeded`` for a window of more ticks.
     """
     if not grouped:
         if isinstance(trigger, TimerBased) and trigger.over is not None:
@@ -34,6 +37,14 @@ def check_groups(trigger: Trigger, clause: DigestClause | None, *, grouped: bool
             "an aggregate without a window or EVERY",
             "It is of the matches of a digest, and digests come at ticks.",
             "Add EVERY '5 minutes'.",
+        )
+    most_ticks = limits.window_ticks
+    if isinstance(trigger, TimerBased) and trigger.over is not None and trigger.over > most_ticks * trigger.every:
+        raise InputError(
+            f'OVER LAST "{format_interval(trigger.over)}" has more than {most_ticks} ticks',
+            code="quota-exceeded",
+            detail=f"Each tick counts the whole window anew, here {trigger.over // trigger.every} ticks of it.",
+            hint=f"Choose a longer EVERY, or a window of {format_interval(most_ticks * trigger.every)} at most.",
         )
     if clause is not None and clause.kind in _REFUSED:
         raise _refusal(

@@ -283,7 +283,7 @@ class Registry:
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
-            check_groups(wanted, None, grouped=old.slots is not None)
+            check_groups(wanted, None, self._settings.limits, grouped=old.slots is not None)
             trigger = TriggerSpec.of(wanted, asked_ms if start_ms is None else start_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, offset, joined_ms = old, cq.offset, cq.joined_ms

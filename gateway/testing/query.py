@@ -74,7 +74,8 @@ def checked(
     except InputError as error:
         raise in_statement(error, text, statement.select) from None
     query = finish(draft)
-    check_groups(statement.trigger, statement.publish.digest, grouped=query.select.grouping is not None)
+    grouped = query.select.grouping is not None
+    check_groups(statement.trigger, statement.publish.digest, LimitSettings(), grouped=grouped)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

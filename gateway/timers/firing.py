@@ -22,6 +22,7 @@ from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
+from gateway.timers.window_ticks import WindowTicks
 from grouping.digests.cursor import Cursor, MovedCursors, visibility_since
 from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestMatches, DigestQuestion
@@ -67,6 +68,7 @@ class TickRun:
         self._cuts = cuts
         self._clock = clock
         self._gathering = gathering
+        self.windows = WindowTicks()
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
         """The last cut's stream, the instant up to which ticks fired, when it was made, and the offsets it covers."""
         self._patience: dict[str, int] = {}
@@ -77,12 +79,18 @@ class TickRun:
         """By destination: the epoch and version from which on it needs its history of visibility."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations that are due, for a tick or for a look; False when none is."""
-        due = self._state.due(stream_id, due_ms, CHUNK)
-        if not due:
-            return False
-        self.serve(stream_id, *self.choose(stream_id, due), due_ms)
-        return True
+        """Serve some destinations that are due, for a tick or for a look; False when none is, or windows wait."""
+        found = self._state.due(stream_id, due_ms, CHUNK + self.windows.waiting(stream_id))
+        others, windows = self.windows.divide(stream_id, found)
+        if others:
+            served, idle = self.choose(stream_id, others)
+            wide = {each.name for each in served if each.membership.destination.trigger.over_ms and each.tick}
+            self.windows.defer(stream_id, wide)
+            self.serve(stream_id, [each for each in served if each.name not in wide], idle, due_ms)
+        elif windows:
+            with self.windows.lot():
+                self.serve(stream_id, *self.choose(stream_id, windows), due_ms)
+        return bool(others or windows)
 
     def serve(
         self,

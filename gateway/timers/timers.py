@@ -177,7 +177,7 @@ class Timers:
             return
         if self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
             self.busy = True
-        else:
+        elif not self._firing.windows.waiting(stream_id):
             self._probes.settle(stream_id, due_ms)
 
     def _fired_ms(self, stream_id: StreamId) -> int:

@@ -206,6 +206,7 @@ class LimitSettings(BaseModel):
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
     )
     top_rows: int = Field(100_000, description="rows that DIGEST TOP shows, at most")
+    window_ticks: int = Field(60, description="ticks that OVER LAST counts: each tick counts the whole window anew")
     table_megabytes: int = Field(
         4_096, description="expected memory of all constant tables and joined tables in each worker, in MB"
     )

@@ -1,0 +1,61 @@
+"""Ticks of OVER LAST: each counts a whole window anew, so they come after all others, in a share of the thread's time.
+
+The gateway serves whatever else is due first. The ticks of windows wait meanwhile, and the stream's watermark with
+them; between two lots of them the gateway rests from windows for several times as long as the last lot took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from grouping.model.ids import DestinationId, StreamId
+
+__all__ = ["WindowTicks"]
+
+_REST = 4
+"""How many times as long as a lot of windows took the gateway rests from windows: they get a fifth of its time."""
+_LOT = 100
+"""Windows that are served at once, at most."""
+
+_Due = Sequence[tuple[DestinationId, int]]
+
+
+class WindowTicks:
+    """The destinations with OVER LAST that are due and wait. Used by the gateway's one thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with none; the clock tells seconds."""
+        self._clock = clock
+        self._waiting: dict[StreamId, set[DestinationId]] = {}
+        self._rested = 0.0
+
+    def waiting(self, stream_id: StreamId) -> int:
+        """Return the number of destinations of a stream that wait."""
+        return len(self._waiting.get(stream_id, ()))
+
+    def defer(self, stream_id: StreamId, names: Iterable[DestinationId]) -> None:
+        """Have destinations wait."""
+        self._waiting.setdefault(stream_id, set()).update(names)
+
+    def divide(self, stream_id: StreamId, due: _Due) -> tuple[_Due, _Due]:
+        """Return the destinations that are due without the waiting ones, and the waiting ones to serve now.
+
+        Args:
+            stream_id: The stream.
+            due: All destinations that are due, earliest first; a waiting one that is not among them waits no longer.
+        """
+        waiting = self._waiting.get(stream_id, set())
+        own = [each for each in due if each[0] in waiting]
+        self._waiting[stream_id] = {name for name, _ in own}
+        others = [each for each in due if each[0] not in waiting]
+        return others, [] if others or self._clock() < self._rested else own[:_LOT]
+
+    @contextmanager
+    def lot(self) -> Iterator[None]:
+        """Serve some of them within the block, and rest afterwards."""
+        began = self._clock()
+        yield
+        ended = self._clock()
+        self._rested = ended + _REST * (ended - began)
