@@ -82,9 +82,8 @@ class DigestGathering:
         for place, (notice, question) in enumerate(zip(notices, questions, strict=True)):
             if notice.plan is None or notice.select is None:
                 continue
-            if notice.destination.trigger.over_ms:
-                question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
             grouped.append(place)
-            requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select))
+            ended_ms = notice.ended_ms
+            requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select, ended_ms=ended_ms))
         for number, found in each_group_digest(self._code, self._intake.log, requests, AnswerCache()):
             yield grouped[number], found

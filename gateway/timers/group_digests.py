@@ -41,6 +41,8 @@ class GroupRequest(NamedTuple):
     """Where its digest begins."""
     reached: int = 0
     """The offset up to which its partition of the log is taken in."""
+    ended_ms: int = 0
+    """The end of the destination, for its last digest; else 0."""
 
 
 class _CachedAnswer(NamedTuple):
@@ -144,7 +146,7 @@ def _content(each: GroupRequest) -> bytes:
     question = each.question
     over_ms = each.destination.trigger.over_ms
     query = each.plan.group_id, each.select.select_id
-    times = (question.before_ms, over_ms, each.from_ms)
+    times = (question.before_ms, over_ms, each.from_ms, each.ended_ms)
     return _encode((*query, question.store, question.cursor, question.visibility, *times))
 
 
@@ -210,7 +212,8 @@ def _gather(
     while left:
         merge = code.merging(select, len(left))
         questions = [
-            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in left.values()
+            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms, each.ended_ms)
+            for each in left.values()
         ]
         try:
             answers, found = gather_groups(pending, questions, merge.take), merge.groups()

@@ -35,6 +35,8 @@ class GroupQuestion(NamedTuple):
     """The length of OVER LAST, 0 where there is none."""
     from_ms: int = 0
     """Where the digest begins: matches of earlier times are late."""
+    ended_ms: int = 0
+    """The end of a destination, whose last window holds all that waits; 0 while it lives."""
 
 
 class GroupPart(NamedTuple):
@@ -102,14 +104,14 @@ class _Sweep:
         self._of_store = {store: np.array(some) for store, some in numbers.items()}
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
-        self._over = np.array([bool(over_ms) for _, over_ms, _ in questions], np.bool_)
+        self._over = np.array([bool(each.over_ms) for each in questions], np.bool_)
         """Whether it is of OVER LAST: what counts now may count again."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
-        had = [_coverage(question.cursor, question.before_ms, over_ms) for question, over_ms, _ in questions]
-        done = [
-            _coverage(question.cursor, None if question.before_ms is None else question.before_ms + 1, over_ms)
-            for question, over_ms, _ in questions
-        ]
+        had, done = [], []
+        for question, over_ms, _, ended_ms in questions:
+            tick = ended_ms or question.before_ms
+            had.append(_coverage(question.cursor, tick, over_ms))
+            done.append(_coverage(question.cursor, None if tick is None else tick + 1, over_ms))
         self._had, self._done = EarlierDigests(had), EarlierDigests(done)
         self._visible = VisibleTimes([question.visibility for question in self._questions])
         self._first_times = FirstTimes(count)

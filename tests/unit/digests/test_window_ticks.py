@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from array import array
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.testing import InputError, Stream, digests
+from gateway.evaluation.group_code import EvaluatorGroups
+from gateway.evaluation.one_entry import VERSION
+from gateway.evaluation.task import evaluated
+from gateway.testing import InputError, Record, Stream, digests
+from gateway.testing.query import checked
+from gateway.testing.records import placed
+from gateway.timers.group_digests import GroupRequest, group_digests
 from gateway.timers.window_ticks import WindowTicks
+from grouping.digests.cursor import Cursor, DigestCoverage
+from grouping.digests.gather import DigestQuestion
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_log import PendingLog
+from tests.unit.digests.group_log import START_MS, destination_of
 
 
 def test_windows_wait_for_all_others() -> None:
@@ -54,3 +66,22 @@ def test_a_window_of_very_many_ticks_is_refused() -> None:
         refused.value.code,
         refused.value.detail,
     )
+
+
+def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
+    """A match whose record time lies ahead of the end waits; the last window begins where one at the end does."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    stream = Stream("t (v INT)")
+    asked = checked("SELECT count(*) AS n FROM t EVERY '1 second' OVER LAST '2 seconds'", stream, at)
+    rows = [Record({"v": second}, time=at + timedelta(seconds=second)) for second in (1, 5, 6, 30)]
+    [task] = evaluated(asked, placed(rows, stream, at), "p_" + "0" * 24, "pending")
+    [body] = task.pending
+    log = PendingLog(lambda *_: iter([(0, body)]))
+    window = tuple(DigestCoverage(START_MS + 1000 * tick, {"0": end}) for tick, end in ((2, 1), (6, 2)))
+    cursor = Cursor(START_MS + 6000, {"0": 2}, 0, (), (), window)
+    places, always = MatchPlaces(0, array("q", [0])), ((*VERSION, [(None, None)]),)
+    question = DigestQuestion(bytes(12), places, cursor, always, 1 << 62, None)
+    home = destination_of(asked, 2000)
+    request = GroupRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
+    [found] = group_digests(EvaluatorGroups(), log, [request])
+    assert 3 == found.counted  # those of seconds 5 and 6, and the one that lies ahead
