@@ -25,3 +25,5 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     digests: tuple[Named, ...]
     fired_ms: int
     """The time in the digests' records."""
+    gaps: tuple[DestinationId, ...] = ()
+    """Destinations with OVER LAST of which ticks before the window were missed."""

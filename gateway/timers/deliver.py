@@ -26,7 +26,7 @@ from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
 from grouping.model.group import SelectList
-from grouping.model.ids import StreamId
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
@@ -112,12 +112,17 @@ class Delivery:
         return Digest.of(clause, column_type(clause, select), matches, from_ms)
 
     def cut(
-        self, stream_id: StreamId, covered: dict[str, int], named: Sequence[Named], fired_ms: int
+        self,
+        stream_id: StreamId,
+        covered: dict[str, int],
+        named: Sequence[Named],
+        fired_ms: int,
+        gaps: Iterable[DestinationId] = (),
     ) -> tuple[str, Cut]:
         """Put a cut on Kafka, ahead of its digests, and return it with its name."""
         self._number += 1
         name = f"{fired_ms}-{self._number}"
-        cut = Cut(stream_id, covered, tuple(named), fired_ms)
+        cut = Cut(stream_id, covered, tuple(named), fired_ms, tuple(gaps))
         self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))], ahead=True)
         return name, cut
 

@@ -21,7 +21,16 @@ from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
+from gateway.timers.schedule import (
+    digest_from,
+    following_tick,
+    has_gap,
+    is_tick,
+    last_tick,
+    may_fire,
+    run_of,
+    tick_to_fire,
+)
 from gateway.timers.window_ticks import WindowTicks
 from grouping.digests.cursor import Cursor, MovedCursors, visibility_since
 from grouping.digests.digest import Digest
@@ -118,12 +127,12 @@ class TickRun:
         quiet: dict[str, Cursor] = {}
         letters: list[OutgoingRecord] = []
         moves = MovedCursors(covered)
-        for each, answer in self._gathering.answers(served, covered):
+        for each, answer in self._gathering.answers([each.behind_gap(covered) for each in served], covered):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and answer.refusal:
                 letters.append(self._delivery.refusal(membership.destination, tick, answer.refusal))
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
-            elif tick is not None and (_written(answer) or membership.destination.clause.even_if_empty):
+            elif tick is not None and (answer.written or membership.destination.clause.even_if_empty):
                 digest = self._digest(membership.destination, answer, each.from_ms)
                 if digest is None:
                     left.append((each.name, tick, each.from_ms))
@@ -131,7 +140,7 @@ class TickRun:
                     continue
                 cursor = self._moved(moves, each, tick, answer)
                 ready.append(self._due(each, tick, answer, digest, cursor))
-            elif tick is not None and answer.counted:
+            elif tick is not None and (answer.counted or each.gap):
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             else:
                 cursor = self._moved(moves, each, None, answer)
@@ -152,7 +161,8 @@ class TickRun:
                 break  # the others are due still
         if ready or left:
             named = [*(one.named for one in ready), *left]
-            key, cut = self._delivery.cut(stream_id, covered, named, self._clock())
+            gaps = (each.name for each in served if each.gap)
+            key, cut = self._delivery.cut(stream_id, covered, named, self._clock(), gaps)
             self._deliver(key, cut, ready, left, quiet, letters)
         else:
             self._delivery.move(quiet, letters)
@@ -165,8 +175,7 @@ class TickRun:
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
         """Return the offsets that a cut covers now; the last cut's, while ticks up to the same instant fire.
 
-        Destinations of one store then share the matches that are gathered. Either cut has all matches before the
-        instant.
+        Destinations of one store then share what is gathered; either cut has all matches before the instant.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -235,10 +244,10 @@ class TickRun:
                 or not is_tick(membership, tick, runs)
             ):
                 tick = None  # served before a crash, or no tick any more: a look tells the next tick
-            from_ms = 0
-            if tick is not None:
-                from_ms = digest_from(membership, tick, missed, last_tick(membership, cursor, runs))
-            served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms))
+            last_ms = last_tick(membership, cursor, runs)
+            from_ms = 0 if tick is None else digest_from(membership, tick, missed, last_ms)
+            gap = tick is not None and has_gap(membership, tick, missed, last_ms)
+            served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms, gap))
         return served, idle
 
     def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestMatches) -> Cursor:
@@ -276,7 +285,7 @@ class TickRun:
         ]
         cursors = self._state.cursors([each.incarnation for each in known])
         left = [
-            each._replace(cursor=cursor)
+            each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # not written yet; an open cut lets no other digest of it out
         ]
@@ -329,7 +338,7 @@ class TickRun:
                 yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.refusal)
                 continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
-            if last_ms >= notice.ended_ms or not (_written(answer) or empty_too):
+            if last_ms >= notice.ended_ms or not (answer.written or empty_too):
                 yield notice, None
                 continue
             since_ms = digest_from(membership, notice.ended_ms, None, last_ms)
@@ -339,8 +348,3 @@ class TickRun:
             else:
                 due = DueDestination(destination.destination_id, membership, incarnation, cursor, None, since_ms)
                 yield notice, self._due(due, notice.ended_ms, answer, digest, Cursor(notice.ended_ms))
-
-
-def _written(answer: DigestMatches) -> bool:
-    """Tell whether there is a digest to write, or to try again."""
-    return bool(answer.failure or answer.rows or answer.left_out)

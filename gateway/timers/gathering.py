@@ -11,7 +11,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
-from grouping.digests.cursor import Cursor, Offsets
+from grouping.digests.cursor import Cursor, Offsets, behind_gap
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
 from grouping.digests.group_code import GroupCode
 from grouping.model.group import GroupPlan, SelectList
@@ -31,6 +31,16 @@ class DueDestination(NamedTuple):
     """The tick; None for a look, which finds the tick to arm the destination for."""
     from_ms: int = 0
     """Where the tick's digest begins."""
+    gap: bool = False
+    """Whether ticks before its window were missed, so that their matches are in no digest."""
+
+    def behind_gap(self, covered: Offsets) -> DueDestination:
+        """Return the destination with the cursor from which its digest is gathered under a cut."""
+        if not self.gap or self.tick is None:
+            return self
+        trigger = self.membership.destination.trigger
+        cursor = behind_gap(self.cursor, self.tick, trigger.every_ms, trigger.over_ms, covered)
+        return self._replace(cursor=cursor)
 
 
 class DigestGathering:

@@ -14,6 +14,7 @@ __all__ = [
     "Run",
     "digest_from",
     "following_tick",
+    "has_gap",
     "is_tick",
     "last_instant",
     "last_tick",
@@ -127,6 +128,21 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
     # A tick before the destination's incarnation, or before START, is not a tick of the destination; but a clock that
     # was turned back has ticks before the instant that it noted for either.
     return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) <= tick_ms else before
+
+
+def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:
+    """Tell whether ticks before the window of a tick with OVER LAST were missed, and no digest lies in the window.
+
+    Args:
+        membership: The destination with its members.
+        tick_ms: The tick.
+        missed: A time in which no gateway fired ticks.
+        last_ms: The tick of the last digest, 0 if there was none.
+    """
+    over_ms = membership.destination.trigger.over_ms
+    if not over_ms or missed is None or not missed.since_ms < tick_ms <= missed.until_ms:
+        return False
+    return max(last_ms, missed.since_ms) <= tick_ms - over_ms
 
 
 def may_fire(membership: Membership, armed_ms: int) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "DigestCoverage",
     "Cursor",
     "MovedCursors",
+    "behind_gap",
     "Offsets",
     "VisibilityInterval",
     "Window",
@@ -143,6 +144,18 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
     """Return the coverage of the last digest before a tick's window begins, None where no digest lies before it."""
     begun = [one for one in cursor.window if one.tick_ms <= tick_ms - over_ms]
     return begun[-1] if begun else None
+
+
+def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: Offsets) -> Cursor:
+    """Return a cursor as if each missed tick from the begin of a tick's window on had had its digest, by record times.
+
+    Example:
+        >>> [one.tick_ms for one in behind_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]
+        [26, 28]
+    """
+    reached = highest(covered, cursor.covered)
+    window = tuple(DigestCoverage(at_ms, reached) for at_ms in range(tick_ms - over_ms, tick_ms, every_ms))
+    return msgspec.structs.replace(cursor, window=window)
 
 
 def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[DigestCoverage, ...]:

@@ -64,6 +64,11 @@ class DigestMatches(NamedTuple):
     left_out: str = ""
     """Why some of the rows are missing, a full sentence: no record holds them."""
 
+    @property
+    def written(self) -> bool:
+        """Whether there is a digest to write, or to try again."""
+        return bool(self.failure or self.rows or self.left_out)
+
 
 BOUNDS = Bounds()
 _NONE = (-1, 0)

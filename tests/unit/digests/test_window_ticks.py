@@ -10,13 +10,15 @@ import pytest
 from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.task import evaluated
+from gateway.model.membership import Membership
 from gateway.testing import InputError, Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
 from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.schedule import MissedTicks, has_gap
 from gateway.timers.window_ticks import WindowTicks
-from grouping.digests.cursor import Cursor, DigestCoverage
-from grouping.digests.gather import DigestQuestion
+from grouping.digests.cursor import Cursor, DigestCoverage, behind_gap, moved
+from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from tests.unit.digests.group_log import START_MS, destination_of
@@ -85,3 +87,51 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
     request = GroupRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
     [found] = group_digests(EvaluatorGroups(), log, [request])
     assert 3 == found.counted  # those of seconds 5 and 6, and the one that lies ahead
+
+
+def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
+    """Return what a window of four seconds counts of thirty matches, one a second, of which some are covered."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    stream = Stream("t (v INT)")
+    asked = checked("SELECT count(*) AS n FROM t EVERY '1 second' OVER LAST '4 seconds'", stream, at)
+    bodies = []
+    for second in range(30):
+        own = [Record({"v": second}, time=at + timedelta(milliseconds=1000 * second + 500), partition=0, offset=second)]
+        [task] = evaluated(asked, placed(own, stream, at), "p_" + "0" * 24, "pending")
+        bodies += task.pending
+    log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, 30))]))
+    places, always = MatchPlaces(0, array("q", range(30))), ((*VERSION, [(None, None)]),)
+    question = DigestQuestion(bytes(12), places, cursor, always, tick_ms, {"0": covered})
+    request = GroupRequest(destination_of(asked, 4000), question, asked.query.plan, asked.query.select)
+    [found] = group_digests(EvaluatorGroups(), log, [request])
+    return found
+
+
+def test_after_a_gap_a_window_counts_its_own_ticks() -> None:
+    """The gateway was away for 25 s: the digest then, and those that follow, count four seconds each and no more."""
+    cursor = Cursor(START_MS + 3000, {"0": 3}, 0, (), (), (DigestCoverage(START_MS + 3000, {"0": 3}),))
+    for tick, away in ((28, True), (29, False), (30, False)):
+        covered, tick_ms = {"0": tick}, START_MS + 1000 * tick
+        if away:
+            assert 25 == _counted(cursor, tick_ms, tick).counted
+            cursor = behind_gap(cursor, tick_ms, 1000, 4000, covered)
+        found = _counted(cursor, tick_ms, tick)
+        assert 4 == found.counted
+        cursor = moved(cursor, tick_ms, covered, tick, found.held, over_ms=4000)
+
+
+@pytest.mark.parametrize(
+    ("tick", "since", "last", "gap"),
+    [(28, 3, 3, True), (28, 3, 0, True), (6, 3, 3, False), (7, 3, 3, True), (28, 25, 3, False), (40, 3, 3, False)],
+)
+def test_a_gap_lies_before_the_window(tick: int, since: int, last: int, gap: bool) -> None:
+    """Where the gateway was away for less than the window, or long before it, the cursor tells all."""
+    asked = checked(
+        "SELECT count(*) AS n FROM t EVERY '1 second' OVER LAST '4 seconds'",
+        Stream("t (v INT)"),
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    membership = Membership(destination_of(asked, 4000), 0)
+    missed = MissedTicks(1000 * since, 30_000)
+    assert gap == has_gap(membership, 1000 * tick, missed, 1000 * last)
+    assert not has_gap(membership, 1000 * tick, None, 1000 * last)
