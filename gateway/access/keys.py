@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from grouping.model.errors import OperationalError
 
-__all__ = ["KeyFile", "TokenKey"]
+__all__ = ["KeyFile", "TokenKey", "issuer_key"]
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ class _Jwks(msgspec.Struct, frozen=True):
     keys: tuple[dict[str, Any], ...]
 
 
+_ASSUMED = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
+"""The algorithm of an issuer's key that names none, by its `kty`; a key set of the web holds no secrets."""
 _KINDS = {"HS256": "oct", "RS256": "RSA", "ES256": "EC", "EdDSA": "OKP"}
 
 
@@ -75,11 +78,20 @@ class KeyFile:
         self._path = path
         self._looked_ms = 0
         self._state = self._stamp()
-        self.keys = _read(path)
+        self.keys, faults = _read(path)
         """By `kid`."""
+        if faults:
+            raise OperationalError(
+                f'the keys of tokens in "{path}" cannot be read',
+                detail=faults[0],
+                hint="CQ_AUTH_KEYS is a JWKS file, or a folder of public keys NAME.pem.",
+            )
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys again where they have changed; where the new ones cannot be read, the old ones stay.
+        """Read the keys again where they have changed.
+
+        A key that cannot be read is none any more, whatever stood there before: it may have been revoked. A JWKS file
+        that cannot be read at all leaves no key.
 
         Args:
             now_ms: The present, epoch milliseconds; the files are looked at once a second.
@@ -90,12 +102,10 @@ class KeyFile:
         if (state := self._stamp()) == self._state:
             return
         self._state = state
-        try:
-            self.keys = _read(self._path)
-        except OperationalError as error:
-            log.warning("the keys of tokens stay as they were", extra={"reason": error.message})
-        else:
-            log.info("the keys of tokens were read again", extra={"keys": len(self.keys)})
+        self.keys, faults = _read(self._path)
+        for fault in faults:
+            log.error("a key of tokens cannot be read and counts no more", extra={"reason": fault})
+        log.info("the keys of tokens were read again", extra={"keys": len(self.keys)})
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
         return tuple(_stamps(self._path))
@@ -110,17 +120,49 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
         yield "", 0, 0
 
 
-def _read(path: Path) -> Mapping[str, TokenKey]:
+def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
+    """Return the keys that can be read, and what is wrong with the others."""
+    keys: dict[str, TokenKey] = {}
+    faults: list[str] = []
     try:
         if path.is_dir():
-            return {file.stem: _of_pem(file.stem, file.read_bytes()) for file in sorted(path.glob("*.pem"))}
-        return dict(_of_jwk(fields) for fields in msgspec.json.decode(path.read_bytes(), type=_Jwks).keys)
-    except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
-        raise OperationalError(
-            f'the keys of tokens in "{path}" cannot be read',
-            detail=f"{error}",
-            hint="CQ_AUTH_KEYS is a JWKS file, or a folder of public keys NAME.pem.",
-        ) from error
+            readers = [partial(_of_pem_file, file) for file in sorted(path.glob("*.pem"))]
+        else:
+            readers = [partial(_of_jwk, each) for each in msgspec.json.decode(path.read_bytes(), type=_Jwks).keys]
+    except (OSError, ValueError) as error:
+        return keys, [str(error)]
+    for read in readers:
+        try:
+            key_id, key = read()
+        except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
+            faults.append(str(error))
+        else:
+            keys[key_id] = key
+    return keys, faults
+
+
+def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | None:
+    """Return a public key of an issuer's key set, which may sign for every subscriber that its tokens name.
+
+    Args:
+        fields: The JWK; `alg` may be missing.
+        issuer: The `iss` of its tokens.
+
+    Returns:
+        None where the key is not for signatures of a known algorithm.
+    """
+    algorithm = fields.get("alg") or _ASSUMED.get(str(fields.get("kty")))
+    if fields.get("use", "sig") != "sig" or algorithm not in _ASSUMED.values() or "d" in fields:
+        return None
+    try:
+        key_id, key = _of_jwk({**fields, "alg": algorithm, "subscribers": ["*"], "iss": issuer})
+    except (ValueError, TypeError, jwt.PyJWTError):
+        return None
+    return key_id, key
+
+
+def _of_pem_file(file: Path) -> tuple[str, TokenKey]:
+    return file.stem, _of_pem(file.stem, file.read_bytes())
 
 
 def _of_jwk(fields: dict[str, Any]) -> tuple[str, TokenKey]:

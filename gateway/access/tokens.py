@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 import jwt
 import msgspec
 
+from gateway.access.key_url import KeyUrl
 from gateway.access.keys import KeyFile
 from gateway.sdk.signing import TOKEN_HEADER
 from grouping.model.errors import InputError, OperationalError
 from grouping.settings.settings import Settings
 
-__all__ = ["TokenCheck"]
+__all__ = ["OidcRules", "TokenCheck"]
 
 _DAY_SECONDS = 86_400
+_HINT = "Make a token for each command, just before it is sent."
 _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
 """Claims are ours to check: the library would take the present time, not the record's."""
 
@@ -25,28 +28,57 @@ _Instant = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    sub: str
-    jti: str
-    aud: str
-    text_sha256: str
+    aud: str | list[str]
     iat: _Instant
     exp: _Instant
+    sub: str = ""
+    jti: str | None = None
+    text_sha256: str | None = None
+    nbf: _Instant | None = None
     iss: str | None = None
+
+
+class OidcRules(NamedTuple):
+    """How ordinary OpenID Connect tokens count, which name neither the command nor its text."""
+
+    claim: str
+    """The claim that says who somebody is, such as `sub`."""
+    subscribers: Mapping[str, str]
+    """The subscriber by that claim; empty where the claim is the subscriber's name itself."""
+
+    def subscriber(self, said: Mapping[str, Any]) -> str | None:
+        """Return the subscriber that a token is for, None where it is for none."""
+        subject = said.get(self.claim)
+        if not isinstance(subject, str):
+            return None
+        return self.subscribers.get(subject) if self.subscribers else subject
 
 
 class TokenCheck:
     """Tells whether a command is signed by a key that may speak for its subscriber."""
 
-    def __init__(self, keys: KeyFile, audience: str, skew_seconds: float, longest_seconds: float) -> None:
+    def __init__(
+        self,
+        keys: KeyFile | None,
+        audience: str,
+        skew_seconds: float,
+        longest_seconds: float,
+        issuer_keys: KeyUrl | None = None,
+        oidc: OidcRules | None = None,
+    ) -> None:
         """Take what tokens are compared with.
 
         Args:
-            keys: The keys.
+            keys: The keys of files, None where there are none.
             audience: The `aud` of tokens, so that no other gateway's will do.
             skew_seconds: By how much the clocks of signer and broker may differ.
             longest_seconds: How long a token may be valid.
+            issuer_keys: The keys of a JWKS URL, None where there are none.
+            oidc: How tokens without `text_sha256` count, None where they are refused.
         """
         self._keys = keys
+        self._issuer_keys = issuer_keys
+        self._oidc = oidc
         self._audience = audience
         self._skew = skew_seconds
         self._longest = longest_seconds
@@ -59,19 +91,32 @@ class TokenCheck:
             OperationalError: The keys cannot be read, or tokens would be valid for longer than ids are remembered.
         """
         auth = settings.auth
-        if auth.keys is None:
-            raise OperationalError("tokens are asked for, and no keys are given", hint="Set CQ_AUTH_KEYS.")
+        if auth.keys is None and not auth.jwks_url:
+            raise OperationalError(
+                "tokens are asked for, and no keys are given", hint="Set CQ_AUTH_KEYS or CQ_AUTH_JWKS_URL."
+            )
         if auth.token_seconds + 2 * auth.skew_seconds > settings.commands.remember_days * _DAY_SECONDS:
             raise OperationalError(
                 "tokens would be valid for longer than command ids are remembered",
                 detail="A token that is sent again after that would be carried out again.",
                 hint="Lower CQ_AUTH_TOKEN_SECONDS, or raise CQ_COMMANDS_REMEMBER_DAYS.",
             )
-        return cls(KeyFile(auth.keys), auth.audience or settings.topics.commands, auth.skew_seconds, auth.token_seconds)
+        issuer_keys = KeyUrl(auth.jwks_url, auth.issuer) if auth.jwks_url else None
+        if issuer_keys is not None:
+            issuer_keys.begin()
+        return cls(
+            KeyFile(auth.keys) if auth.keys is not None else None,
+            auth.audience or settings.topics.commands,
+            auth.skew_seconds,
+            auth.token_seconds,
+            issuer_keys,
+            OidcRules(auth.oidc_claim, auth.oidc_subscribers) if auth.oidc_claim else None,
+        )
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys again where they have changed."""
-        self._keys.refresh(now_ms)
+        """Read the keys of files again where they have changed."""
+        if self._keys is not None:
+            self._keys.refresh(now_ms)
 
     def refusal(
         self, token: bytes | None, subscriber: str, command_id: str, text: str, at_ms: int
@@ -87,43 +132,60 @@ class TokenCheck:
         """
         if token is None:
             return _refusal("It has no token.", f'Sign it, and send the token in the record header "{TOKEN_HEADER}".')
-        claims = self._claims(token, subscriber)
-        if claims is None:
+        said = self._said(token, subscriber)
+        if said is None:
+            if self._issuer_keys is not None and not self._issuer_keys.fresh:
+                return InputError(
+                    "the keys of the issuer of tokens cannot be read",
+                    code="unavailable",
+                    detail="Its JWKS URL does not answer the gateway.",
+                    hint="Send the command again.",
+                )
             return _refusal(
                 "Its token is not signed by a key that may speak for the subscriber.",
                 "Sign it with the subscriber's key, and with that key's kid in the token's header.",
             )
-        if fault := self._fault(claims, subscriber, command_id, text) or self._time_fault(claims, at_ms / 1000):
-            return _refusal(fault, "Make a token for each command, just before it is sent.")
+        try:
+            claims = msgspec.convert(said, _Claims)
+        except ValueError as error:
+            return _refusal(f"Its token has not the claims that it must have: {error}.", _HINT)
+        fault = self._fault(claims, said, subscriber, command_id, text) or self._time_fault(claims, at_ms / 1000)
+        if fault:
+            return _refusal(fault, _HINT)
         return None
 
-    def _claims(self, token: bytes, subscriber: str) -> _Claims | None:
+    def _said(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
         """Return what a token says, None where no key that may speak for the subscriber has signed it."""
         try:
-            known = self._keys.keys.get(str(jwt.get_unverified_header(token).get("kid")))
+            key_id = str(jwt.get_unverified_header(token).get("kid"))
+            known = self._keys.keys.get(key_id) if self._keys is not None else None
+            if known is None and self._issuer_keys is not None:
+                known = self._issuer_keys.find(key_id)
             if known is None or not known.speaks_for(subscriber):
                 return None
-            said = jwt.decode(token, known.key, algorithms=[known.algorithm], options=_SIGNATURE_ALONE)
-            claims = msgspec.convert(said, _Claims)
+            said: dict[str, Any] = jwt.decode(token, known.key, algorithms=[known.algorithm], options=_SIGNATURE_ALONE)
         except (jwt.PyJWTError, ValueError, RecursionError):
             return None
-        return claims if known.issuer in (None, claims.iss) else None
+        return said if known.issuer in (None, said.get("iss")) else None
 
-    def _fault(self, claims: _Claims, subscriber: str, command_id: str, text: str) -> str | None:
-        bound = {
-            "sub": (claims.sub, subscriber),
-            "jti": (claims.jti, command_id),
-            "aud": (claims.aud, self._audience),
-            "text_sha256": (claims.text_sha256, _text_hash(text)),
-        }
-        wrong = [name for name, (said, wanted) in bound.items() if said != wanted]
+    def _fault(
+        self, claims: _Claims, said: Mapping[str, Any], subscriber: str, command_id: str, text: str
+    ) -> str | None:
+        audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
+        named = {claims.sub} if self._oidc is None else {self._oidc.subscriber(said)}
+        right = {"sub": subscriber in named, "aud": self._audience in audiences}
+        if claims.text_sha256 is not None:
+            right |= {"jti": claims.jti == command_id, "text_sha256": claims.text_sha256 == _text_hash(text)}
+        elif self._oidc is None:
+            right["text_sha256"] = False
+        wrong = [name for name in ("sub", "jti", "aud", "text_sha256") if not right.get(name, True)]
         return f"Its token is of another command: {', '.join(wrong)}." if wrong else None
 
     def _time_fault(self, claims: _Claims, at: float) -> str | None:
         if not 0 < claims.exp - claims.iat <= self._longest:
             return f"Its token is valid for {claims.exp - claims.iat:.0f} s; it may be for {self._longest:.0f} s."
-        if claims.iat - self._skew > at:
-            return "Its token was issued after Kafka took the command in."
+        if max(claims.iat, claims.nbf or 0.0) - self._skew > at:
+            return "Its token was not valid yet when Kafka took the command in."
         if claims.exp + self._skew <= at:
             return "Its token had expired when Kafka took the command in."
         return None

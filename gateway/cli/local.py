@@ -53,6 +53,7 @@ def up(
         kafka_port=kafka_port,
         redis_port=redis_port,
     )
+    os.umask(0o077)  # the roles, and the servers, inherit it
     run.prepare()
     launch.fetch()  # before going to the background: it may take a while, and shows how far it is
     if detach:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import msgspec
 
 from gateway.commands.requests import Request
@@ -10,10 +13,15 @@ from gateway.kafka import OutgoingRecord
 from grouping.model.operator_statements import OperatorStatement
 from grouping.model.query import Statement
 from grouping.settings.settings import Settings
-from schemas.codec import Reply
+from schemas.codec import MalformedCommand, Reply, decode_command
 
 __all__ = ["AuditTrail"]
 
+_OPERATORS = re.compile(
+    r"\s*(?:SHOW\s+(?:CQS\s+OF|QUOTA)|DROP\s+CQS|SET\s+QUOTA|(?:PAUSE|RESUME)\s+GROUP|GRANT|REVOKE)\b", re.IGNORECASE
+)
+"""How the texts of operators' statements begin."""
+_REFUSED_A_MINUTE = 300
 _LONGEST = 16_384
 """Characters of a statement in the trail."""
 _encode = msgspec.json.Encoder().encode
@@ -24,6 +32,10 @@ class AuditTrail:
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.audit
+        self._minute: datetime | None = None
+        self._refused = 0
+        """Statements in this minute that were refused before they were parsed."""
+        self._left_out = 0
 
     def records(self, request: Request, statement: Statement, reply: Reply) -> list[OutgoingRecord]:
         """Return the record of a statement that was answered; none where its kind is not audited.
@@ -31,18 +43,53 @@ class AuditTrail:
         Audited are CREATE and DROP of streams, tables and views, GRANT, REVOKE, and the statements of operators,
         whoever sends them.
         """
-        if not isinstance(statement, OperatorStatement | SourceChange) or request.record.key is None:
+        if not isinstance(statement, OperatorStatement | SourceChange):
             return []
+        return self._record(request, request.text, reply)
+
+    def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
+        """Return the record of an operator's statement that was refused before it was parsed; none of other texts.
+
+        Such a refusal is one for its token, its rate or its syntax. A flood of them leaves some hundred records a
+        minute, and the next record says how many it left out.
+        """
+        text = _sent_text(request)
+        if not _OPERATORS.match(text):
+            return []
+        minute = reply.replied_at.replace(second=0, microsecond=0)
+        if minute != self._minute:
+            self._minute, self._refused = minute, 0
+        self._refused += 1
+        if self._refused > _REFUSED_A_MINUTE:
+            self._left_out += 1
+            return []
+        return self._record(request, text, reply)
+
+    def _record(self, request: Request, text: str, reply: Reply) -> list[OutgoingRecord]:
+        if request.record.key is None:
+            return []
+        left_out, self._left_out = self._left_out, 0
         fields = {
             "at": reply.replied_at,
             "subscriber": request.subscriber,
             "command_id": request.command_id,
-            "statement": _clipped(request.text),
+            "statement": _clipped(text),
             "status": reply.status,
             "code": reply.code,
             "message": reply.message,
+            **({"left_out": left_out} if left_out else {}),
         }
         return [OutgoingRecord(self._topic, request.record.key, _encode(fields))]
+
+
+def _sent_text(request: Request) -> str:
+    """Return the text of a command, also of one that was refused before its text was looked at."""
+    if request.text or request.record.value is None:
+        return request.text
+    try:
+        return decode_command(request.record.value).text
+    except MalformedCommand:
+        return ""
 
 
 def _clipped(text: str) -> str:

@@ -251,6 +251,8 @@ class Commands:
             batch.answered.append(CommandOutcome(request, statement, reply.code))
         if isinstance(prepared, PreparedCommand):
             replies.records += self._audit.records(request, prepared.statement, reply)
+        else:
+            replies.records += self._audit.refused(request, reply)
 
 
 class _Compilation(msgspec.Struct, frozen=True):

@@ -56,7 +56,7 @@ def create_stream(
     own = sum(stream.owner == origin.owner for stream in working.inventory.streams.values())
     check_count(origin.owner, "stream", own, working.inventory.limit(origin.owner, "streams", settings.limits))
     found = check_partitions(settings, working, topics, made, statement, origin.owner)
-    form = source_form(topics, statement, found, {})
+    form = source_form(settings, topics, statement, origin.owner, found, {})
     if found is None:
         made.note(origin.owner, statement.topic)
     places = [(statement.topic, number) for number in range(form.partitions)]

@@ -59,7 +59,7 @@ def create_table(
     own = sum(table.owner == origin.owner for table in working.inventory.tables.values())
     check_count(origin.owner, "table", own, working.inventory.limit(origin.owner, "tables", settings.limits))
     found = check_partitions(settings, working, topics, made, statement, origin.owner)
-    form = source_form(topics, statement, found, _KEPT)
+    form = source_form(settings, topics, statement, origin.owner, found, _KEPT)
     if found is None:
         made.note(origin.owner, statement.topic)
     table = Table(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gateway.kafka import TopicForm, TopicRefusal
 from gateway.sources.declarations import too_many
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.source_policy import check_source
+from gateway.topics.source_policy import check_source, readable_names
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
@@ -101,13 +101,20 @@ def check_partitions(
 
 
 def source_form(
-    topics: TopicQuestions, statement: CreateStream | CreateTable, found: TopicForm | None, config: Mapping[str, str]
+    settings: Settings,
+    topics: TopicQuestions,
+    statement: CreateStream | CreateTable,
+    owner: str,
+    found: TopicForm | None,
+    config: Mapping[str, str],
 ) -> TopicForm:
     """Return the form of the topic that a statement names, which is made where its partitions are given.
 
     Args:
+        settings: The settings.
         topics: Kafka's topics.
         statement: The parsed command.
+        owner: The subscriber, whom hints tell of no topic that it may not read.
         found: The topic's form, None where there is none.
         config: What a topic is made with.
 
@@ -121,7 +128,8 @@ def source_form(
             f'topic "{statement.topic}" does not exist',
             code="stream-mismatch",
             detail="A missing topic is made only when its partitions are given.",
-            hint=near_name(statement.topic, topics.names()) or "Add partitions = 2 to the WITH clause.",
+            hint=near_name(statement.topic, readable_names(settings, topics, owner))
+            or "Add partitions = 2 to the WITH clause.",
         )
     try:
         topics.create({statement.topic: statement.partitions}, config)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from gateway.access.roles import readable_topics
+from gateway.kafka import LARGEST_RECORD
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError
 from grouping.settings.settings import Settings
 from schemas.topic_names import TopicNames, gateway_prefixes
 
-__all__ = ["check_source"]
+__all__ = ["check_source", "readable_names"]
 
 
 def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscriber: str) -> None:
@@ -42,10 +43,41 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
             hint="Use a stream or a table that there is, or ask an operator.",
         )
     for other in gateway_prefixes(topics.names()):
-        if TopicNames(other).is_own(topic):
+        if TopicNames(other).is_own(topic) and _is_gateway(topics, TopicNames(other)):
             raise _refusal(
                 f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are a gateway\'s own.'
             )
+
+
+def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) -> list[str]:
+    """Return the names of topics that a subscriber's stream may read, for hints."""
+    patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
+    granted = readable_topics(settings, subscriber)
+    return [
+        name
+        for name in topics.names()
+        if not settings.topics.is_own(name)
+        and not name.startswith("__")
+        and any(fnmatchcase(name, pattern) for pattern in patterns)
+        and (granted is None or any(fnmatchcase(name, pattern) for pattern in granted))
+    ]
+
+
+def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
+    """Tell whether a gateway made the topics of those names, by options that no CREATE STREAM or TABLE gives a topic.
+
+    A subscriber can have topics of any names made, which would otherwise close their prefix for everybody.
+    """
+    configs = topics.configs([names.catalog, names.replies, names.pending])
+    return all(
+        configs.get(topic, {}).get(option) == value
+        for topic, option, value in (
+            (names.catalog, "cleanup.policy", "compact"),
+            (names.catalog, "max.message.bytes", str(LARGEST_RECORD)),
+            (names.pending, "retention.ms", "-1"),
+            (names.replies, "max.message.bytes", str(LARGEST_RECORD)),
+        )
+    )
 
 
 def _refusal(message: str, detail: str) -> InputError:

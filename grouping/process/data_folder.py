@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 from grouping.model.errors import OperationalError
@@ -26,6 +27,7 @@ def claim(data: Path) -> None:
         OperationalError: A later version has written it, or the file does not tell.
         OSError: The folder cannot be read, or written to.
     """
+    _close(data)
     path = data / _FILE
     told = _read(path)
     if told is None:
@@ -35,6 +37,13 @@ def claim(data: Path) -> None:
             f'the data folder "{data}" has format {told}, and this version reads {FORMAT}',
             hint="Start the version that wrote it, or a later one, or give another folder: --data DIR.",
         )
+
+
+def _close(data: Path) -> None:
+    """Let the user of this process alone look into a folder that is its own; a volume of another user stays."""
+    found = data.stat()
+    if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and found.st_mode & 0o077:
+        data.chmod(0o700)
 
 
 def _read(path: Path) -> int | None:

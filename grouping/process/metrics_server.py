@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -25,6 +27,8 @@ SILENT_SECONDS = 10.0
 """A role that has told nothing for so long hangs, or has ended."""
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
+_CONNECTIONS = 16
+"""Connections that are answered at one time: each takes a thread of the role."""
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
 
 
@@ -71,7 +75,14 @@ class MetricsServer:
     """Serves until it is closed, in threads of its own."""
 
     def __init__(
-        self, address: str, port: int, state: RoleState, registry: CollectorRegistry = REGISTRY, *, role: str = ""
+        self,
+        address: str,
+        port: int,
+        state: RoleState,
+        registry: CollectorRegistry = REGISTRY,
+        *,
+        role: str = "",
+        connection_seconds: float = 5.0,
     ) -> None:
         """Listen.
 
@@ -81,6 +92,7 @@ class MetricsServer:
             state: What the probes tell.
             registry: The metrics.
             role: The label of ``cq_role``; without a role the metric is not told.
+            connection_seconds: How long a connection lasts at most, however slowly its client sends or reads.
 
         Raises:
             OperationalError: The address is not this machine's, or the port is taken.
@@ -98,6 +110,7 @@ class MetricsServer:
                 f"metrics cannot be served at {address}:{port}: {(error.strerror or str(error)).lower()}",
                 hint="Give another address or port: CQ_METRICS_ADDRESS, CQ_METRICS_PORT, CQ_METRICS_EVALUATOR_PORT.",
             ) from error
+        self._server.connection_seconds = connection_seconds
         host = "127.0.0.1" if address in _EVERY_ADDRESS else address
         self.url = f"http://{host}:{self._server.server_port}/metrics"
         """Of the metrics, as this machine reaches them."""
@@ -141,6 +154,37 @@ class RoleMetric(Collector):
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    connection_seconds = 5.0
+
+    def __init__(self, *arguments: Any) -> None:
+        self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread; one too many is closed at once."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a connection, and cut it off when it has lasted too long."""
+        limit = threading.Timer(self.connection_seconds, _cut_off, [request])
+        limit.daemon = True
+        limit.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            limit.cancel()
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write nothing: a client that went away, or was cut off, is no fault of the role."""
+
+
+def _cut_off(request: socket.socket) -> None:
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(WSGIRequestHandler):

@@ -122,6 +122,16 @@ class AuthSettings(BaseModel):
     roles: dict[str, str] = Field(
         {}, description="roles and who is in them (JSON): names of subscribers or shell patterns, with commas between"
     )
+    jwks_url: str = Field("", description="where an issuer of tokens has its keys (JWKS), beside or instead of `keys`")
+    issuer: str = Field("", description="the `iss` of tokens that are signed with keys of `jwks_url`")
+    oidc_claim: str = Field(
+        "",
+        description="claim of ordinary OpenID Connect tokens that names the subscriber, such as `sub`; empty: tokens "
+        "without the command's id and its text's hash are refused",
+    )
+    oidc_subscribers: dict[str, str] = Field(
+        {}, description="the subscriber by the value of that claim (JSON); empty: the claim is the subscriber's name"
+    )
     operators_by_key: bool = Field(
         default=False,
         description="whether the role `operator` counts in mode `key`, where everybody can claim any subscriber's name",

@@ -87,6 +87,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     evaluator = settings.evaluator
     allowed = _allowed_urls(settings)
     local = evaluator.master.startswith("local")
+    _refuse_open_cluster(settings, local)
     options = {
         **_OPTIONS,
         "spark.driver.extraJavaOptions": " ".join(filter(None, (JAVA_OPTIONS, shared_classes(), allowed))),
@@ -108,6 +109,18 @@ def spark_options(settings: Settings) -> dict[str, str]:
         options[f"spark.executorEnv.{DRIVER_VARIABLE}"] = str(os.getpid())
     _refuse_own(evaluator.spark, {*options, *_SETTINGS})
     return options | hidden_options(settings)
+
+
+def _refuse_open_cluster(settings: Settings, local: bool) -> None:
+    """Raise where tasks, which hold secrets, would go to a cluster that anybody can join."""
+    secret, given = settings.evaluator.spark_secret.get_secret_value(), settings.evaluator.spark
+    if not local and not secret and "spark.authenticate" not in given:
+        raise OperationalError(
+            f'the Spark master "{settings.evaluator.master}" is not local, and there is no secret',
+            detail="Whoever reaches driver and workers could read the settings, or run code.",
+            hint='Set CQ_EVALUATOR_SPARK_SECRET_FILE, or spark.authenticate in CQ_EVALUATOR_SPARK: "true" on YARN, '
+            'which makes a secret itself, "false" in a network of trusted machines.',
+        )
 
 
 def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:

@@ -30,6 +30,7 @@ __all__ = ["Platform", "open_platform"]
 _NAMES = ("kafka1", "kafka2", "kafka3", "redis1", "redis2", "master", "worker1", "worker2", "site", "other")
 _NETWORK = 78
 _SPARK = {
+    "spark.authenticate": "false",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     # An executor that is not heard of is lost after ten seconds, in place of two minutes.

@@ -25,6 +25,7 @@ from tests.stack.steady_load import SteadyLoad
 
 _CUT_SECONDS = max(LIFETIME_MS.values()) / 1000 + 5
 _SPARK = {
+    "spark.authenticate": "false",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     # An executor that is not heard of is lost after ten seconds, in place of two minutes.

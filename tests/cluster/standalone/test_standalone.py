@@ -21,7 +21,7 @@ from tests.kafka_client import wait_until
 from tests.processes import kill_all
 from tests.stack.server import Stack
 
-_OPTIONS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+_OPTIONS = {"spark.authenticate": "false", "spark.executor.memory": "512m", "spark.executor.cores": "1"}
 _CHECKPOINTS = "viewfs://cq/checkpoints"
 _SHOWS = "spark.hadoop.fs.viewfs.mounttable.cq.link./checkpoints"
 

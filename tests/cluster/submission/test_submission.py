@@ -24,7 +24,7 @@ from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
 from tests.pages import ROOT, blocks
 
-_EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+_EXECUTORS = {"spark.authenticate": "false", "spark.executor.memory": "512m", "spark.executor.cores": "1"}
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from tests.stack.server import Stack
 
 _ROOT = Path(__file__).parents[3]
 _OPTIONS = {
+    "spark.authenticate": "false",
     "spark.executor.instances": "2",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",

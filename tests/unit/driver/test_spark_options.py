@@ -22,7 +22,8 @@ def jars(tmp_path: Path) -> str:
 
 
 def _options(jars: str, **given: object) -> dict[str, str]:
-    return spark_options(Settings(evaluator=EvaluatorSettings.model_validate({"jars": jars, **given})))
+    settings = {"jars": jars, "spark_secret": "hidden", **given}
+    return spark_options(Settings(evaluator=EvaluatorSettings.model_validate(settings)))
 
 
 def test_a_local_driver_listens_on_loopback(jars: str) -> None:
@@ -31,6 +32,17 @@ def test_a_local_driver_listens_on_loopback(jars: str) -> None:
     assert not {_HOST, _BIND} & _options(jars, master="spark://m:7077").keys()
     found = _options(jars, master="k8s://https://m", driver_host="evaluator", bind_address="0.0.0.0")  # noqa: S104
     assert ("evaluator", "0.0.0.0") == (found[_HOST], found[_BIND])  # noqa: S104
+
+
+def test_a_cluster_without_a_secret_is_refused(jars: str) -> None:
+    """Tasks hold secrets; who wants them in the open says so. A local master needs no secret."""
+    for master in ("spark://m:7077", "yarn", "k8s://https://m"):
+        with pytest.raises(OperationalError, match="is not local, and there is no secret"):
+            _options(jars, master=master, spark_secret="")
+        for chosen in ("true", "false"):
+            given = _options(jars, master=master, spark_secret="", spark={"spark.authenticate": chosen})
+            assert chosen == given["spark.authenticate"]
+    assert "spark.authenticate" not in _options(jars, spark_secret="")
 
 
 def test_further_options_are_passed_through(jars: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from jwt.algorithms import RSAAlgorithm
 
+from gateway.access.key_url import KeyUrl
 from gateway.access.keys import KeyFile
-from gateway.access.tokens import TokenCheck
+from gateway.access.tokens import OidcRules, TokenCheck
 from gateway.commands.requests import Request, RequestReader
 from gateway.kafka import Record
 from gateway.sdk import SigningKey, SigningUnavailable
@@ -172,19 +177,98 @@ def test_a_key_that_is_none(tmp_path: Path, change: dict[str, str]) -> None:
 
 
 def test_keys_that_change(tmp_path: Path) -> None:
-    """A key that is added counts from the next batch on; a file that is broken changes nothing."""
+    """A key that is added counts from the next batch on; a key that cannot be read any more counts no more."""
     file = KeyFile(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
     _folder(tmp_path, bob=PRIVATE["ES256"])
     file.refresh(1000)
     assert {"alice", "bob"} == file.keys.keys()
     (tmp_path / "bob.pem").write_text("rubbish")
     file.refresh(2000)
-    assert {"alice", "bob"} == file.keys.keys()
-    (tmp_path / "bob.pem").unlink()
-    file.refresh(2999)
-    assert {"alice", "bob"} == file.keys.keys(), "a second has not passed"
-    file.refresh(3000)
     assert {"alice"} == file.keys.keys()
+    (tmp_path / "alice.pem").unlink()
+    file.refresh(2999)
+    assert {"alice"} == file.keys.keys(), "a second has not passed"
+    file.refresh(3000)
+    assert not file.keys
+
+
+def test_a_broken_key_set_keeps_no_revoked_key(tmp_path: Path) -> None:
+    """Of a key set the entries that can be read count; a file that cannot be read at all has no keys."""
+    keys = [{"kty": "oct", "kid": name, "alg": "HS256", "k": SECRET} for name in ("alice", "bob", "carol")]
+    file = KeyFile(_jwks(tmp_path, *keys))
+    _jwks(tmp_path, keys[0], keys[1] | {"k": "c2hvcnQ"})
+    file.refresh(1000)
+    assert {"alice"} == file.keys.keys()
+    (tmp_path / "keys.json").write_text('{"keys": [')
+    file.refresh(2000)
+    assert not file.keys
+
+
+def test_a_token_that_begins_later_and_is_for_several(tmp_path: Path) -> None:
+    """`nbf` counts as `iat` does; `aud` may be a list that has the gateway."""
+    check = _check(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    token = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT).token(AUDIENCE, *COMMAND)
+    claims = jwt.decode(token, options={"verify_signature": False})
+
+    def detail(**changed: Any) -> str | None:
+        signed = jwt.encode(claims | changed, PRIVATE["EdDSA"], "EdDSA", {"kid": "alice"})
+        return _detail(check, signed.encode())
+
+    assert [None, None] == [detail(nbf=AT + 30), detail(aud=["other", AUDIENCE])]
+    assert detail(nbf=AT + 31) == "Its token was not valid yet when Kafka took the command in."
+    assert detail(aud=["other"]) == detail(aud=[]) == "Its token is of another command: aud."
+    assert detail(text_sha256=None) == "Its token is of another command: text_sha256."
+
+
+class _Issuer(BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self) -> None:
+        """Answer with the key set."""
+        self.send_response(200 if self.body else 503)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+def test_tokens_of_an_issuer(tmp_path: Path) -> None:
+    """Ordinary OIDC tokens count for whom their subject is, by the issuer's keys, which may be used for an hour."""
+    public = json.loads(RSAAlgorithm.to_jwk(PRIVATE["RS256"].public_key())) | {"kid": "i1", "use": "sig"}
+    now, kept = [0.0], {"kty": "oct", "kid": "file", "alg": "HS256", "k": SECRET, "subscribers": ["*"]}
+    with HTTPServer(("127.0.0.1", 0), _Issuer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        keys = KeyUrl(f"http://127.0.0.1:{server.server_port}/jwks", "https://issuer", lambda: now[0])
+        rules = OidcRules("email", {"ann@example.com": "alice"})
+        check = TokenCheck(KeyFile(_jwks(tmp_path, kept)), AUDIENCE, 30, 3600, keys, rules)
+        claims: dict[str, Any] = {"aud": [AUDIENCE], "iat": AT, "exp": AT + 600, "iss": "https://issuer"}
+        claims |= {"sub": "auth0|7", "email": "ann@example.com"}
+
+        def code(command: tuple[str, str, str] = COMMAND, key: str = "i1", **changed: Any) -> str | None:
+            token = jwt.encode(claims | changed, PRIVATE["RS256"], "RS256", {"kid": key}).encode()
+            refusal = check.refusal(token, *command, AT * 1000)
+            return None if refusal is None else refusal.code
+
+        assert "unavailable" == code(), "the issuer has told no keys yet"
+        with pytest.raises(OSError):
+            keys.read()
+        _Issuer.body = json.dumps({"keys": [public, {"kty": "EC", "kid": "odd", "crv": "P-521"}]}).encode()
+        keys.read()
+        assert [None, None] == [code(), code(("alice", "c2", "DROP CQ a"))]
+        assert ["not-allowed"] * 5 == [
+            code(("bob", "c1", "SHOW CQS")),
+            code(email="alice"),
+            code(email="alice", sub="alice"),
+            code(iss="https://other"),
+            code(key="odd"),
+        ]
+        text_hash = base64.urlsafe_b64encode(hashlib.sha256(b"SHOW CQS").digest()).rstrip(b"=").decode()
+        assert code(text_sha256=text_hash, jti="c1") is None
+        assert "not-allowed" == code(("alice", "c1", "DROP CQ a"), text_sha256=text_hash, jti="c1")
+        now[0] = 3600.0
+        assert "unavailable" == code()
+        server.shutdown()
 
 
 def _request(reader: RequestReader, token: bytes | None) -> Request:

@@ -43,3 +43,11 @@ def test_a_data_folder_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
     for _ in range(2):
         RunFolder(tmp_path).prepare()
         assert {"format": FORMAT} == json.loads((tmp_path / "format.json").read_text())
+
+
+def test_a_data_folder_is_for_its_user_alone(tmp_path: Path) -> None:
+    """A folder that others could look into is closed; so are the files that are made there."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    RunFolder(data).prepare()
+    assert 0o700 == data.stat().st_mode & 0o777

@@ -55,7 +55,7 @@ def _patch() -> dict[str, Any]:
 
 
 def _environment(container: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in container.get("env", ())}
+    return {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each}
 
 
 def _name(each: dict[str, Any]) -> tuple[str, str]:
@@ -264,7 +264,7 @@ def test_the_cluster_is_reached(tmp_path: Path) -> None:
     given = _environment(_patch())
     options = json.loads(given["CQ_EVALUATOR_SPARK"])
     (tmp_path / "spark-sql-kafka-0-10.jar").touch()
-    evaluator = {"master": given["CQ_EVALUATOR_MASTER"], "jars": str(tmp_path), "spark": options}
+    evaluator = {"master": given["CQ_EVALUATOR_MASTER"], "jars": str(tmp_path), "spark": options, "spark_secret": "s"}
     assert options.items() <= spark_options(Settings.model_validate({"evaluator": evaluator})).items()
     [policy] = [each for each in _objects("network.yaml", [_CLUSTER]) if each["kind"] == "NetworkPolicy"]
     for rules in (policy["spec"]["ingress"], policy["spec"]["egress"]):
@@ -278,6 +278,7 @@ def test_the_cluster_is_reached(tmp_path: Path) -> None:
     services = {each["metadata"]["name"]: each for each in _objects() if each["kind"] == "Service"}
     host, port = re.findall(r"spark://([\w-]+):(\d+)", given["CQ_EVALUATOR_MASTER"])[0]
     assert int(port) == services[host]["spec"]["ports"][0]["port"]
-    assert given["CQ_EVALUATOR_DRIVER_HOST"] in services
+    [host_of_driver] = [each for each in _patch()["env"] if each["name"] == "CQ_EVALUATOR_DRIVER_HOST"]
+    assert "status.podIP" == host_of_driver["valueFrom"]["fieldRef"]["fieldPath"]
     [worker] = [pod["spec"]["containers"][0] for name, pod in _pods() if name == "cq-spark-worker"]
     assert worker["args"][-1] == given["CQ_EVALUATOR_MASTER"]

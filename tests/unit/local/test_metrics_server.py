@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -98,3 +100,17 @@ def test_a_port_that_is_taken_is_one_line(server: MetricsServer, state: RoleStat
     with pytest.raises(OperationalError, match="cannot be served") as refused:
         MetricsServer("127.0.0.1", port, state)
     assert "CQ_METRICS_PORT" in (refused.value.hint or "")
+
+
+def test_slow_clients_take_few_threads(state: RoleState) -> None:
+    """Sixteen connections are open at one time, and each is cut off after a while; then others are answered again."""
+    server = MetricsServer("127.0.0.1", 0, state, CollectorRegistry(), connection_seconds=0.5)
+    port = int(urlsplit(server.url).port or 0)
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+    for each in slow:
+        each.settimeout(10)
+    assert [b""] * 20 == [each.recv(1) for each in slow], "the gateway ended all of them"
+    for each in slow:
+        each.close()
+    assert 200 == _get(server, "/metrics")[0]
+    server.close()

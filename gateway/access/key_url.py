@@ -1,0 +1,101 @@
+"""The keys of an issuer of tokens, read from its JWKS URL by a thread of their own: no command waits for the issuer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gateway.access.keys import TokenKey, issuer_key
+from grouping.model.errors import OperationalError
+
+__all__ = ["KeyUrl"]
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 300.0
+"""From one successful reading to the next."""
+_AGAIN_SECONDS = 10.0
+"""From a reading that failed, or a key id that was not known, to the next."""
+_KEPT_SECONDS = 3600.0
+"""How long keys stay in use while the issuer does not answer: it may have revoked one."""
+_TIMEOUT_SECONDS = 5.0
+_MOST_BYTES = 1 << 20
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class KeyUrl:
+    """The public keys by their ids, as the issuer told them last."""
+
+    def __init__(self, url: str, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the URL; `begin` reads it.
+
+        Args:
+            url: Where the issuer has its JWKS.
+            issuer: The `iss` that tokens of these keys must have.
+            clock: Monotonic seconds.
+
+        Raises:
+            OperationalError: The URL is not of HTTPS, or names no host, or there is no issuer.
+        """
+        parts = urlsplit(url)
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+            raise OperationalError("the JWKS URL must begin with https://", hint="Set CQ_AUTH_JWKS_URL.")
+        if not issuer:
+            raise OperationalError("a JWKS URL needs the issuer of its tokens", hint="Set CQ_AUTH_ISSUER.")
+        self._url = url
+        self._issuer = issuer
+        self._clock = clock
+        self._keys: Mapping[str, TokenKey] = {}
+        self._read_at: float | None = None
+        self._wanted = threading.Event()
+
+    def begin(self) -> None:
+        """Read the keys now and again, in a thread that ends with the process."""
+        threading.Thread(target=self._read_for_ever, name="jwks", daemon=True).start()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the issuer has told its keys within the time that they may be used."""
+        return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
+
+    def find(self, key_id: str) -> TokenKey | None:
+        """Return a key; one that is not known makes the thread ask the issuer soon."""
+        found = self._keys.get(key_id) if self.fresh else None
+        if found is None:
+            self._wanted.set()
+        return found
+
+    def read(self) -> None:
+        """Read the keys once; a key set that cannot be read leaves the keys as they were.
+
+        Raises:
+            OSError: The issuer does not answer.
+            ValueError: The answer is no key set.
+        """
+        with urllib.request.urlopen(self._url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - https, as checked
+            body = answer.read(_MOST_BYTES)
+        fields: list[dict[str, Any]] = msgspec.json.decode(body, type=dict[str, Any]).get("keys", [])
+        if not isinstance(fields, list):
+            raise ValueError("the answer has no list of keys")
+        keys = (issuer_key(each, self._issuer) for each in fields if isinstance(each, dict))
+        self._keys = {key_id: key for key_id, key in filter(None, keys)}
+        self._read_at = self._clock()
+
+    def _read_for_ever(self) -> None:
+        while True:
+            rest = _EVERY_SECONDS
+            try:
+                self.read()
+            except (OSError, ValueError) as error:
+                rest = _AGAIN_SECONDS
+                log.warning("the issuer's keys cannot be read", extra={"reason": str(error)})
+            self._wanted.clear()
+            time.sleep(min(rest, _AGAIN_SECONDS))
+            self._wanted.wait(max(rest - _AGAIN_SECONDS, 0.0))
