@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
+from gateway.kafka import LARGEST_RECORD
 from gateway.sdk import Match, connect
 from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
@@ -127,8 +128,11 @@ def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
 def test_topics_of_kafka_and_of_gateways_are_not_read(lab: Lab, name: str) -> None:
     """What another gateway's subscribers say and get is theirs alone."""
     other = f"other-{lab.token}."
+    large, ever = {"max_message_bytes": str(LARGEST_RECORD)}, {"retention_ms": "-1"}
+    options = {"replies": large, "catalog": {"cleanup_policy": "compact"} | large, "pending": ever}
     theirs = [
-        lab.client.make_topic(other + own) for own in ("commands", "replies", "catalog", "pending", "results.d_1")
+        lab.client.make_topic(other + own, **options.get(own, {}))
+        for own in ("commands", "replies", "catalog", "pending", "results.d_1")
     ]
     wait_until(lambda: lab.client.topics() >= {*theirs}, "the other gateway's topics")
     ddl = f"CREATE STREAM s_{lab.token} (n INT) WITH (topic = '{name.format(other=other)}', format = 'json')"
