@@ -10,8 +10,8 @@ from gateway.state.commands_read import CommandsRead
 
 __all__ = ["MOST_AHEAD", "TopicProgress"]
 
-MOST_AHEAD = 2_000
-"""Offsets of a partition that are done before an earlier one: each commit names them."""
+MOST_AHEAD = 10_000
+"""Offsets of a partition that are done before an earlier one: each commit names them, 8 bytes each."""
 
 
 class TopicProgress:
