@@ -31,7 +31,7 @@ def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None
 
     gc.enable()
     settings = _settings(data, kafka, redis)
-    log_to(sys.stderr, logging.INFO, settings.logs.form)
+    log_to(sys.stderr, logging.getLevelName(settings.logs.level), settings.logs.form)
     run_gateway(settings)
 
 

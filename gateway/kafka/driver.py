@@ -9,6 +9,7 @@ import tenacity
 from confluent_kafka import KafkaError, KafkaException
 
 from grouping.model.errors import OperationalError
+from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 
@@ -74,7 +75,7 @@ def mapped(doing: str) -> Iterator[None]:
 def client_config(settings: Settings, **typed: object) -> dict[str, object]:
     """Merge raw options under typed ones, which win (option names with dots for underscores)."""
     named = {name.replace("_", "."): value for name, value in typed.items()}
-    return {**client_options(settings.kafka), **named}
+    return with_quiet_log({**client_options(settings.kafka), **named})
 
 
 def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, object]:

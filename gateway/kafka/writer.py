@@ -16,6 +16,7 @@ from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import ALL_BROKERS_DOWN, ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
 from gateway.kafka.markers import Markers
 from gateway.kafka.offsets import Partition
+from grouping.process.broker_errors import BrokerErrors
 from grouping.settings.settings import Settings
 
 __all__ = ["OutgoingRecord", "TransactionalWriter"]
@@ -50,6 +51,7 @@ class TransactionalWriter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._markers = Markers(settings)
+        self._errors = BrokerErrors()
         self._outdated, self._lost = True, False
         """Whether the client is to be replaced, and whether it lost all brokers."""
         self._unseen: dict[Partition, int] = {}
@@ -85,6 +87,7 @@ class TransactionalWriter:
         A client asks for a group's coordinator once. Where that broker left the metadata meanwhile, as every broker
         does that starts anew, offsets are sent to nobody, whatever time was given (librdkafka issues 5456, 5511).
         """
+        self._errors.note(error)
         self._outdated = True
         self._lost = self._lost or error.code() == ALL_BROKERS_DOWN
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+import threading
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, Literal, TextIO
 
 __all__ = ["last_error", "log_to"]
@@ -72,3 +75,13 @@ def log_to(stream: TextIO, level: int, form: Literal["text", "json"] = "text") -
     text = "%(asctime)s %(levelname)s %(name)s %(message)s"
     handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
     logging.basicConfig(level=level, handlers=[handler, _last], force=True)
+    logging.captureWarnings(capture=form == "json")
+    if form == "json":  # Python itself would write lines of text
+        sys.excepthook = _log_uncaught
+        threading.excepthook = lambda told: _log_uncaught(told.exc_type, told.exc_value, told.exc_traceback)
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    if issubclass(kind, Exception):
+        found = (kind, error or kind(), trace)
+        logging.getLogger(__name__).critical("an exception was not caught", exc_info=found)

@@ -235,6 +235,9 @@ class LogSettings(BaseModel):
     """What the roles write about their work."""
 
     form: Literal["text", "json"] = Field("text", description="lines of logs: `text`, or `json`, an object each")
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="lowest level of log lines of gateway and evaluator"
+    )
     bytes: int = Field(
         100_000_000,
         ge=10_000,

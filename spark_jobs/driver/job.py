@@ -44,7 +44,7 @@ def main() -> NoReturn:
         settings = given_settings()
     except OperationalError as error:
         _refuse(error.line)
-    log_to(sys.stderr, logging.INFO, settings.logs.form)
+    log_to(sys.stderr, logging.getLevelName(settings.logs.level), settings.logs.form)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)
     code = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from grouping.process.broker_errors import with_quiet_log
 from grouping.process.renewed import RenewedClient
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
@@ -22,7 +23,7 @@ _LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001  #
 
 def open_admin(settings: Settings) -> Admin:
     """Return an admin client, which connects when it is first used."""
-    return RenewedClient(lambda: AdminClient({**client_options(settings.kafka)}), is_late)
+    return RenewedClient(lambda: AdminClient(with_quiet_log(client_options(settings.kafka))), is_late)
 
 
 def is_late(error: Exception) -> bool:

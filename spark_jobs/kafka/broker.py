@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollectio
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
 from grouping.model.errors import OperationalError
+from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
@@ -30,7 +31,7 @@ class Broker:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        config = client_options(settings.kafka)
+        config = with_quiet_log(client_options(settings.kafka))
         self._admin = open_admin(settings)
         self._offsets = TopicOffsets(self._admin)
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from grouping.model.errors import OperationalError
 from grouping.model.table import Table
+from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
@@ -59,7 +60,8 @@ class PinLog:
         """
         self._topic = settings.topics.pins
         self._log = log
-        self._producer = Producer({**client_options(settings.kafka), "enable.idempotence": True, "linger.ms": 0})
+        options = with_quiet_log(client_options(settings.kafka))
+        self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
         """By source, of its latest batch: all tables, each as the first record has it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from grouping.model.errors import OperationalError
+from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 
@@ -25,7 +26,7 @@ class StoredMatches:
         self._topic = settings.topics.pending
         self._consumer = Consumer(
             {
-                **client_options(settings.kafka),
+                **with_quiet_log(client_options(settings.kafka)),
                 "group.id": settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

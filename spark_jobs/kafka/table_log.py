@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
+from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import open_admin
@@ -49,7 +50,7 @@ class TableLog:
     def _connected(self) -> Consumer:
         return Consumer(
             {
-                **client_options(self._settings.kafka),
+                **with_quiet_log(client_options(self._settings.kafka)),
                 "group.id": self._settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 # The last offsets before an end may have no record: they were compacted away, or end a transaction.

@@ -1,0 +1,51 @@
+"""What a client of Kafka says while it cannot reach brokers: one log line a minute, instead of twenty a second."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["BrokerErrors", "with_quiet_log"]
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 60.0
+
+
+class BrokerErrors:
+    """Logs a client's errors with brokers: the first one at once, then one a minute with the number since.
+
+    librdkafka calls `note` in the thread that polls the client.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without an error.
+
+        Args:
+            clock: Monotonic seconds.
+        """
+        self._clock = clock
+        self._next = 0.0
+        self._errors = 0
+
+    def note(self, error: Any) -> None:
+        """Count an error, a `KafkaError`, and log it where the last line is a minute old."""
+        self._errors += 1
+        now = self._clock()
+        if now >= self._next:
+            log.warning("kafka cannot be reached", extra={"error": str(error), "errors": self._errors})
+            self._next, self._errors = now + _EVERY_SECONDS, 0
+
+
+def with_quiet_log(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a client's options under which its errors are log lines, and librdkafka itself writes nothing.
+
+    librdkafka's own lines go to stderr past the form of logs, one for each attempt to connect.
+
+    Example:
+        >>> sorted(with_quiet_log({"bootstrap.servers": "k:1"}))
+        ['bootstrap.servers', 'error_cb', 'log_level']
+    """
+    return {"log_level": 2, "error_cb": BrokerErrors().note, **options}
