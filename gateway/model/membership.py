@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import msgspec
+import numpy as np
 
 from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from grouping.digests.cursor import Window
-from grouping.model.panes import Bound, pack_bounds
+from grouping.model.panes import pack_bounds
 
 __all__ = ["ALWAYS", "Membership", "union"]
 
@@ -55,7 +56,9 @@ class Membership(msgspec.Struct, array_like=True):
         if not self._of_groups:
             return b""
         instants = [(0, at_ms) for key in self.windows for at_ms in _window(key) if at_ms is not None]
-        return pack_bounds([*instants, *map(_bound, self.bounds)])
+        # A store may have a hundred thousand readers, so their bounds are read at once.
+        ticks = np.fromstring(",".join(self.bounds), np.int64, sep=",") if self.bounds else np.empty(0, np.int64)
+        return pack_bounds(np.concatenate((np.array(instants, np.int64).ravel(), ticks)))
 
     @property
     def members(self) -> int:
@@ -86,11 +89,6 @@ def _add(counts: dict[str, int], key: str, by: int) -> None:
         counts[key] = left
     else:
         counts.pop(key, None)
-
-
-def _bound(key: str) -> Bound:
-    period, phase = key.split(",")
-    return int(period), int(phase)
 
 
 @lru_cache(maxsize=4096)

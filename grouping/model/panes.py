@@ -9,6 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["Bound", "pack_bounds", "unpack_bounds"]
 
 Bound = tuple[int, int]
@@ -17,21 +20,27 @@ Bound = tuple[int, int]
 _PACKED = struct.Struct("<qq")
 
 
-def pack_bounds(bounds: Iterable[Bound]) -> bytes:
+def pack_bounds(bounds: Iterable[Bound] | NDArray[np.int64]) -> bytes:
     """Return bounds as bytes, in one order and each once; an instant that a period meets is left out.
+
+    Args:
+        bounds: The bounds, as pairs or as the rows of a matrix: a store may have a hundred thousand readers.
 
     Example:
         >>> unpack_bounds(pack_bounds([(0, 70), (60, 10), (0, 75), (60, 10)]))
         [(0, 75), (60, 10)]
     """
-    distinct = set(bounds)
-    periods = {period for period, _ in distinct if period}
-    needed = (
-        (period, phase)
-        for period, phase in distinct
-        if period or not any((each, phase % each) in distinct for each in periods)
-    )
-    return b"".join(_PACKED.pack(*bound) for bound in sorted(needed))
+    pairs = bounds if isinstance(bounds, np.ndarray) else np.array([*bounds], np.int64)
+    periods, phases = pairs.reshape(-1, 2).T
+    order = np.lexsort((phases, periods))
+    periods, phases = periods[order], phases[order]
+    needed = np.ones(periods.size, np.bool_)
+    needed[1:] = (periods[1:] != periods[:-1]) | (phases[1:] != phases[:-1])
+    instants = phases[periods == 0]
+    if instants.size:  # they come first
+        for period in np.unique(periods[instants.size :]).tolist():
+            needed[: instants.size] &= ~np.isin(instants % period, phases[periods == period])
+    return np.stack((periods[needed], phases[needed]), axis=1).astype("<i8").tobytes()
 
 
 def unpack_bounds(packed: bytes) -> list[Bound]:

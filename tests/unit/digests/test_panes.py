@@ -20,7 +20,7 @@ from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import placed
 from grouping.digests.cursor import Cursor, VisibilityInterval, Window, moved, windows_at
-from grouping.model.panes import pack_bounds
+from grouping.model.panes import pack_bounds, unpack_bounds
 from grouping.statements.cq_text import CqText
 from spark_jobs.groups.panes import Panes
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at
@@ -178,3 +178,19 @@ def test_readers_of_one_store_count_alone(seed: int) -> None:
             rolled += log.roll(batch, living or [((), Cursor())], before=chance.randrange(log.ends[batch] + 1))
     assert any(numbers for reader in readers for _, numbers in reader.counted)
     assert rolled
+
+
+@given(_BOUNDS)
+def test_packed_bounds_are_each_once(bounds: list[tuple[int, int]]) -> None:
+    """Bounds come in one order, each once, and without the instants that a period meets; none make nothing."""
+    periods = {period for period, _ in bounds if period}
+    needed = {
+        (period, phase)
+        for period, phase in bounds
+        if period or not any((each, phase % each) in bounds for each in periods)
+    }
+    assert sorted(needed) == unpack_bounds(pack_bounds(bounds))
+    assert b"" == pack_bounds([]) == Membership(feed_of(destination_of(_ASKED, 0)), 0).packed_bounds
+
+
+_ASKED = checked("SELECT count(*) AS c FROM t EVERY '1 hour'", STREAM, AT)
