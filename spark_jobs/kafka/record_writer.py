@@ -18,17 +18,18 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 from aiokafka.helpers import create_ssl_context
 
 from grouping.model.errors import OperationalError
+from grouping.model.wording import counted
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from schemas.partition import partition_of
 from spark_jobs.kafka.client_credentials import ClientCredentials
 from spark_jobs.kafka.record_batches import RecordBatch, record_batches
 
-__all__ = ["FinishedBatch", "RecordWriter", "producer_options", "record_writer"]
+__all__ = ["FinishedBatch", "RecordWriter", "RecordsTooLarge", "acknowledged", "producer_options", "record_writer"]
 
 T = TypeVar("T")
 
@@ -162,9 +163,9 @@ class RecordWriter:
                 raise KafkaError("what comes before was not written")
             self._broken = True  # until all are on their way: nothing must overtake one that is not
             self._look_up({batch.topic for batch in batches})
-            sent = [await self._begun(batch) for batch in batches]
+            sent = [(batch, await self._begun(batch)) for batch in batches]
             self._broken = False
-        await asyncio.gather(*sent)
+        await asyncio.gather(*(acknowledged(*each) for each in sent))
 
     async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
         """Put a batch on its way."""
@@ -183,6 +184,27 @@ class RecordWriter:
             self._producer.client.add_topic(topic)
         self._topics |= topics
         self._used |= topics
+
+
+async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
+    """Wait until Kafka has a batch.
+
+    Raises:
+        KafkaError: Kafka refused the batch.
+        RecordsTooLarge: Kafka refused it for its size, as only a topic with a limit below ours does.
+    """
+    try:
+        await sent
+    except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+        raise RecordsTooLarge(
+            f'topic "{batch.topic}" refuses records for their size',
+            detail=f"The batch of {counted(batch.count, 'record')} has {len(batch.records)} bytes.",
+            hint="Set max.message.bytes of the topic, and message.max.bytes of the broker, to 2 MiB at least.",
+        ) from error
+
+
+class RecordsTooLarge(OperationalError):
+    """Kafka refuses records for their size: another try does not mend that."""
 
 
 class FinishedBatch:

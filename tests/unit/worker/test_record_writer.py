@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import ssl
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from grouping.settings.settings import KafkaSettings, Settings
-from spark_jobs.kafka.record_writer import FinishedBatch, producer_options
+from spark_jobs.kafka.record_batches import RecordBatch
+from spark_jobs.kafka.record_writer import FinishedBatch, RecordsTooLarge, acknowledged, producer_options
 
 
 def _options(**extra: str) -> dict:
@@ -50,3 +53,17 @@ def test_aiokafka_has_the_parts_that_are_stood_in_for() -> None:
     inspect.signature(theirs["_set_producer_state"]).bind(None, 1, 2, 3)  # id, epoch, first sequence number
     assert all(hasattr(AIOKafkaClient, name) for name in ("add_topic", "set_topics"))
     assert all(hasattr(AIOKafkaProducer, name) for name in ("partitions_for", "send_batch"))
+
+
+def test_a_refusal_for_size_names_the_topic_and_the_limit() -> None:
+    """A topic that takes smaller records than ours is a matter of its settings, not of a server that failed."""
+
+    async def refused() -> None:
+        sent = asyncio.get_running_loop().create_future()
+        sent.set_exception(MessageSizeTooLargeError())
+        await acknowledged(RecordBatch("alerts", 0, 1, bytes(5000), "lz4"), sent)
+
+    with pytest.raises(RecordsTooLarge) as error:
+        asyncio.run(refused())
+    assert 'topic "alerts" refuses records for their size' == error.value.message
+    assert "max.message.bytes" in (error.value.hint or "")
