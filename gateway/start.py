@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import tenacity
 
-from gateway.kafka import ProducerFenced
+from gateway.kafka import ProducerFenced, RecordTooLarge
 from gateway.state.commit_mark import CatalogUnreadable
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
@@ -28,7 +28,7 @@ _STANDBY_SECONDS = 0.2
 """From one look of a standby at the lease to the next."""
 _AWAY_SECONDS = 60.0
 """How long Redis may be away until a gateway gives up: what it does meanwhile is written nowhere."""
-_LASTING = (ProducerFenced, CatalogUnreadable)
+_LASTING = (ProducerFenced, RecordTooLarge, CatalogUnreadable)
 """Errors that another try does not mend."""
 
 

@@ -21,7 +21,7 @@ from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
 from gateway.commands.statements import PreparedCommand, Statements
 from gateway.ends.ends import Ends
-from gateway.kafka import PlaceReader, Record, Topics
+from gateway.kafka import LARGEST_RECORD, OutgoingRecord, PlaceReader, Record, Topics
 from gateway.model.held import NotYet
 from gateway.state.commit import Commits
 from gateway.state.work import Work
@@ -128,8 +128,9 @@ class Commands:
                 self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
             except _Poison as poison:
-                log.exception("a command met a fault of the gateway")
-                poisoned[poison.number] = _FAULT
+                if poison.refusal is _FAULT:
+                    log.exception("a command met a fault of the gateway")
+                poisoned[poison.number] = poison.refusal
             except _UnitTooLarge:
                 requests = requests[: len(requests) // 2]
             self._working.open()  # what the unit has changed in memory is read from Redis again
@@ -163,7 +164,7 @@ class Commands:
             until: When to take in no more, by the monotonic clock.
 
         Raises:
-            _Poison: Another one meets a fault of ours.
+            _Poison: A command must be refused, and the unit begun anew.
             _UnitTooLarge: There are too many for one unit.
         """
         ids = [request.remember for request in requests if request.remember is not None]
@@ -211,6 +212,7 @@ class Commands:
         for each in run:
             number, request, prepared = each.number, each.request, each.prepared
             key, began = request.record.key, time.perf_counter()
+            replies, changes = len(batch.replies.records), len(batch.work.catalog)
             try:
                 if key not in batch.held:
                     self._one(request, prepared, repeats, batch)
@@ -224,6 +226,8 @@ class Commands:
                 raise
             except Exception as error:
                 raise _Poison(number) from error
+            if isinstance(prepared, PreparedCommand) and not batch.fits(replies, changes):
+                raise _Poison(number, _TOO_LARGE)
             batch.costs[number] += time.perf_counter() - began
             if key in batch.held:
                 self._requests.hold(request)
@@ -281,17 +285,22 @@ class _Batch(NamedTuple):
     answered: list[CommandOutcome]
     """For traces, where there are any."""
 
+    def fits(self, replies: int, changes: int) -> bool:
+        """Return whether Kafka takes the replies and the catalog's changes from two numbers on, for their size."""
+        catalog = (OutgoingRecord("", key, value) for key, value in self.work.catalog[changes:])
+        return all(record.fits for record in (*catalog, *self.replies.records[replies:]))
+
 
 class _UnitTooLarge(Exception):
     """The replies so far are too large for one unit of work; there are several commands."""
 
 
 class _Poison(Exception):
-    """A command that met a fault of ours."""
+    """A command that must be refused: it met a fault of ours, or its records are too large for Kafka."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, refusal: InputError | None = None) -> None:
         super().__init__(number)
-        self.number = number
+        self.number, self.refusal = number, refusal or _FAULT
 
 
 _FAULT = InputError(
@@ -299,6 +308,13 @@ _FAULT = InputError(
     code="unavailable",
     detail="It met a fault of its own, which it has logged; nothing was changed.",
     hint="Send it again, or report it.",
+)
+
+_TOO_LARGE = InputError(
+    "the command's reply, or its record of the catalog, is too large",
+    code="quota-exceeded",
+    detail=f"A record has {LARGEST_RECORD:,} bytes at most; nothing was changed.",
+    hint="Ask for less, or divide the query into several.",
 )
 
 _DONE = {

@@ -1,7 +1,7 @@
 """Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
 
 from gateway.kafka.command_consumer import CommandConsumer
-from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFenced
+from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFenced, RecordTooLarge
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.offsets import Offsets, Partition
 from gateway.kafka.place_reader import Place, PlaceReader
@@ -22,6 +22,7 @@ __all__ = [
     "Place",
     "PlaceReader",
     "Record",
+    "RecordTooLarge",
     "TailReader",
     "TopicForm",
     "TopicRefusal",

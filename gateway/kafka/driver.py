@@ -22,6 +22,7 @@ __all__ = [
     "NOT_YET",
     "ProducerFenced",
     "KafkaUnavailable",
+    "RecordTooLarge",
     "client_config",
     "error_code",
     "is_late",
@@ -54,19 +55,25 @@ class KafkaUnavailable(OperationalError):
     """Kafka did not do what was asked."""
 
 
+class RecordTooLarge(OperationalError):
+    """Kafka refuses a record for its size: another try does not mend that."""
+
+
 class ProducerFenced(OperationalError):
     """Another gateway has taken over; this one must stop."""
 
 
 @contextmanager
 def mapped(doing: str) -> Iterator[None]:
-    """Turn the driver's errors into `ProducerFenced` and `KafkaUnavailable`."""
+    """Turn the driver's errors into `ProducerFenced`, `RecordTooLarge` and `KafkaUnavailable`."""
     try:
         yield
     except KafkaException as error:
         cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             raise ProducerFenced("another gateway has taken over", hint="Stop one of the two.") from error
+        if isinstance(cause, KafkaError) and cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            raise RecordTooLarge(f"kafka refused a record for its size at {doing}", detail=str(cause)) from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
     except TimeoutError as error:  # of a future: a broker that hangs refuses nothing
         raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error

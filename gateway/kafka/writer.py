@@ -28,6 +28,8 @@ _STUCK_SECONDS = 12.0
 _NOBODY = b"nobody"
 """The key of records that are never committed."""
 _PLACE = attrgetter("topic", "partition")
+_LARGEST = LARGEST_RECORD - (64 << 10)
+"""Bytes of a record: what surrounds key, value and headers must fit too."""
 
 
 class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -39,6 +41,16 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int = -1
     """-1: Kafka's murmur2 of the key."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the key, the value and the headers."""
+        return len(self.key or b"") + len(self.value or b"") + sum(len(name) + len(body) for name, body in self.headers)
+
+    @property
+    def fits(self) -> bool:
+        """Whether Kafka takes the record on the gateway's own topics."""
+        return self.size <= _LARGEST
 
 
 class TransactionalWriter:
@@ -127,6 +139,7 @@ class TransactionalWriter:
 
         Raises:
             ProducerFenced: Another gateway has taken over.
+            RecordTooLarge: Nothing was written, since Kafka refuses a record for its size.
             KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
         """
         records = list(records)

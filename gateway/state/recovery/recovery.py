@@ -16,7 +16,7 @@ from itertools import islice
 
 import msgspec
 
-from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Partition, Record, Topics
+from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Partition, Record, RecordTooLarge, Topics
 from gateway.metrics import REBUILDS
 from gateway.model.members import SECRET_BYTES
 from gateway.state.command_ids import CommandIds, remembered_id
@@ -25,6 +25,7 @@ from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
 from gateway.state.journal import FORMAT, Journal, Position
 from gateway.state.recovery.catalog_replay import CatalogReplay, last_mark
+from gateway.state.recovery.large_records import without_largest
 from gateway.state.recovery.recovery_progress import RecoveryProgress
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings.settings import Settings
@@ -193,10 +194,21 @@ class Recovery:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             topics = self._topics.names()
             # Records for result topics that somebody has deleted would hold up everything for ever.
-            self._commits.publish(_part(journal, lambda record: record.topic in topics), now_ms)
+            self._publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
         self._commits.resume(max(number, mark.number if mark else 0), noted.from_offsets(reached))
+
+    def _publish(self, journal: Journal, now_ms: int) -> None:
+        """Write a journal to Kafka, without the records that Kafka refuses for their size."""
+        while True:
+            try:
+                return self._commits.publish(journal, now_ms)
+            except RecordTooLarge:
+                fitting = without_largest(journal, self._settings.topics.replies)
+                if fitting is None:
+                    raise
+                journal = fitting
 
     def _noted(self, mark: CommitMark | None) -> CommandsRead:
         """Return how far the commands are carried out, as far as Redis and the catalog know."""

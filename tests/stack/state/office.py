@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Producer
@@ -32,12 +33,21 @@ class Office:
 
     def send(self, text: str, command_id: str = "", subscriber: str = "bench") -> None:
         """Send a command and have it carried out."""
-        self.sent += not command_id
-        fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
-        self.producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
+        self.send_all([text], command_id, subscriber)
+
+    def send_all(self, texts: Sequence[str], command_id: str = "", subscriber: str = "bench") -> None:
+        """Send commands and have all of them carried out."""
+        for text in texts:
+            self.sent += not command_id
+            fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
+            self.producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
         self.producer.flush()
-        self.desk.carry_out(self.desk.consumer.read(100, 10.0))
-        self.desk.working.begin()
+        read = 0
+        while read < len(texts):
+            records = self.desk.consumer.read(1000, 10.0)
+            self.desk.carry_out(records)
+            self.desk.working.begin()
+            read += len(records)
 
     def create(self, name: str, number: int) -> None:
         self.send(f"CREATE CQ {name} AS SELECT k FROM t WHERE k = {number} DO PUBLISH SHARED")

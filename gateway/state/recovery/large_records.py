@@ -1,0 +1,52 @@
+"""Records of a stored journal that Kafka refuses for their size: recovery goes on without them, and says so."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from gateway.kafka import OutgoingRecord
+from gateway.state.journal import Journal
+from schemas.codec import Encoding, decode_reply, encode_reply
+from schemas.single_object import MAGIC
+
+__all__ = ["without_largest"]
+
+log = logging.getLogger(__name__)
+
+_SURELY_SMALL = 256 << 10
+"""Bytes of a record that every topic of the gateway takes."""
+
+
+def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
+    """Return a journal that Kafka refused for its size, without its largest record; None where all are small.
+
+    A reply stays, without its result: each command has exactly one reply. Other records are left out. Both are logged.
+
+    Args:
+        journal: The journal.
+        replies_topic: The topic of replies.
+    """
+    largest = max(range(len(journal.records)), key=lambda number: journal.records[number].size, default=None)
+    if largest is None or journal.records[largest].size <= _SURELY_SMALL:
+        return None
+    record = journal.records[largest]
+    told = {"topic": record.topic, "bytes": record.size}
+    if record.topic == replies_topic and (short := _without_result(record)).size <= _SURELY_SMALL:
+        log.error("a stored reply is too large for kafka, and is written without its result", extra=told)
+        records = [*journal.records[:largest], short, *journal.records[largest + 1 :]]
+        return msgspec.structs.replace(journal, records=records)
+    log.error("a stored record is too large for kafka, and is left out", extra=told)
+    records = [*journal.records[:largest], *journal.records[largest + 1 :]]
+    replies = {number - (number > largest): key for number, key in journal.replies.items() if number != largest}
+    return msgspec.structs.replace(journal, records=records, replies=replies)
+
+
+def _without_result(record: OutgoingRecord) -> OutgoingRecord:
+    value = record.value or b""
+    reply = decode_reply(value)
+    detail = f"The result is left out: the reply had {len(value)} bytes, more than Kafka takes."
+    short = msgspec.structs.replace(reply, result=None, detail=detail)
+    encoding: Encoding = "avro" if value.startswith(MAGIC) else "json"
+    return msgspec.structs.replace(record, value=encode_reply(short, encoding))
