@@ -92,6 +92,10 @@ class Computations:
             hint="Constants in the keys of a join make it another one: write them in WHERE.",
         )
 
+    def count(self, stream_id: StreamId) -> int:
+        """Return how many joins the queries of a stream make, as far as they are known; some may have ended lately."""
+        return sum(each.stream_id == stream_id for each in (self._known or {}).values())
+
     def cqs(self, table_id: str) -> int:
         """Return how many CQs join a table."""
         return sum(each.cqs for each in self.live() if each.computation.joins_table(table_id))

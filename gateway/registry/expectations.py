@@ -1,10 +1,13 @@
-"""Expected matches of the destinations that were admitted since workers last told their statistics."""
+"""Expectations: matches of the destinations that were admitted lately, and the fixed time of micro-batches."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Mapping
 
-__all__ = ["Expectations"]
+from grouping.model.ids import GroupId, StreamId
+
+__all__ = ["BatchTimes", "Expectations"]
 
 _STEPS = 256
 """Versions of the constant tables for which it is known what was admitted before."""
@@ -47,3 +50,44 @@ class Expectations:
         """Return what was admitted after a version."""
         first = bisect_right(self._versions, version)
         return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0
+
+
+class BatchTimes:
+    """The expected time of each stream's micro-batch whatever its events, in µs: a sum over its groups."""
+
+    def __init__(self) -> None:
+        self._streams: dict[StreamId, dict[GroupId, float]] = {}
+        self._totals: dict[StreamId, tuple[object, float]] = {}
+        """By stream: the statistics at the last count of all groups, and the sum since."""
+
+    def expected(
+        self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]
+    ) -> float:
+        """Return the sum over the live groups of a stream; they are counted anew with each new statistics.
+
+        Args:
+            stream_id: The stream.
+            known: The present statistics of the stream.
+            live: The stream's groups.
+            micros: Tells the time of a group that was not added; None where nothing is known of it.
+        """
+        at, total = self._totals.get(stream_id, (None, 0.0))
+        if at is not known:
+            before = self._streams.get(stream_id, {})
+            found = {group: before[group] if group in before else micros(group) for group in live}
+            counted = self._streams[stream_id] = {group: own for group, own in found.items() if own is not None}
+            total = sum(counted.values())
+            self._totals[stream_id] = known, total
+        return total
+
+    def add(self, stream_id: StreamId, group_id: GroupId, micros: float) -> None:
+        """Count a new group of a stream, of which `expected` was asked."""
+        counted, (known, total) = self._streams[stream_id], self._totals[stream_id]
+        if group_id not in counted:
+            counted[group_id] = micros
+            self._totals[stream_id] = known, total + micros
+
+    def forget(self, stream_id: StreamId) -> None:
+        """Forget a stream that is gone."""
+        self._streams.pop(stream_id, None)
+        self._totals.pop(stream_id, None)

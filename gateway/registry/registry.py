@@ -128,7 +128,8 @@ class Registry:
         if self._working.unit.membership(destination_id) is None:
             self.strikes.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
-            self.admission.check(query, destination, now_ms)
+            joins = self.computations.count(destination.stream_id)
+            self.admission.check(query, destination, now_ms, joins)
         cq = Cq(statement.name, text, destination_id, accepted_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             # Its reader may still have to pass over what others of the group had written meanwhile.

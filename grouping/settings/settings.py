@@ -207,6 +207,9 @@ class LimitSettings(BaseModel):
     residual_micros: float = Field(
         5_000.0, description="expected time to check conjuncts that no index decides, per event of one group, in µs"
     )
+    batch_milliseconds: float = Field(
+        2_000.0, description="expected time of a micro-batch of one stream whatever its events, by its groups and joins"
+    )
     statement_words: int = Field(
         6_000,
         description="words and signs of a statement, of which two constants or commas count as one, twelve constants "
