@@ -192,7 +192,12 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
 
 
 def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast exact numbers, one distinct value after the other: few streams and tables differ in the type of a key."""
+    """Cast values exactly; where a value does not fit the type, one distinct value after the other."""
+    if not (pa.types.is_decimal(wanted) and pa.types.is_integer(values.type)):
+        try:
+            return values.cast(wanted)
+        except pa.ArrowInvalid:
+            pass  # some value is NULL in the wanted type
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if pa.types.is_decimal(wanted) and pa.types.is_integer(distinct.type):
