@@ -21,7 +21,7 @@ from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
 from gateway.commands.statements import PreparedCommand, Statements
 from gateway.ends.ends import Ends
-from gateway.kafka import LARGEST_RECORD, OutgoingRecord, PlaceReader, Record, Topics
+from gateway.kafka import FITTING_BYTES, LARGEST_RECORD, PlaceReader, Record, Topics
 from gateway.model.held import NotYet
 from gateway.state.commit import Commits
 from gateway.state.work import Work
@@ -287,8 +287,9 @@ class _Batch(NamedTuple):
 
     def fits(self, replies: int, changes: int) -> bool:
         """Return whether Kafka takes the replies and the catalog's changes from two numbers on, for their size."""
-        catalog = (OutgoingRecord("", key, value) for key, value in self.work.catalog[changes:])
-        return all(record.fits for record in (*catalog, *self.replies.records[replies:]))
+        sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[changes:]]
+        sizes += [record.size for record in self.replies.records[replies:]]
+        return max(sizes, default=0) <= FITTING_BYTES
 
 
 class _UnitTooLarge(Exception):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from gateway.kafka import LARGEST_RECORD, OutgoingRecord
+from gateway.kafka import FITTING_BYTES, OutgoingRecord
 
 __all__ = ["LONGEST_KEY", "command_letter"]
 
 LONGEST_KEY = 1 << 20
 """Bytes of a key that a letter, or a reply, repeats."""
-_LARGEST = LARGEST_RECORD - (64 << 10)
-"""Bytes of key and value together: what surrounds them must fit too. A command that came compressed may be larger."""
 
 
 def command_letter(topic: str, source: str, detail: str, key: bytes | None, value: bytes | None) -> OutgoingRecord:
@@ -28,7 +26,7 @@ def command_letter(topic: str, source: str, detail: str, key: bytes | None, valu
         (b'alice', True, ('detail', b'It is nothing. This letter holds its beginning only.'))
     """
     kept_key = key and key[:LONGEST_KEY]
-    kept_value = value and value[: _LARGEST - len(kept_key or b"")]
+    kept_value = value and value[: FITTING_BYTES - len(kept_key or b"")]
     if (kept_key, kept_value) != (key, value):
         detail += " This letter holds its beginning only."
     headers = (("code", b"malformed-command"), ("detail", detail.encode()), ("source", source.encode()))

@@ -1,7 +1,7 @@
 """Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
 
 from gateway.kafka.command_consumer import CommandConsumer
-from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFenced, RecordTooLarge
+from gateway.kafka.driver import FITTING_BYTES, LARGEST_RECORD, KafkaUnavailable, ProducerFenced, RecordTooLarge
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.offsets import Offsets, Partition
 from gateway.kafka.place_reader import Place, PlaceReader
@@ -11,6 +11,7 @@ from gateway.kafka.topics import TopicForm, Topics, durability
 from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
 
 __all__ = [
+    "FITTING_BYTES",
     "LARGEST_RECORD",
     "CommandConsumer",
     "ProducerFenced",

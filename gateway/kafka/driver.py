@@ -17,6 +17,7 @@ __all__ = [
     "ALL_BROKERS_DOWN",
     "ANSWER_SECONDS",
     "END_OF_PARTITION",
+    "FITTING_BYTES",
     "QUESTION_SECONDS",
     "LARGEST_RECORD",
     "NOT_YET",
@@ -49,6 +50,10 @@ NOT_YET = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 """The answers of a broker about a topic that was made a moment ago."""
+
+
+FITTING_BYTES = LARGEST_RECORD - (64 << 10)
+"""Bytes of key, value and headers of a record: what surrounds them must fit too."""
 
 
 class KafkaUnavailable(OperationalError):

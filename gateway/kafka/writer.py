@@ -13,7 +13,14 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from gateway.kafka.command_consumer import CommandConsumer
-from gateway.kafka.driver import ALL_BROKERS_DOWN, ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
+from gateway.kafka.driver import (
+    ALL_BROKERS_DOWN,
+    ANSWER_SECONDS,
+    FITTING_BYTES,
+    LARGEST_RECORD,
+    client_config,
+    mapped,
+)
 from gateway.kafka.markers import Markers
 from gateway.kafka.offsets import Partition
 from grouping.process.broker_errors import BrokerErrors
@@ -28,8 +35,6 @@ _STUCK_SECONDS = 12.0
 _NOBODY = b"nobody"
 """The key of records that are never committed."""
 _PLACE = attrgetter("topic", "partition")
-_LARGEST = LARGEST_RECORD - (64 << 10)
-"""Bytes of a record: what surrounds key, value and headers must fit too."""
 
 
 class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +55,7 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
     @property
     def fits(self) -> bool:
         """Whether Kafka takes the record on the gateway's own topics."""
-        return self.size <= _LARGEST
+        return self.size <= FITTING_BYTES
 
 
 class TransactionalWriter:
