@@ -18,7 +18,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
 from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
-from grouping.settings.settings import LimitSettings
+from grouping.settings.limit_settings import LimitSettings
 from grouping.store.founders import Founder
 
 __all__ = ["Inventory"]

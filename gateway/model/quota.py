@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.settings.settings import LimitSettings
+from grouping.settings.limit_settings import LimitSettings
 
 __all__ = ["QUOTA_NAMES", "Quota"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grouping.model.errors import InputError
 from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
-from grouping.settings.settings import LimitSettings
+from grouping.settings.limit_settings import LimitSettings
 from grouping.values.times import format_interval
 
 __all__ = ["check_groups"]

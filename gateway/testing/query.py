@@ -23,7 +23,7 @@ from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq
 from grouping.model.view import View
-from grouping.settings.settings import LimitSettings
+from grouping.settings.limit_settings import LimitSettings
 from grouping.statements.command import parse
 from grouping.statements.tokens import Tokens
 from grouping.values.literals import OF_STRINGS

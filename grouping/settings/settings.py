@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from grouping.settings.addresses import check_redis_url, check_servers
 from grouping.settings.evaluator_settings import EvaluatorSettings
+from grouping.settings.limit_settings import LimitSettings
 from grouping.settings.masked_options import Options
 from grouping.settings.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
@@ -181,49 +182,6 @@ class ResultSettings(BaseModel):
     virtual_limit: int = Field(200, description="topics of groups with virtual destinations at most")
     retention_hours: float = Field(168.0, description="how long results are kept")
     linger_seconds: float = Field(3600.0, description="a dedicated topic is deleted this long after its cq.end")
-
-
-class LimitSettings(BaseModel):
-    """Limits of what a CREATE may cost."""
-
-    cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
-    streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
-    partitions_per_subscriber: int = Field(
-        4_096,
-        description="partitions of their topics and those of tables; topics made for dropped ones may have as many",
-    )
-    tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
-    views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
-    joins_per_stream: int = Field(1_000, description="different joins with tables that live CQs of a stream make")
-    commands_per_second: int = Field(
-        0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
-    )
-    quarantined_per_subscriber: int = Field(
-        20,
-        description="groups and SELECT lists that one subscriber made and that were quarantined within the hour, "
-        "at which it makes no new ones, and those that only it uses are left out; 0 for any number",
-    )
-    matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
-    residual_micros: float = Field(
-        5_000.0, description="expected time to check conjuncts that no index decides, per event of one group, in µs"
-    )
-    batch_milliseconds: float = Field(
-        2_000.0, description="expected time of a micro-batch of one stream whatever its events, by its groups and joins"
-    )
-    statement_words: int = Field(
-        6_000,
-        description="words and signs of a statement, of which two constants or commas count as one, twelve constants "
-        "of a long list after IN, and two equalities of a long OR of them; others' commands wait while it is read",
-    )
-    normal_form: int = Field(
-        10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
-    )
-    top_rows: int = Field(100_000, description="rows that DIGEST TOP shows, at most")
-    window_ticks: int = Field(60, description="ticks that OVER LAST counts: each tick counts the whole window anew")
-    table_megabytes: int = Field(
-        4_096, description="expected memory of all constant tables and joined tables in each worker, in MB"
-    )
-    table_rows: int = Field(20_000_000, description="rows of a table that further queries may join")
 
 
 class MetricsSettings(BaseModel):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.kafka import LARGEST_RECORD, LogReader
-from grouping.settings.settings import LimitSettings
+from grouping.settings.limit_settings import LimitSettings
 from grouping.store.quarantine import TRIES, WITHHELD, QuarantineStore, Trial
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.trials import Trials

@@ -22,7 +22,8 @@ from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectIt
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
 from grouping.settings.evaluator_settings import EvaluatorSettings
-from grouping.settings.settings import LimitSettings, RedisSettings, Settings
+from grouping.settings.limit_settings import LimitSettings
+from grouping.settings.settings import RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.notes import ExecutorsNote, ReplicaNote
 from grouping.store.table_store import TableStore

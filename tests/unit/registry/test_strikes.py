@@ -16,7 +16,8 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import CqName, GroupId, SelectId, StreamId, Subscriber
-from grouping.settings.settings import LimitSettings, Settings
+from grouping.settings.limit_settings import LimitSettings
+from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.founders import Founder
 from grouping.store.quarantine import SLOW, WITHHELD, Quarantine, share_of
