@@ -19,11 +19,11 @@ from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.evaluation.group_code import EvaluatorGroups
-from gateway.kafka import CommandConsumer, ProducerFenced, Topics
+from gateway.kafka import CommandConsumer, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
 from gateway.registry.stream_gauges import StreamGauges
-from gateway.start import keep_lease, refuse_eviction, take_lease, tried
+from gateway.start import Succeeded, keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
 from gateway.state.recovery.recovery import Recovery
@@ -197,8 +197,6 @@ class _Service:
                 if time.monotonic() >= status_at:
                     self._tell()
                     status_at = time.monotonic() + _STATUS_SECONDS
-            except ProducerFenced:
-                raise
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
                 with self._status.repeated("waiting", self._told):
@@ -238,11 +236,15 @@ class _Service:
         return count > 0
 
     def _recover(self, *, rebuild: bool = False) -> None:
-        """Make Redis and Kafka agree, as soon as both answer."""
+        """Make Redis and Kafka agree, as soon as both answer.
+
+        Raises:
+            Succeeded: Another gateway holds the lease.
+        """
 
         def recover() -> None:
             if not self._lease.acquire():
-                raise ProducerFenced("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
+                raise Succeeded("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
             self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             if not self._audit.whole():

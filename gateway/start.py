@@ -11,24 +11,33 @@ from typing import TypeVar
 
 import tenacity
 
-from gateway.kafka import ProducerFenced, RecordTooLarge
+from gateway.kafka import RecordTooLarge
 from gateway.state.commit_mark import CatalogUnreadable
 from grouping.model.errors import OperationalError
+from grouping.process.log_lines import Sparing
 from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.lease import Lease
 
-__all__ = ["keep_lease", "refuse_eviction", "take_lease", "tried"]
+__all__ = ["Succeeded", "keep_lease", "refuse_eviction", "take_lease", "tried"]
 
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+_sparing = Sparing()
+
 _STANDBY_SECONDS = 0.2
 """From one look of a standby at the lease to the next."""
 _AWAY_SECONDS = 60.0
 """How long Redis may be away until a gateway gives up: what it does meanwhile is written nowhere."""
-_LASTING = (ProducerFenced, RecordTooLarge, CatalogUnreadable)
+
+
+class Succeeded(OperationalError):
+    """Another gateway holds the lease; this one must stop."""
+
+
+_LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable)
 """Errors that another try does not mend."""
 
 
@@ -61,7 +70,8 @@ def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
 def _tell_wait(state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     reason = error.line if isinstance(error, OperationalError) else str(error)
-    log.warning("waiting for a server", extra={"attempt": state.attempt_number, "reason": reason})
+    if _sparing.due(reason):
+        log.warning("waiting for a server", extra={"attempt": state.attempt_number, "reason": reason})
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
@@ -99,7 +109,8 @@ def keep_lease(lease: Lease, stop: threading.Event) -> None:
                 log.error("another gateway has taken over", extra={"holder": lease.holder()})
                 os._exit(1)
         except OperationalError as error:
-            log.warning("the lease could not be renewed", extra={"error": str(error)})
+            if _sparing.due("lease"):
+                log.warning("the lease could not be renewed", extra={"error": str(error)})
         if time.monotonic() - kept > _AWAY_SECONDS:
             log.error("redis has been away for too long")
             os._exit(1)

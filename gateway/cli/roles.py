@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from gateway.local.jars import SPARK, ensure_jars, show_progress
 from gateway.local.java import find_java
-from grouping.process.log_lines import log_to
+from grouping.process.log_lines import change_level_by_signals, log_to
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
 
@@ -31,7 +30,8 @@ def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None
 
     gc.enable()
     settings = _settings(data, kafka, redis)
-    log_to(sys.stderr, logging.getLevelName(settings.logs.level), settings.logs.form)
+    log_to(sys.stderr, settings.logs.level, settings.logs.form)
+    change_level_by_signals(settings.logs.level)
     run_gateway(settings)
 
 

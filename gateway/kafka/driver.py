@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import tenacity
 from confluent_kafka import KafkaError, KafkaException
@@ -65,7 +66,10 @@ class RecordTooLarge(OperationalError):
 
 
 class ProducerFenced(OperationalError):
-    """Another gateway has taken over; this one must stop."""
+    """Kafka refuses what this client writes, since a later client has its transactional id, or its transaction expired.
+
+    The later client may be this gateway's own. The lease tells whether another gateway has taken over.
+    """
 
 
 @contextmanager
@@ -76,7 +80,7 @@ def mapped(doing: str) -> Iterator[None]:
     except KafkaException as error:
         cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
-            raise ProducerFenced("another gateway has taken over", hint="Stop one of the two.") from error
+            raise ProducerFenced("kafka has fenced this client", detail=str(cause)) from error
         if isinstance(cause, KafkaError) and cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise RecordTooLarge(f"kafka refused a record for its size at {doing}", detail=str(cause)) from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
@@ -84,13 +88,13 @@ def mapped(doing: str) -> Iterator[None]:
         raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error
 
 
-def client_config(settings: Settings, **typed: object) -> dict[str, object]:
+def client_config(settings: Settings, **typed: object) -> dict[str, Any]:
     """Merge raw options under typed ones, which win (option names with dots for underscores)."""
     named = {name.replace("_", "."): value for name, value in typed.items()}
     return with_quiet_log({**client_options(settings.kafka), **named})
 
 
-def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, object]:
+def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, Any]:
     """Return the options of a consumer that reads partitions by position, and tells where they end."""
     return client_config(
         settings,

@@ -143,7 +143,7 @@ class TransactionalWriter:
             The offsets that those records got.
 
         Raises:
-            ProducerFenced: Another gateway has taken over.
+            ProducerFenced: The client can write nothing more; take another writer.
             RecordTooLarge: Nothing was written, since Kafka refuses a record for its size.
             KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
         """

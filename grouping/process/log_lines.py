@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
-__all__ = ["last_error", "log_to"]
+__all__ = ["Sparing", "change_level_by_signals", "last_error", "log_to"]
 
 _LONGEST = 500
 """Characters of the last error that are told."""
@@ -69,8 +72,32 @@ def last_error() -> dict[str, str] | None:
     return _last.line
 
 
-def log_to(stream: TextIO, level: int, form: Literal["text", "json"] = "text") -> None:
-    """Send all loggers' lines of that level and above there."""
+class Sparing:
+    """Tells when a line that would be repeated is due: at once, and then once a minute."""
+
+    _EVERY_SECONDS = 60.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due: dict[str, float] = {}
+
+    def due(self, line: str) -> bool:
+        """Return whether a line is due, which then counts as written."""
+        now = self._clock()
+        if now < self._due.get(line, now):
+            return False
+        self._due = {each: at for each, at in self._due.items() if now < at} | {line: now + self._EVERY_SECONDS}
+        return True
+
+
+def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
+    """Send all loggers' lines of that level and above there, and the stack trace of an exception that ends the process.
+
+    Args:
+        stream: Where lines are written.
+        level: The lowest level, as a number or a name.
+        form: The form of a line.
+    """
     handler = logging.StreamHandler(stream)
     text = "%(asctime)s %(levelname)s %(name)s %(message)s"
     handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
@@ -85,3 +112,10 @@ def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace:
     if issubclass(kind, Exception):
         found = (kind, error or kind(), trace)
         logging.getLogger(__name__).critical("an exception was not caught", exc_info=found)
+
+
+def change_level_by_signals(level: int | str) -> None:
+    """Have SIGUSR1 make the process log at level DEBUG, and SIGUSR2 at the level of its settings again."""
+    root = logging.getLogger()
+    signal.signal(signal.SIGUSR1, lambda *_: root.setLevel(logging.DEBUG))
+    signal.signal(signal.SIGUSR2, lambda *_: root.setLevel(level))

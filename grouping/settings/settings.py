@@ -197,7 +197,7 @@ class LogSettings(BaseModel):
 
     form: Literal["text", "json"] = Field("text", description="lines of logs: `text`, or `json`, an object each")
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="lowest level of log lines of gateway and evaluator"
+        "INFO", description="lowest level of what gateway and evaluator log; SIGUSR1 makes it DEBUG, SIGUSR2 ends that"
     )
     bytes: int = Field(
         100_000_000,

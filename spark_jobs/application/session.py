@@ -43,7 +43,9 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         builder = builder.config(name, value)
     try:
         with properties_file(hidden):
-            return builder.getOrCreate()
+            spark = builder.getOrCreate()
+        _say_failures_once(spark)
+        return spark
     except Exception as exc:  # py4j, pyspark and the operating system each have their own
         raise OperationalError(
             "spark did not start",
@@ -51,6 +53,26 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
             or type(exc).__name__,  # py4j tells Java's exception in the second
             hint="Spark 4.0 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
         ) from exc
+
+
+_REPEATING = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.v2.DataWritingSparkTask",
+    "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
+    "org.apache.spark.util.Utils",
+)
+"""Loggers that write the stack trace of a failed task, also of tasks that a dropped stream's end kills.
+
+The end of the task's query has the trace too, and `MicroBatchExecution` logs it.
+"""
+
+
+def _say_failures_once(spark: SparkSession) -> None:
+    """Have the JVM log the failure of a query by one stack trace instead of five, and the end of a stream by none."""
+    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # pyspark has no other way
+    for name in _REPEATING:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def jobs_started(spark: SparkSession) -> int:

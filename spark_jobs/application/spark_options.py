@@ -27,7 +27,8 @@ JAVA_OPTIONS = "-XX:+UseParallelGC"
 _OPTIONS = {
     # A task that runs twice at once could write a result after the mark that a reader keeps (spark_jobs/README.md).
     "spark.speculation": "false",
-    # Each stream's batches get their share: one that catches up doesn't hold up the others.
+    # Digest jobs have a pool (`digest_jobs.py`), and all streams share the default pool, which serves the oldest job
+    # first. With a pool for each stream some got nothing: Spark orders pools with equally many tasks by their names.
     "spark.scheduler.mode": "FAIR",
     # There is a worker for each core: more threads in each only wait for each other, at a fifth more CPU.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
@@ -103,6 +104,8 @@ def spark_options(settings: Settings) -> dict[str, str]:
         options["spark.driver.host"] = host
     if address := evaluator.bind_address or (_LOOPBACK if local else ""):
         options["spark.driver.bindAddress"] = address
+    if settings.logs.form == "json":
+        options["spark.log.structuredLogging.enabled"] = "true"
     if "://" not in evaluator.checkpoints:
         options["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     if local:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.process.log_lines import log_to
+from grouping.process.log_lines import change_level_by_signals, log_to
 from grouping.process.metrics_server import MetricsServer
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
@@ -44,7 +44,8 @@ def main() -> NoReturn:
         settings = given_settings()
     except OperationalError as error:
         _refuse(error.line)
-    log_to(sys.stderr, logging.getLevelName(settings.logs.level), settings.logs.form)
+    log_to(sys.stderr, settings.logs.level, settings.logs.form)
+    change_level_by_signals(settings.logs.level)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)
     code = 1

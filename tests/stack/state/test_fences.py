@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
 from grouping.store import fence
 from grouping.store.connection import connect
 from grouping.store.fence import FenceWatch, LeaseLost
@@ -26,6 +27,8 @@ from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import record_writer
 from spark_jobs.kafka.sink import RecordWriting
 from tests.ground import Ground
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
 from tests.stack.state.redis_copy import RedisCopy
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
@@ -171,3 +174,13 @@ def test_an_answer_holds_for_a_moment(ground: Ground) -> None:
     now[0] += 0.1
     with pytest.raises(LeaseLost):
         watch.check(lease.fence)
+
+
+def test_a_fenced_gateway_without_a_successor_goes_on(stack: Stack, lab: Lab) -> None:
+    """Kafka fences the client of a gateway that still has the lease: the gateway takes another client and answers."""
+    pids = stack.endpoints()["pids"]
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": Settings().clients.gateway})
+    producer.init_transactions(30)
+    source = lab.stream()
+    lab.where(source, "cheap", "price < 5")
+    assert pids["gateway"] == stack.endpoints()["pids"]["gateway"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import logging
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
-from grouping.process.log_lines import last_error, log_to
+from grouping.process.log_lines import Sparing, change_level_by_signals, last_error, log_to
 
 
 @pytest.fixture
@@ -62,3 +65,36 @@ def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
     assert told is not None
     assert ("WARNING", "it failed group='g_1'") == (told["level"], told["message"])
     assert datetime.fromisoformat(told["at"]).tzinfo is not None
+
+
+def test_a_repeated_line_is_due_once_a_minute() -> None:
+    """Each kind of line has its own minute."""
+    now = [0.0]
+    sparing = Sparing(lambda: now[0])
+    assert [True, False, True] == [sparing.due("kafka"), sparing.due("kafka"), sparing.due("redis")]
+    now[0] = 59.9
+    assert not sparing.due("kafka")
+    now[0] = 60.0
+    assert [True, False] == [sparing.due("kafka"), sparing.due("kafka")]
+
+
+def test_the_level_is_changed_by_signals(lines: io.StringIO) -> None:
+    """SIGUSR1 has details logged, SIGUSR2 ends that; the process goes on meanwhile."""
+    before = [signal.getsignal(each) for each in (signal.SIGUSR1, signal.SIGUSR2)]
+    change_level_by_signals("INFO")
+    try:
+        for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGUSR2):
+            signal.raise_signal(number)
+            logging.getLogger("x").debug("details")
+    finally:
+        for each, handler in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
+            signal.signal(each, handler)
+    assert 1 == len(lines.getvalue().splitlines())
+
+
+def test_an_exception_that_ends_a_process_is_a_line_of_json() -> None:
+    """Python's own form of it has several lines."""
+    program = "import sys; from grouping.process.log_lines import log_to; log_to(sys.stderr, 'INFO', 'json'); 1 / 0"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    (line,) = ran.stderr.splitlines()
+    assert json.loads(line)["stack"].endswith("ZeroDivisionError: division by zero")
