@@ -72,7 +72,7 @@ class Offsets:
         """Return the end offset of each partition; of committed records only, when asked so."""
         return self._of_all(places, OffsetSpec.latest(), committed)
 
-    def known_ends(self, places: Sequence[Partition], *, committed: bool = True) -> dict[Partition, int]:
+    def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
         """Return the ends of partitions, each answered by itself: no partition's error is another one's.
 
         A partition that does not exist (any more) is left out. A partition that gives no end for another reason (it has

@@ -30,8 +30,8 @@ class OffsetQuestions(Protocol):
     def ends(self, places: _Places) -> _Ends:
         """Return the end offset of each partition."""
 
-    def known_ends(self, places: _Places) -> _Ends:
-        """Return the ends of committed records of those partitions that exist."""
+    def known_ends(self, places: _Places, committed: bool = True) -> _Ends:
+        """Return the ends of those partitions that exist: of their committed records, or of all."""
 
 
 class TopicQuestions(Protocol):
@@ -161,5 +161,5 @@ class _CommandOffsets:
     def ends(self, places: _Places) -> _Ends:
         return self._ask(self._offsets.ends, places)
 
-    def known_ends(self, places: _Places) -> _Ends:
-        return self._ask(self._offsets.known_ends, places)
+    def known_ends(self, places: _Places, committed: bool = True) -> _Ends:
+        return self._ask(self._offsets.known_ends, places, committed)

@@ -46,6 +46,37 @@ class Checkpoint:
                 return Position(batch, log.get(topic, {}))
         return None
 
+    def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:
+        """Return by partition where the micro-batch that is not committed begins and ends, None without one."""
+        batch = self._uncommitted()
+        if batch is None:
+            return None
+        starts, ends = self._log(self._beginning(batch)), self._log(f"offsets/{batch}")
+        return None if starts is None or ends is None else (starts.get(topic, {}), ends.get(topic, {}))
+
+    def move(self, topic: str, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
+        """Give the micro-batch that is not committed other bounds; the query must not run.
+
+        Spark begins a micro-batch where the one before ended, so the end of that one moves.
+        """
+        batch = self._uncommitted()
+        assert batch is not None, "there is a micro-batch"
+        # The start first: a crash in between leaves a micro-batch that fails as before.
+        for name, offsets in ((self._beginning(batch), starts), (f"offsets/{batch}", ends)):
+            path = f"{self.location}/{name}"
+            lines = (self.files.text(path) or "").splitlines()
+            log: dict[str, dict[str, int]] = json.loads(lines[-1])
+            log[topic] = {**log.get(topic, {}), **offsets}
+            self.files.write(path, "\n".join((*lines[:-1], json.dumps(log, separators=(",", ":")))))
+
+    def _uncommitted(self) -> int | None:
+        begun, committed = self._batches("offsets")[:1], self._batches("commits")[:1]
+        return begun[0] if begun and begun != committed else None
+
+    def _beginning(self, batch: int) -> str:
+        """Return the name of the file that tells where a micro-batch begins."""
+        return f"offsets/{batch - 1}" if batch else "sources/0/0"
+
     def is_whole(self) -> bool:
         """Tell whether the query can go on: a micro-batch began, and each log's last file is readable.
 

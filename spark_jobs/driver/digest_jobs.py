@@ -18,6 +18,7 @@ from grouping.settings.kafka_options import java_options
 from grouping.settings.settings import Settings
 from grouping.store.fence import Fence
 from spark_jobs.kafka.sink import write_all
+from spark_jobs.kafka.source import FETCHES
 from spark_jobs.worker.digest_task import DigestTask
 
 __all__ = ["DigestJobs", "write_digests"]
@@ -93,15 +94,19 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fenc
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
     topic = settings.topics.orders
-    source = java_options(settings.kafka) | {
-        "assign": json.dumps({topic: [ORDERS]}),
-        "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
-        "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
-        "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
-        "kafka.isolation.level": "read_committed",
-        # Orders that are gone are closed; one without an answer is carried out by the gateway.
-        "failOnDataLoss": "false",
-    }
+    source = (
+        java_options(settings.kafka)
+        | FETCHES
+        | {
+            "assign": json.dumps({topic: [ORDERS]}),
+            "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
+            "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
+            "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
+            "kafka.isolation.level": "read_committed",
+            # Orders that are gone are closed; one without an answer is carried out by the gateway.
+            "failOnDataLoss": "false",
+        }
+    )
     orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
     write_all(orders, DigestTask.of(settings), settings, fence)
     log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

@@ -62,16 +62,23 @@ class Progress:
         return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
-        """Tell the store when a micro-batch was committed since the last call."""
+        """Take over the last committed micro-batch from Spark's progress, and tell the store of it.
+
+        Spark writes a progress after each micro-batch, and every 10 seconds of a query without new events. An idle
+        progress has the number of the *next* micro-batch, and the offsets of the last committed one.
+        """
         last: Any = query.lastProgress
-        if last is not None and last["batchId"] >= self._position.batch and last["sources"]:
+        if last is not None and last["sources"]:
+            carried_out = "addBatch" in last["durationMs"]
+            batch = last["batchId"] if carried_out else last["batchId"] - 1
             # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
             end = ast.literal_eval(last["sources"][0]["endOffset"])
             offsets = (end or {}).get(self.stream.topic)
-            self.batch_events = last["numInputRows"]
-            self.phases = {phase: millis / 1000 for phase, millis in last["durationMs"].items()}
-            if offsets:
-                self._position = Position(last["batchId"], {**self._position.offsets, **offsets})
+            if carried_out and batch >= self._position.batch:
+                self.batch_events = last["numInputRows"]
+                self.phases = {phase: millis / 1000 for phase, millis in last["durationMs"].items()}
+            if offsets and batch >= self._position.batch:
+                self._position = Position(batch, {**self._position.offsets, **offsets})
         self.tell()
 
     def tell(self) -> None:

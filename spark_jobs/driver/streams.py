@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
+from grouping.process.log_lines import Sparing
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.store.ownership import Owner, Ownership
@@ -23,6 +24,7 @@ from spark_jobs.driver.files import files_of
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.resumption import resume
 from spark_jobs.driver.trials import Trials, failure_reason
+from spark_jobs.driver.unreadable_records import is_unreadable, pass_over
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
@@ -112,6 +114,7 @@ class Streams:
         self._running: dict[StreamId, _StreamQuery] = {}
         self._epoch: int | None = None
         self._compare_at = 0.0
+        self._sparing = Sparing(clock)
 
     def reconcile(self) -> Iterator[str]:
         """Start, restart and stop what has to be, and tell how far each stream is.
@@ -207,6 +210,11 @@ class Streams:
         """Note the end of a query, and when it is started again."""
         running.query = None
         running.ends += 1
+        if is_unreadable(failure):
+            checkpoint = self._checkpoint(running.stream.source_id)
+            passed = pass_over(running.stream, checkpoint, self._settings, self._broker)
+            self._failed(running, "a record's timestamp is too large for Spark", prompt=passed)
+            return
         hung = self._clock() - running.committed_at >= self._settings.evaluator.hang_seconds
         deaths = self._trials.failed(running.stream.stream_id, failure, hung=hung)
         if deaths:
@@ -229,7 +237,8 @@ class Streams:
                     running.behind = running.progress.behind(ends)
         except OperationalError as error:
             # Each query is itself the judge of whether its topic can be read.
-            log.warning("offsets not compared", extra={"reason": error.message})
+            if self._sparing.due("offsets"):
+                log.warning("offsets not compared", extra={"reason": error.message})
 
     def _start(self, running: _StreamQuery) -> None:
         stream = running.stream
@@ -253,8 +262,6 @@ class Streams:
         if running.progress is not None and progress.batch > running.progress.batch:
             self._trials.committed(stream.stream_id)
         cautious = self._trials.begin(stream.stream_id)
-        # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
@@ -277,10 +284,11 @@ class Streams:
             running.failures += 1
         running.start_at = self._clock() + backoff
         running.reason = reason
-        log.warning(
-            "stream does not run, will be tried again",
-            extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},
-        )
+        if self._sparing.due(f"{running.stream.stream_id} {reason}"):
+            log.warning(
+                "stream does not run, will be tried again",
+                extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},
+            )
 
     def _sweep(self, live: Iterable[str]) -> None:
         """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""

@@ -15,6 +15,8 @@ __all__ = ["Trials", "dead_task", "failure_reason"]
 log = logging.getLogger(__name__)
 
 _TASK = re.compile(r"Task (\d+) in stage")
+_CONNECTOR = re.compile(r"org\.apache\.(?:spark\.sql\.kafka010|kafka)\.")
+_EXITED = "Python worker exited"
 _RAISED = "Traceback (most recent call last)"
 _AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
 _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
@@ -25,15 +27,17 @@ def dead_task(failure: str) -> int | None:
     """Return the number of the task whose worker died, None where a query ended for another reason.
 
     Args:
-        failure: What Spark says of the end of a query. It names the task that failed first, so one that was killed
-            because of that is not taken for it; of a worker that raised it gives the stack trace.
+        failure: What Spark says of the end of a query. Spark names the task that failed first, so a task that was
+            killed because of that is not taken for it. The stack trace of a worker that raised is in it, or that of
+            the JVM: a trace within the Kafka connector says that the source could not be read, by no fault of a worker.
 
     Example:
         >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
         3
     """
     found = _TASK.search(failure)
-    return int(found[1]) if found and _RAISED not in failure else None
+    alive = _RAISED in failure or (_EXITED not in failure and _CONNECTOR.search(failure))
+    return int(found[1]) if found and not alive else None
 
 
 def failure_reason(failure: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
 from grouping.model.errors import OperationalError
@@ -97,8 +97,30 @@ class Broker:
         ]
         self.write(self._dead_letters, None, headers)
 
-    def write(self, topic: str, key: bytes | None, headers: list[tuple[str, str | bytes]] | None = None) -> None:
-        """Write a record without a value, and wait until the broker has it.
+    def report_unreadable(self, record: Message) -> None:
+        """Write the dead letter of a record whose timestamp Spark cannot read, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        detail = (
+            f"The record's timestamp, {record.timestamp()[1]} ms, is too large: Kafka's timestamps are milliseconds."
+        )
+        headers: list[tuple[str, str | bytes]] = [
+            ("code", b"undecodable"),
+            ("detail", detail.encode()),
+            ("source", f"{record.topic()}/{record.partition()}/{record.offset()}".encode()),
+        ]
+        self.write(self._dead_letters, record.key(), headers, record.value())
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        headers: list[tuple[str, str | bytes]] | None = None,
+        value: bytes | None = None,
+    ) -> None:
+        """Write a record, and wait until the broker has it.
 
         Raises:
             OperationalError: It has not.
@@ -106,6 +128,7 @@ class Broker:
         failures: list[object] = []
         self._producer.produce(
             topic,
+            value,
             key=key,
             headers=headers or [],
             on_delivery=lambda error, _message: failures.append(error) if error else None,

@@ -21,6 +21,11 @@ __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
 """The polls in a row that may give no record although one must be there."""
+_OPEN_POLLS = 2
+"""The polls in a row without a message after which an open transaction fails the task.
+
+A short transaction is waited for. A task that waits longer holds one of few cores, and other streams wait with it.
+"""
 _RENEW_AFTER = (3, 15, 35)
 """The polls in a row without a record after which another consumer asks, which looks the topic up.
 
@@ -46,6 +51,8 @@ class TableLog:
         self._settings = settings
         self._offsets = TopicOffsets(open_admin(settings))
         self._consumer = self._connected()
+        self._shown: set[int] = set()
+        """Partitions of the topic that is read of which Kafka shows nothing more at the moment."""
 
     def _connected(self) -> Consumer:
         return Consumer(
@@ -64,10 +71,11 @@ class TableLog:
         )
 
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, Offsets]:
-        """Return by topic and partition the offset after the last committed record, at two questions in all.
+        """Return by topic and partition the offset after the last record, at two questions in all.
 
-        A change that was acknowledged before the call lies before the end, unless it lies behind the first record of a
-        transaction that is still open. Topics that cannot be read, or lack a leader, are left out.
+        A change that was acknowledged before the call lies before the end, also where another producer's transaction is
+        open before it: then `read` waits for the end of that transaction. Topics that cannot be read, or lack a leader,
+        are left out.
 
         Args:
             topics: By name.
@@ -76,7 +84,7 @@ class TableLog:
         Raises:
             OperationalError: No broker answers.
         """
-        return self._offsets.ends(self._offsets.places(topics, ids))
+        return self._offsets.ends(self._offsets.places(topics, ids), committed=False)
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
         """Yield the records from some offsets up to others, each partition's in its order.
@@ -90,7 +98,7 @@ class TableLog:
             Columns key, value, partition and offset as Spark's Kafka source gives them.
 
         Raises:
-            TableAway: Kafka failed, or does not give what must be there.
+            TableAway: Kafka failed, does not give what must be there, or a transaction is open before an end.
         """
         left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
@@ -98,7 +106,7 @@ class TableLog:
         reached = {partition: starts.get(partition, 0) for partition in left}
         bounds = _by_partition(left)
         held: list[Message] = []
-        size = silent = 0
+        size = silent = empty = 0
         try:
             self._begin(topic, reached)
             while left:
@@ -107,6 +115,12 @@ class TableLog:
                 messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
                 records = self._records(topic, messages, left, reached)
                 silent = 0 if records else silent + 1
+                empty = 0 if messages else empty + 1
+                if empty >= _OPEN_POLLS and left.keys() <= self._shown:
+                    raise TableAway(
+                        f'a transaction is open in topic "{topic}" of a table',
+                        detail=f"Changes up to the offsets {left} can be read when it ends.",
+                    )
                 if silent == _PATIENCE:
                     raise TableAway(f'topic "{topic}" of a table does not give all its records', detail=f"{left}")
                 if silent in _RENEW_AFTER and left:
@@ -124,6 +138,7 @@ class TableLog:
             self._consumer.unassign()  # it would go on fetching what follows
 
     def _begin(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self._shown.clear()
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
 
     def _records(
@@ -135,8 +150,10 @@ class TableLog:
             if (error := message.error()) is None:
                 records.append(message)
                 reached[message.partition()] = message.offset() + 1  # type: ignore[index, operator]
+                self._shown.discard(message.partition())
             elif error.code() == _END_OF_PARTITION:
                 reached[message.partition()] = message.offset()  # type: ignore[index, assignment]
+                self._shown.add(message.partition())  # type: ignore[arg-type]
             else:
                 raise KafkaException(error)
         for partition, offset in reached.items():

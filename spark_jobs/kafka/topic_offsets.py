@@ -25,7 +25,7 @@ Places = list[tuple[str, int]]
 
 
 class TopicOffsets:
-    """Asks the broker, as a reader of committed records: what lies behind an open transaction is not there yet."""
+    """Asks the broker for the offsets of topics."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -62,23 +62,29 @@ class TopicOffsets:
         """
         return self._ask(places, _EARLIEST)
 
-    def ends(self, places: Places) -> dict[str, Offsets]:
-        """Return by topic the offsets after the last committed records; topics that cannot be read are left out.
+    def ends(self, places: Places, *, committed: bool = True) -> dict[str, Offsets]:
+        """Return by topic where the partitions end; topics that cannot be read are left out.
+
+        Args:
+            places: The partitions.
+            committed: Whether a partition ends where a reader of committed records gets to, which is the first record
+                of its first open transaction; else after its last record.
 
         Raises:
             OperationalError: No broker answers.
         """
-        return self._ask(places, _LATEST)
+        return self._ask(places, _LATEST, committed=committed)
 
-    def _ask(self, places: Places, spec: OffsetSpec) -> dict[str, Offsets]:
+    def _ask(self, places: Places, spec: OffsetSpec, *, committed: bool = True) -> dict[str, Offsets]:
         if not places:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         try:
-            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
+            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
             if _UNKNOWN_PARTITION in failed.values():  # the client's metadata may be older than the partition
                 self._admin.renew()
-                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
+                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
         return {topic: offsets for topic, offsets in found.items() if topic not in failed}
@@ -96,11 +102,12 @@ def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescript
     return found
 
 
-def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> tuple[dict[str, Offsets], dict[str, int]]:
+def _offsets(
+    admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
+) -> tuple[dict[str, Offsets], dict[str, int]]:
     """Return the offsets by topic, and by topic of which a partition failed the code of its error."""
     found: dict[str, Offsets] = {}
     failed: dict[str, int] = {}
-    level = IsolationLevel.READ_COMMITTED
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
         try:
             told: Any = future.result()  # the annotation of its class is empty

@@ -16,7 +16,7 @@ from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
 from grouping.store.table_store import TableStore
 from spark_jobs.kafka.pin_log import MicroBatch, PinLog
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.kafka.table_log import TableAway, TableLog
 from spark_jobs.replica.replica import Pin, Replica
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.worker.replica_notes import ReplicaNotes
@@ -130,7 +130,11 @@ class _JoinedTable:
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
         self.notes.before(pin, store)
-        view = self.replica.at(pin, lambda: self.notes.during(pin, store))
+        try:
+            view = self.replica.at(pin, lambda: self.notes.during(pin, store))
+        except TableAway:
+            self.notes.blocked(pin, store)
+            raise
         self.notes.after(store)
         return view
 

@@ -55,6 +55,15 @@ class ReplicaNotes:
         if self._waiting and not self._told_lately():
             self._tell(store, self._waits_for(pin))
 
+    def blocked(self, pin: Pin, store: TableStore) -> None:
+        """Tell that a batch waits for records that cannot be read yet.
+
+        Raises:
+            OperationalError: Redis did not answer.
+        """
+        self._waiting = True
+        self._tell(store, self._waits_for(pin))
+
     def after(self, store: TableStore) -> None:
         """Tell how the replica is, unless that was told lately.
 

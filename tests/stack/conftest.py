@@ -10,10 +10,21 @@ import pytest
 
 from tests.ground import Ground, open_ground
 from tests.stack.lab import Lab
+from tests.stack.quiet import LONG_SECONDS, QuietStream
 from tests.stack.server import Stack
 
 _FEW = {"partitions": 4}
 """What a gateway has that a test plays: it makes its topics in each test."""
+
+
+@pytest.fixture(scope="session")
+def quiet_stream(stack: Stack) -> Iterator[QuietStream]:
+    """A stream that has no events while other tests run, a minute at least; then the same query goes on."""
+    with closing(Lab(stack.bootstrap)) as lab:
+        quiet = QuietStream(stack, lab)
+        yield quiet
+        quiet.idle(LONG_SECONDS)
+        quiet.touch()
 
 
 @pytest.fixture

@@ -50,6 +50,8 @@ class Stack:
     prefix = "cq."
     known: ClassVar[WeakSet[Stack]] = WeakSet()
     """Those of this process, for the report of a failure."""
+    folders: ClassVar[list[Path]] = []
+    """The data folders of all stacks of this process, also of those that have ended."""
 
     def __init__(self, data: Path, *options: str, within: Sequence[str] = (), **environment: str) -> None:
         """Prepare `cq up` on a folder.
@@ -65,6 +67,8 @@ class Stack:
         self._options = options
         self._environment = environment
         self.known.add(self)
+        if data not in self.folders:
+            self.folders.append(data)
 
     @property
     def bootstrap(self) -> str:
@@ -162,11 +166,18 @@ class Stack:
 
     def settled_jobs(self) -> int:
         """Return how many jobs Spark has started, by a status that is written from now on."""
+        return int(self._told_by_evaluator()["jobs"])
+
+    def settled_stream(self, name: str) -> dict[str, Any]:
+        """Return what the evaluator tells of a stream, by a status that is written from now on."""
+        return dict(self._told_by_evaluator()["streams"][name])
+
+    def _told_by_evaluator(self) -> dict[str, Any]:
         path = self.data / "run" / "evaluator.json"
         before = json.loads(path.read_text())["told_at"]
         while (told := json.loads(path.read_text()))["told_at"] == before:
             time.sleep(0.05)
-        return int(told["jobs"])
+        return dict(told)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
+import pytest
+
+from spark_jobs.kafka.unreadable import LATEST_MS
 from tests.codec import avro_event
 from tests.kafka_tail import dead_letters
 from tests.queries import Event
-from tests.stack.lab import Lab
+from tests.stack.lab import Lab, Source
 from tests.stack.letters import await_letters
+from tests.stack.server import Stack
 
 COLUMNS = (
     "symbol STRING, price DOUBLE, qty INT, volume BIGINT, flag BOOLEAN, amount DECIMAL(10,2), day DATE, at TIMESTAMP"
@@ -158,3 +163,27 @@ def test_poison_in_avro(lab: Lab) -> None:
         await_letters(lab.client, letters, expected, source.topic, 0, "undecodable")
         matched = [(one.source[2], one.row["qty"]) for one in lab.matches(watching, source)]
         assert [(at.offset, 300) for at in positions[1::2]] == matched
+
+
+@pytest.mark.traceback("long overflow")
+def test_timestamps_in_nanoseconds_hold_up_nobody(stack: Stack, lab: Lab) -> None:
+    """A record whose timestamp Spark cannot convert is a dead letter, wherever it lies; all others are evaluated once.
+
+    Timestamps in microseconds, and the last one that Spark can convert, are times like others.
+    """
+    topic = lab.client.make_topic(f"nanos-{lab.token}", 2, message_timestamp_after_max_ms=str(2**63 - 1))
+    owner, name = lab.subscriber("owner"), f"nanos_{lab.token}"
+    lab.client.result(f"CREATE STREAM {name} (n INT) WITH (topic = '{topic}', format = 'json')", owner)
+    source, letters = lab.adopt(Source(lab, name, topic, 2, b"{}")), lab.dead_letter_tail()
+    made = lab.create("all", f"SELECT n FROM {name} WHERE n >= 0", clauses="DO PUBLISH SHARED")
+    nanos, micros, now = time.time_ns(), time.time_ns() // 1_000, time.time_ns() // 1_000_000
+    times = [nanos, now, nanos, nanos, micros, LATEST_MS, now, LATEST_MS + 1, now]
+    records = [(b'{"n": %d}' % n, "k", 0, at) for n, at in enumerate(times)]
+    places = lab.client.publish_all(topic, [*records, (b'{"n": 100}', None, 1, now)])
+    bad = {
+        place.offset: (b"k", record[0]) for place, record in zip(places, records, strict=False) if record[3] > LATEST_MS
+    }
+    wanted = [n for n, at in enumerate(times) if at <= LATEST_MS]
+    assert [*wanted, 100] == sorted(one.row["n"] for one in lab.matches(made, source))
+    await_letters(lab.client, letters, bad, topic, 0, "undecodable")
+    assert stack.settled_stream(name)["reason"] in (None, "a record's timestamp is too large for Spark")

@@ -1,14 +1,22 @@
-"""Streams of all forms: JSON, Avro in three framings, where they begin and that they end (docs/statements.md)."""
+"""Streams of all forms (docs/statements.md): JSON, Avro in three framings, where they begin and end; many streams."""
 
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from tests.codec import avro_event
 from tests.queries import Event
 from tests.stack.lab import Lab, Source
+from tests.stack.quiet import QuietStream
+
+_STREAMS = 12
+"""More than the evaluator has slots for tasks."""
+_STARVED_SECONDS = 60.0
+_IDLE_SECONDS = 12.0
+"""Longer than Spark waits until it tells that a query is idle."""
 
 QUOTES = "symbol STRING, price DOUBLE, volume BIGINT, flag BOOLEAN"
 
@@ -103,3 +111,40 @@ def test_columns_as_they_were_created(lab: Lab) -> None:
     assert [("Symbol", "é"), ("Größe x", 1.0), ("_key", "k"), ("_partition", 0), ("o", 0)] == list(one.row.items())
     [one] = lab.matches(star, source)
     assert [("Symbol", "é"), ("Größe x", 1.0)] == list(one.row.items())
+
+
+def test_each_stream_has_its_share_of_the_slots(lab: Lab) -> None:
+    """While all of many streams have events, each of them gets results."""
+    sources = [lab.stream("n INT") for _ in range(_STREAMS)]
+    made = [lab.create(source.name, f"SELECT n FROM {source.name}", clauses="DO PUBLISH SHARED") for source in sources]
+    numbers = iter(range(10_000))
+
+    def publish() -> int:
+        number = next(numbers)
+        for source in sources:
+            source.publish_values(b'{"n": %d}' % number)
+        return number
+
+    def without(number: int) -> list[str]:
+        """Return the streams whose result of an event is missing."""
+        lab.results.drain()
+        return [
+            source.name
+            for source, each in zip(sources, made, strict=True)
+            if not any(one.kind == "cq.match" and one.row["n"] == number for one in lab.results.of(each["destination"]))
+        ]
+
+    begun_with = publish()
+    lab.results.until(lambda: not without(begun_with), "the first result of each stream")
+    awaited, begun = publish(), time.monotonic()
+    while left := without(awaited):
+        assert time.monotonic() < begun + _STARVED_SECONDS, f"{left} get nothing while the others have events"
+        publish()
+    for source, each in zip(sources, made, strict=True):
+        lab.matches(each, source)
+
+
+def test_an_idle_query_goes_on(quiet_stream: QuietStream) -> None:
+    """After some seconds without events, and after a minute (at the end of the run), the same query goes on."""
+    quiet_stream.idle(_IDLE_SECONDS)
+    quiet_stream.touch()

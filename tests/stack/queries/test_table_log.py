@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 
 from spark_jobs.kafka.pin_log import MicroBatch, PinLog
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.kafka.table_log import TableAway, TableLog
 from spark_jobs.replica.replica import Replica
 from tests.ground import Ground
 from tests.kafka_client import DEADLINE, wait_until
@@ -96,9 +96,15 @@ def test_ends_without_records_are_reached(ground: Ground, log: TableLog) -> None
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=0)
     producer.flush()
-    assert {0: 9} == log.ends([topic])[topic]
     assert kept == _read(log, topic, {}, {0: 9})
+    other = _producer(ground)
+    other.produce(topic, b"behind", partition=0)
+    other.flush()
+    wait_until(lambda: log.ends([topic])[topic] == {0: 11} or time.sleep(0.05), "end behind an open transaction")
+    with pytest.raises(TableAway, match="a transaction is open"):
+        _read(log, topic, {}, {0: 11})
     producer.abort_transaction()
+    assert [*kept, (0, 10, b"behind")] == _read(log, topic, {}, {0: 11})
 
 
 def test_a_replica_of_a_compacted_topic(ground: Ground, log: TableLog) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import psutil
 import pytest
+from confluent_kafka import Producer
 from pydantic import SecretStr
 from redis import Redis
 
@@ -105,3 +106,31 @@ def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, stat
     assert (rows, 0) == (table.described()["rows"], table.described()["lag"])
     found = [one.row["qty"] for one in lab.matches(reading.joined, source)]
     assert sorted([*range(before), *range(3)]) == sorted(found)
+
+
+@pytest.mark.traceback("TableAway: a transaction is open")
+def test_a_change_behind_an_open_transaction_is_waited_for(stack: Stack, lab: Lab) -> None:
+    """The event that was published after the change meets it once the transaction ends; the table lags until then."""
+    table, source = LabTable(lab, "symbol STRING PRIMARY KEY, said INT"), lab.stream()
+    join = f"SELECT said FROM {source.name} q JOIN {table.name} t ON q.symbol = t.symbol"
+    joined = lab.create("joined", join, clauses="DO PUBLISH SHARED")
+    table.put({"symbol": "INTC", "said": 1})
+    source.publish_values(b'{"symbol": "INTC"}')
+    assert [1] == [one.row["said"] for one in lab.matches(joined, source)]
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": table.name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(table.topic, b'{"symbol": "AMD", "said": 2}', partition=0)
+    producer.flush()
+    try:
+        table.put({"symbol": "INTC", "said": 3})
+        source.publish_values(b'{"symbol": "INTC"}')
+        wait_until(lambda: table.described()["state"] == "lagging", "a table that lags")
+        assert table.described()["lag"] > 0
+        wait_until(
+            lambda: "a transaction is open" in (stack.told_of_stream(source.name).get("reason") or ""),
+            "why the stream waits",
+        )
+    finally:
+        producer.abort_transaction()
+    assert [1, 3] == [one.row["said"] for one in lab.matches(joined, source)]

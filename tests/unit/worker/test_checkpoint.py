@@ -67,3 +67,26 @@ def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     _log(tmp_path, 10, 100, committed=True)
     (tmp_path / "offsets" / "10").write_text("")
     assert _checkpoint(tmp_path).last_commit("quotes") == Position(9, {"0": 90, "1": 7})
+
+
+def test_a_micro_batch_gets_other_bounds(tmp_path: Path) -> None:
+    """It begins where the one before ended, or where the source says; a changed file loses its checksum."""
+    checkpoint = _checkpoint(tmp_path)
+    assert checkpoint.under_way("quotes") is None
+    _log(tmp_path, 0, 90, committed=False)
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_text('\0v1\n{"quotes":{"0":80,"1":7}}')
+    checksum = tmp_path / "offsets" / ".0.crc"
+    checksum.touch()
+    assert ({"0": 80, "1": 7}, {"0": 90, "1": 7}) == checkpoint.under_way("quotes")
+    checkpoint.move("quotes", {"0": 82}, {"0": 85})
+    assert ({"0": 82, "1": 7}, {"0": 85, "1": 7}) == checkpoint.under_way("quotes")
+    assert '\0v1\n{"quotes":{"0":82,"1":7}}' == (tmp_path / "sources" / "0" / "0").read_text()
+    assert ["v1", '{"batchWatermarkMs":0}'] == (tmp_path / "offsets" / "0").read_text().splitlines()[:2]
+    assert not checksum.exists()
+    _log(tmp_path, 0, 85, committed=True)
+    assert checkpoint.under_way("quotes") is None
+    _log(tmp_path, 1, 99, committed=False)
+    checkpoint.move("quotes", {"0": 86}, {})
+    assert ({"0": 86, "1": 7}, {"0": 99, "1": 7}) == checkpoint.under_way("quotes")
+    assert Position(0, {"0": 86, "1": 7}) == checkpoint.last_commit("quotes")

@@ -1,0 +1,69 @@
+"""How far a stream is, by what Spark tells of its query."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from spark_jobs.driver.checkpoint import Position
+from spark_jobs.driver.progress import Progress
+
+_STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
+
+
+class _Store:
+    """Keeps the commits that it is told of."""
+
+    def __init__(self) -> None:
+        self.commits: list[tuple[int, dict[str, int]]] = []
+
+    def committed(self, _stream_id: str, batch: int, offsets: dict[str, int]) -> None:
+        self.commits.append((batch, offsets))
+
+
+def _told(batch: int, end: int, *, carried_out: bool) -> Any:
+    """Return a progress of Spark 4.0, as pyspark reads it: `durationMs` has phases of what was carried out."""
+    durations = {"latestOffset": 11, "triggerExecution": 11}
+    if carried_out:
+        durations |= {"addBatch": 314, "commitOffsets": 15, "getBatch": 0, "queryPlanning": 27, "walCommit": 15}
+    source = {"startOffset": str({"quotes": {"0": 1}}), "endOffset": str({"quotes": {"0": end}})}
+    rows = 1 if carried_out else 0
+    return SimpleNamespace(
+        lastProgress={"batchId": batch, "numInputRows": rows, "durationMs": durations, "sources": [source]}
+    )
+
+
+def _progress() -> tuple[Progress, _Store]:
+    store = _Store()
+    return Progress(_STREAM, Position(-1, {}), store, None), store  # type: ignore[arg-type]
+
+
+def test_an_idle_query_commits_nothing() -> None:
+    """Every 10 s without events Spark tells the number of the next micro-batch, which no task has begun yet."""
+    progress, store = _progress()
+    progress.look(_told(0, 1, carried_out=True))
+    for _ in range(3):
+        progress.look(_told(1, 1, carried_out=False))
+    assert [(0, {"0": 1})] == store.commits
+    assert (0, 1) == (progress.batch, progress.batch_events)
+    progress.look(_told(1, 2, carried_out=True))
+    assert [(0, {"0": 1}), (1, {"0": 2})] == store.commits
+
+
+def test_a_commit_is_taken_from_an_idle_progress() -> None:
+    """The driver may look so late that Spark has told of the idle query since."""
+    progress, store = _progress()
+    progress.look(_told(4, 7, carried_out=False))
+    assert [(3, {"0": 7})] == store.commits
+
+
+def test_a_query_without_any_micro_batch_has_no_position() -> None:
+    """An idle query tells batch 0 before it has begun one."""
+    progress, store = _progress()
+    idle = _told(0, 0, carried_out=False)
+    idle.lastProgress["sources"][0] |= {"startOffset": "None", "endOffset": "None"}
+    progress.look(idle)
+    progress.look(_told(0, 0, carried_out=False))
+    assert ([], -1) == (store.commits, progress.batch)
