@@ -90,6 +90,18 @@ class Sparing:
         return True
 
 
+class _SparingLibraries(logging.Filter):
+    """Lets a library's client of Kafka, which retries without end, log one line a minute of each logger."""
+
+    def __init__(self, sparing: Sparing) -> None:
+        super().__init__()
+        self._sparing = sparing
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is written."""
+        return not record.name.startswith("aiokafka") or self._sparing.due(record.name)
+
+
 def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
     """Send all loggers' lines of that level and above there, and the stack trace of an exception that ends the process.
 
@@ -101,6 +113,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     handler = logging.StreamHandler(stream)
     text = "%(asctime)s %(levelname)s %(name)s %(message)s"
     handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
+    handler.addFilter(_SparingLibraries(Sparing()))
     logging.basicConfig(level=level, handlers=[handler, _last], force=True)
     logging.captureWarnings(capture=form == "json")
     if form == "json":  # Python itself would write lines of text

@@ -78,6 +78,15 @@ def test_a_repeated_line_is_due_once_a_minute() -> None:
     assert [True, False] == [sparing.due("kafka"), sparing.due("kafka")]
 
 
+def test_a_library_that_retries_is_heard_once_a_minute(lines: io.StringIO) -> None:
+    """Other loggers are heard each time."""
+    for name in 2 * ("aiokafka.cluster", "aiokafka.conn", "x"):
+        logging.getLogger(name).error("away")
+    assert ["aiokafka.cluster", "aiokafka.conn", "x", "x"] == [
+        line.split(" ERROR ")[1].split()[0] for line in lines.getvalue().splitlines()
+    ]
+
+
 def test_the_level_is_changed_by_signals(lines: io.StringIO) -> None:
     """SIGUSR1 has details logged, SIGUSR2 ends that; the process goes on meanwhile."""
     before = [signal.getsignal(each) for each in (signal.SIGUSR1, signal.SIGUSR2)]
