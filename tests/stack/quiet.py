@@ -38,7 +38,7 @@ class QuietStream:
         self.source.publish_values(b'{"n": %d}' % self._number)
         self._lab.results.until(self._has_come, f"result of an event of {self.source.name}")
         self._touched_at = time.monotonic()
-        told = self._stack.settled_stream(self.source.name)
+        told = self._stack.settled_streams()[self.source.name]
         assert (0, None) == (told["failures"], told["reason"]), told
 
     def idle(self, seconds: float) -> None:

@@ -168,9 +168,9 @@ class Stack:
         """Return how many jobs Spark has started, by a status that is written from now on."""
         return int(self._told_by_evaluator()["jobs"])
 
-    def settled_stream(self, name: str) -> dict[str, Any]:
-        """Return what the evaluator tells of a stream, by a status that is written from now on."""
-        return dict(self._told_by_evaluator()["streams"][name])
+    def settled_streams(self) -> dict[str, dict[str, Any]]:
+        """Return what the evaluator tells of each stream, by a status that is written from now on."""
+        return dict(self._told_by_evaluator()["streams"])
 
     def _told_by_evaluator(self) -> dict[str, Any]:
         path = self.data / "run" / "evaluator.json"

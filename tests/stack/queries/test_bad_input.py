@@ -186,4 +186,4 @@ def test_timestamps_in_nanoseconds_hold_up_nobody(stack: Stack, lab: Lab) -> Non
     wanted = [n for n, at in enumerate(times) if at <= LATEST_MS]
     assert [*wanted, 100] == sorted(one.row["n"] for one in lab.matches(made, source))
     await_letters(lab.client, letters, bad, topic, 0, "undecodable")
-    assert stack.settled_stream(name)["reason"] in (None, "a record's timestamp is too large for Spark")
+    assert stack.settled_streams()[name]["reason"] in (None, "a record's timestamp is too large for Spark")
