@@ -22,6 +22,10 @@ class SourceRights:
         self._settings = settings
         self._default = settings.streams.access
 
+    def is_operator(self, subscriber: str) -> bool:
+        """Tell whether a subscriber is an operator, who sees the sources and groups of all."""
+        return is_operator(self._settings, subscriber)
+
     def may_read(self, subscriber: str, source: Source) -> bool:
         """Tell whether a subscriber may read a source in queries, and learn that it exists."""
         if source.access.admits(subscriber, self._default) or source.owner == subscriber:

@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.access.source_rights import SourceRights
 from gateway.commands.answers import NextTick, trigger_result
+from gateway.commands.group_uses import GroupUse, all_groups, own_groups
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import describe_source
 from gateway.model.records import instant
@@ -23,7 +24,7 @@ from grouping.access.function_guide import function_item, function_names
 from grouping.compiler.signature import render_joins, render_name
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import GroupPlan
-from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
+from grouping.model.ids import CqName, GroupId, Subscriber
 from grouping.model.query import Show
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -74,17 +75,16 @@ def show(
             views = {view.name: view for view in catalog.views()}
             return _listed(statement, "views", views, lambda name: source(views[name]))
         case "groups":
-            live, seen = working.inventory, [stream.stream_id for stream in catalog]
-            groups = {name: stream_id for stream_id in seen for name in live.groups(stream_id)}
+            everything = rights.is_operator(subscriber)
+            groups = all_groups(working, upkeep, catalog) if everything else own_groups(working, subscriber)
 
             def item(name: str) -> dict[str, object]:
-                stream_id, group_id = groups[GroupId(name)], GroupId(name)
-                told = _group(working, upkeep, stream_id, group_id, index)
+                group_id, use = GroupId(name), groups[GroupId(name)]
                 resting = {
-                    "quarantined": quarantines.of_group(stream_id, group_id),
-                    "paused": quarantines.pause(stream_id, group_id),
+                    "quarantined": quarantines.of_group(use.stream_id, group_id),
+                    "paused": quarantines.pause(use.stream_id, group_id),
                 }
-                return told | resting
+                return _group(working, group_id, use, index) | resting
 
             return _listed(statement, "groups", groups, item)
         case "functions":
@@ -223,18 +223,14 @@ def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, objec
 
 
 def _group(
-    working: WorkingCopy,
-    upkeep: TableUpkeep,
-    stream_id: StreamId,
-    group_id: GroupId,
-    index: Callable[[GroupPlan], AccessPath],
+    working: WorkingCopy, group_id: GroupId, use: GroupUse, index: Callable[[GroupPlan], AccessPath]
 ) -> dict[str, object]:
-    plan = working.plan(stream_id, group_id)
+    plan = working.plan(use.stream_id, group_id)
     return {
         "group": group_id,
         "signature": plan.signature,
-        "stream": working.inventory.streams[stream_id].name,
-        "cqs": working.inventory.groups(stream_id)[group_id],
-        "constants": upkeep.distinct_rows(stream_id).get(group_id, 0),
+        "stream": working.inventory.streams[use.stream_id].name,
+        "cqs": use.cqs,
+        "constants": use.constants,
         "index": index(plan).kind,
     }

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,13 +15,14 @@ from grouping.binding.budget import Budget
 from grouping.binding.constants import lift, settle
 from grouping.compiler.draft import Draft
 from grouping.compiler.group_names import named_without_constants
+from grouping.compiler.hidden_literals import hidden_literals
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.plan import plan
 from grouping.compiler.signature import order, render, render_groups
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
-from grouping.model.expression import Slot, walk
+from grouping.model.expression import Expression, Slot, Value, walk
 from grouping.model.group import CompiledQuery, GroupFilter, GroupPlan, SelectItem, SelectList, group_id
 from grouping.model.grouping import Grouping
 from grouping.model.ids import SelectId
@@ -82,10 +83,23 @@ def _lifted(draft: Draft) -> Draft:
 
 
 def _rendered(draft: Draft) -> Draft:
-    signature = render(draft.stream.name, draft.expressions, draft.computation)
-    if draft.groups is not None:
-        signature += render_groups(draft.keys, draft.kept)
-    return draft._replace(signature=signature)
+    return draft._replace(signature=_signature(draft, draft.expressions, draft.keys, draft.kept))
+
+
+def _signature(
+    draft: Draft, where: Iterable[Expression], keys: Iterable[Expression], kept: Sequence[Expression]
+) -> str:
+    text = render(draft.stream.name, where, draft.computation)
+    return text if draft.groups is None else text + render_groups(keys, kept)
+
+
+def _shown_signature(draft: Draft) -> str:
+    """Return the signature as people see it, without the literals of its shape; its group's id is of the whole one."""
+    parts = (draft.expressions, draft.keys, draft.kept)
+    if not any(isinstance(node, Value) for part in parts for each in part for node in walk(each)):
+        return draft.signature
+    where, keys, kept = (tuple(map(hidden_literals, part)) for part in parts)
+    return _signature(draft, where, keys, kept)
 
 
 STAGES = (
@@ -155,7 +169,7 @@ def finish(draft: Draft) -> CompiledQuery:
     grouped = _grouped(draft)
     content = draft.select if grouped is None else (draft.select, grouped)
     select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(content), digest_size=12).hexdigest())
-    group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
+    group_plan = GroupPlan(group, stream.stream_id, _shown_signature(draft), draft.expressions, computation)
     if grouped is not None:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
         group_plan = msgspec.structs.replace(group_plan, kept=GroupFilter(draft.kept, slots))

@@ -77,16 +77,21 @@ def test_lists_of_any_length_are_one_signature(lab: Lab, quotes: Source) -> None
 
 
 def test_show_groups_and_streams(lab: Lab) -> None:
-    """SHOW GROUPS counts members and constants and shows neither; a group goes with its last CQ."""
+    """SHOW GROUPS counts a subscriber's own CQs and constants and shows neither; it tells nothing of others'."""
     source = lab.stream(QUOTES)
     made = [lab.where(source, f"private{n}", f"symbol = 'secret{n % 2}'") for n in range(3)]
-    page = lab.client.result("SHOW GROUPS LIMIT 1000", lab.subscriber("anyone"))
+    page = lab.client.result("SHOW GROUPS LIMIT 1000", lab.subscriber())
     [group] = [item for item in page["groups"] if item["group"] == made[0]["group"]]
     assert (source.name, 3, 2) == (group["stream"], group["cqs"], group["constants"])
     assert made[0]["signature"] == group["signature"] and "index" in group
     assert "secret" not in json.dumps(page) and "private" not in json.dumps(page)
     assert source.name in [item["stream"] for item in lab.client.result("SHOW STREAMS LIMIT 1000")["streams"]]
+    anyone = lab.subscriber("anyone")
+    assert [] == lab.client.result("SHOW GROUPS LIMIT 1000", anyone)["groups"]
+    lab.where(source, "guess", "symbol = 'secret0'", who="anyone")
+    [guessed] = lab.client.result("SHOW GROUPS LIMIT 1000", anyone)["groups"]
+    assert (made[0]["group"], 1, 1) == (guessed["group"], guessed["cqs"], guessed["constants"])
     for n in range(3):
         lab.drop(f"private{n}")
-    left = lab.client.result("SHOW GROUPS LIMIT 1000", lab.subscriber("anyone"))["groups"]
+    left = lab.client.result("SHOW GROUPS LIMIT 1000", lab.subscriber())["groups"]
     assert made[0]["group"] not in [item["group"] for item in left]

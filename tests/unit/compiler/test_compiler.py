@@ -172,3 +172,25 @@ def test_explain_shows_groups() -> None:
         {"slot": "c0", "in": "symbol = :c0", "decided_by": "index"},
         {"slot": "c1", "in": "count(*) > :c1", "decided_by": "having"},
     ]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "split(symbol, '{}')[0] = 'a'",
+        "get_json_object(symbol, '$.{}') = 'a'",
+        "str_to_map(symbol, ',', ':')['{}'] = 'a'",
+        "date_format(at, '''{}'' yyyy') = 'a'",
+        "size(transform(array(symbol), x -> named_struct('k', '{}'))) > 1",
+    ],
+)
+def test_a_signature_holds_no_literal(where: str) -> None:
+    """A literal of the shape is a hash in the signature: groups differ, and nobody reads it there."""
+    plans = [
+        compile_select(f"SELECT symbol FROM quotes WHERE {where.format(text)}", catalog()).plan for text in _SECRETS
+    ]
+    assert len({plan.group_id for plan in plans}) == len({plan.signature for plan in plans}) == 2
+    assert not any(text in plan.signature for plan in plans for text in _SECRETS)
+
+
+_SECRETS = ("SECRET", "HIDDEN")

@@ -1,0 +1,40 @@
+"""Literals that are a part of a signature's shape: people see a hash of each, for a signature holds no constant.
+
+Such are the delimiter of ``split``, the path of ``get_json_object``, a key of a MAP and a pattern of ``date_format``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from grouping.model.expression import LEFT_ON, Call, Expression, Value
+
+__all__ = ["hidden_literals"]
+
+_STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "from_json", LEFT_ON))
+"""Operators with a name of the schema, a unit or a type among their arguments: no subscriber's constant."""
+
+
+def hidden_literals(expression: Expression) -> Expression:
+    """Return an expression with a hash in the place of each literal text or number of its shape.
+
+    Example:
+        >>> from grouping.model.expression import Column
+        >>> call = Call("split", (Column("a", "STRING"), Value("SECRET", "STRING")), "ARRAY<STRING>")
+        >>> hidden_literals(call).args[1].value
+        '#2a324190'
+    """
+    if isinstance(expression, Value):
+        return _hash(expression)
+    if not isinstance(expression, Call):
+        return expression
+    own = expression.op in _STRUCTURE
+    args = tuple(each if own and isinstance(each, Value) else hidden_literals(each) for each in expression.args)
+    return Call(expression.op, args, expression.type_text)
+
+
+def _hash(literal: Value) -> Value:
+    if literal.value is None or isinstance(literal.value, bool):
+        return literal
+    text = f"{literal.type_text} {literal.value}".encode("utf-8", "surrogatepass")
+    return Value("#" + hashlib.blake2b(text, digest_size=4).hexdigest(), "STRING")
