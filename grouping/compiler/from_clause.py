@@ -158,8 +158,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     if not keys:
         raise _without_keys(conditions, prefix, right.source.name)
     single = {key.column for key in keys} >= set(table.key)
-    free = tuple(part for part in rest if not _has_constants(part))
-    bound = tuple(part for part in rest if _has_constants(part))
+    free, bound = _divided(rest, prefix, outer=outer)
     join = Join(table.table_id, prefix, tuple(keys), outer, single=single)
     source = right.source._replace(merged=merged)
     if not single:
@@ -178,6 +177,16 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     assert scope.stream is not None, "a stream stands first"
     computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
+
+
+def _divided(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+    """Return the conditions that the join decides, and those that groups decide.
+
+    An inner join's condition on earlier sources alone belongs to WHERE, where it may be written as well.
+    """
+    own = [not _has_constants(part) and (outer or _names(part, prefix)) for part in rest]
+    pairs = list(zip(rest, own, strict=True))
+    return tuple(part for part, is_own in pairs if is_own), tuple(part for part, is_own in pairs if not is_own)
 
 
 def _told(right: Relation) -> str:

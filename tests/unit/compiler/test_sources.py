@@ -90,6 +90,12 @@ _EQUAL = [
         " <> FALSE",
     ),
     (
+        "SELECT q.symbol FROM quotes q LEFT JOIN profiles p USING (symbol) JOIN owners o ON o.symbol = q.symbol"
+        " AND p.staff > q.volume AND q.price IS NULL",
+        "SELECT q.symbol FROM quotes q LEFT JOIN profiles p USING (symbol) JOIN owners o ON o.symbol = q.symbol"
+        " WHERE q.price IS NULL AND NOT (p.staff <= q.volume)",
+    ),
+    (
         "SELECT symbol FROM quotes WHERE startswith(symbol, 'a')",
         "SELECT symbol FROM quotes WHERE startswith(symbol, 'b') = TRUE",
         "SELECT symbol FROM quotes WHERE FALSE <> startswith(symbol, 'c')",
