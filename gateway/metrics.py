@@ -9,7 +9,6 @@ from prometheus_client import Counter, Gauge, Histogram
 from grouping.model.errors import CODES
 
 __all__ = [
-    "BARRED",
     "BEHIND",
     "COMMANDS",
     "COMMIT_SECONDS",
@@ -71,7 +70,6 @@ RESULTS = Counter("cq_results", "results written by tasks, without digests, by s
 RESULT_BYTES = Counter("cq_result_bytes", "bytes of their keys, values and headers, by stream", ["stream"])
 REBUILDS = Counter("cq_rebuilds", "how often Redis was filled anew from the catalog")
 QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
-BARRED = Gauge("cq_barred_subscribers", "subscribers of whom too much was quarantined within the hour")
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
 REPEATED_MATCHES = Counter(

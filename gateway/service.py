@@ -286,7 +286,7 @@ class _Service:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""
         self._commits.counts.save()
         quarantines = self._statements.quarantines
-        quarantines.look(now_ms())
+        quarantines.refresh(now_ms())
         streams, waiting = list(self._statements.catalog), self._timers.waiting
         forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._gauges.look(now_ms())

@@ -37,7 +37,7 @@ def explain_event(
     query: CompiledQuery,
     stream: Stream,
     tables: Mapping[str, Table],
-    withheld: str | None,
+    not_evaluated: str | None,
     now_ms: int,
     evaluate: Callable[[EventQuestion], EventOutcome],
 ) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def explain_event(
         query: Its compiled form.
         stream: Its stream.
         tables: By id, all tables.
-        withheld: Why the CQ is not evaluated, None where it is.
+        not_evaluated: Why the CQ is not evaluated, None where it is.
         now_ms: The time.
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
@@ -95,7 +95,7 @@ def explain_event(
             detail=f"{error}",
             hint="Try a smaller event, or read what the evaluator makes of it.",
         ) from error
-    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, withheld, at_ms, now_ms)
+    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, not_evaluated, at_ms, now_ms)
     event = {
         "cq": cq.name,
         **msgspec.to_builtins(outcome),
@@ -141,13 +141,13 @@ def _delivery(
     outcome: EventOutcome,
     cq: Cq,
     destination: Destination,
-    withheld: str | None,
+    not_evaluated: str | None,
     at_ms: int,
     now_ms: int,
 ) -> tuple[bool | None, str, int | None]:
     """Return whether the CQ's readers would get the event if it came now, how or why not, and at which tick."""
-    if withheld is not None:
-        return False, withheld, None
+    if not_evaluated is not None:
+        return False, not_evaluated, None
     if cq.paused:
         return False, "the CQ is paused, and sees nothing until RESUME CQ", None
     if cq.start_ms is not None and at_ms < cq.start_ms:

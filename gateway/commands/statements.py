@@ -138,7 +138,7 @@ class Statements:
         self._rights = SourceRights(settings)
         self._sources = SourceStatements(settings, self._rights, working, positions.topic_desk, self.registry)
         self._operators = OperatorStatements(settings, working, self.registry, counts)
-        self.quarantines = Quarantines(settings, working, self.registry.strikes)
+        self.quarantines = Quarantines(settings, working, self.registry.quarantine_quota)
         self._evaluations = Evaluations()
         self.reload()
 
@@ -146,7 +146,6 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self.registry.reload()
-        self.quarantines.reload()
         self._positions.topic_desk.forget()
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
@@ -339,10 +338,10 @@ class Statements:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
-        withheld = self.quarantines.withheld(stream.stream_id, plan.group_id, destination.select_id)
+        not_evaluated = self.quarantines.why_not_evaluated(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
         evaluate = partial(self._evaluations.outcome, asker=key.subscriber, name=record.position)
-        explained = explain_event(statement, cq, destination, query, stream, tables, withheld, now_ms, evaluate)
+        explained = explain_event(statement, cq, destination, query, stream, tables, not_evaluated, now_ms, evaluate)
         return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 
     def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:

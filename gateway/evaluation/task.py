@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
+from spark_jobs.batch.cpu_budget import CpuBudget
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import unpacked_headers
@@ -20,9 +22,11 @@ from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code, dead_letters
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.isolation.caution import Caution
+from spark_jobs.groups.counting_stage import WritingStage, counting_stage
 from spark_jobs.isolation.isolation import Isolation, Join
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.isolation.unit_guard import UnitGuard
+from spark_jobs.isolation.unit_selection import UnitSelection
 from spark_jobs.joins.join import join_slices
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_records
@@ -95,16 +99,16 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Joi
         counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
-        settle = partial(counting.count, not_evaluated)
-        isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined, settle)
+        guard = UnitGuard(UnitSelection(), not_evaluated, set(), CpuBudget(math.inf))
+        stage = partial(counting_stage, counting)
+        isolation = Isolation(guard, snapshot, write, Loads(), VALUE_BYTES, joined, stage)
         for rows in isolation.records(events):
             _take(output, rows)
-        left_out = not_evaluated.left_out
-        output.pending.extend(body for _, body in counting.records(stream.stream_id, VERSION, left_out))
-        for rows in counting.letters():
+        writing = WritingStage(counting, stream.stream_id, VERSION, not_evaluated.reasons, _SETTINGS)
+        for rows in guard.run(writing):
             _take(output, rows)
-        for share, offsets, matches in counting.incomplete:
-            _take(output, not_evaluated.incomplete(share, offsets, matches))
+        for unit, offsets, matches in counting.incomplete.values():
+            _take(output, not_evaluated.incomplete(unit, offsets, matches))
     return output
 
 

@@ -9,7 +9,7 @@ from gateway.model.dependencies import RECORDED, Definition, Dependency, Depende
 from gateway.model.inventory import Inventory
 from gateway.model.records import Cq, Destination
 from grouping.model.ids import StreamId, Subscriber
-from grouping.store.founders import Founder
+from grouping.store.quarantine import SEVERAL
 
 __all__ = ["DependencyChanges", "dependencies", "dependencies_of"]
 
@@ -45,8 +45,8 @@ class DependencyChanges:
         """Of those that nobody needed before."""
         self.changed: set[tuple[StreamId, Dependency]] = set()
         """Those that another number of CQs needs by now."""
-        self.founders: dict[tuple[StreamId, str], Founder] = {}
-        """New ones, by stream and id of the plan or SELECT list."""
+        self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
+        """Sole users that changed, by stream and id of the group or SELECT list."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
         """Where dependencies are counted that CQs of a subscriber have by this unit: thousands have the same ones."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
@@ -98,15 +98,15 @@ class DependencyChanges:
                     self.definitions[stream_id, used] = known[used]
             self.changed.add((stream_id, used))
             if used.kind in RECORDED:
-                self._found(stream_id, item_id, subscriber, first=first)
+                self._note_user(stream_id, item_id, subscriber, first=first)
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
-    def _found(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        founders = self._inventory.founders.setdefault(stream_id, {})
-        known = founders.get(item_id)
-        founder = Founder(subscriber) if first else known and known.joined(subscriber)
-        if founder is not None and founder != known:
-            founders[item_id] = self.founders[stream_id, item_id] = founder
+    def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
+        """Keep the sole user of a group or SELECT list; a second subscriber ends that until nobody needs it."""
+        known = self._inventory.sole_users.setdefault(stream_id, {})
+        user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
+        if known.get(item_id) != user:
+            known[item_id] = self.sole_users[stream_id, item_id] = user
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
         """Count the dependencies of a CQ that goes no more."""

@@ -51,7 +51,7 @@ class DependencyKind(Enum):
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
-"""The kinds whose definitions are on `cq.catalog`; they are evaluated, so each has a founder, who answers for it."""
+"""The kinds whose definitions are on `cq.catalog`; they are evaluated, so their sole users are kept."""
 
 
 class Dependency(NamedTuple):

@@ -19,7 +19,6 @@ from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
 from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
 from grouping.settings.limit_settings import LimitSettings
-from grouping.store.founders import Founder
 
 __all__ = ["Inventory"]
 
@@ -54,8 +53,8 @@ class Inventory:
         """Current version of each stream's constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}
         """By stream: how many CQs need its groups, SELECT lists, templates, views and, virtual ones, topics."""
-        self.founders: dict[StreamId, dict[str, Founder]] = {}
-        """By stream: who made each group and SELECT list, by its id; also of those that are gone for a moment."""
+        self.sole_users: dict[StreamId, dict[str, Subscriber]] = {}
+        """By stream: the sole user of each group and SELECT list by its id, `SEVERAL` where there are more."""
         self.live_cqs: Counter[StreamId] = Counter()
         """By stream: how many CQs live."""
         self.dedicated: set[DestinationId] = set()
@@ -93,7 +92,7 @@ class Inventory:
         self.streams.pop(stream_id, None)
         self.versions.pop(stream_id, None)
         self.dependencies.pop(stream_id, None)
-        self.founders.pop(stream_id, None)
+        self.sole_users.pop(stream_id, None)
         self.next_numbers.pop(stream_id, None)
         self.free_numbers.pop(stream_id, None)
         self.vacant.pop(stream_id, None)

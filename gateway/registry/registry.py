@@ -19,9 +19,9 @@ from gateway.registry.admission import Admission
 from gateway.registry.computations import Computations
 from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
+from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.registry.strikes import Strikes
 from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
@@ -57,8 +57,8 @@ class Registry:
         """Those that CQs use."""
         self.admission = Admission(settings, working)
         """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
-        self.strikes = Strikes(settings, working)
-        """Refuses new groups to whom too many were quarantined of."""
+        self.quarantine_quota = QuarantineQuota(settings, working)
+        """Refuses new groups to a subscriber of whom too many were quarantined."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
         self._times = TimesSeen(working)
@@ -126,7 +126,7 @@ class Registry:
         check_ticks(destination.trigger, start_ms, now_ms)
         self._times.check((start_ms, expire_ms), destination)
         if self._working.unit.membership(destination_id) is None:
-            self.strikes.check(key.subscriber, destination)
+            self.quarantine_quota.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             joins = self.computations.count(destination.stream_id)
             self.admission.check(query, destination, now_ms, joins)

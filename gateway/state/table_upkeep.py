@@ -176,11 +176,11 @@ class TableUpkeep:
             with self._connection.writing(self._redis) as pipeline:
                 for definitions in self._connection.keys.definition_hashes(stream_id):
                     pipeline.hdel(definitions, *gone)
-                pipeline.hdel(self._connection.keys.founders(stream_id), *gone)
+                pipeline.hdel(self._connection.keys.sole_users(stream_id), *gone)
                 pipeline.zrem(key, *gone)
-            founders = inventory.founders.get(stream_id, {})
+            sole_users = inventory.sole_users.get(stream_id, {})
             for name in gone:
-                founders.pop(name, None)
+                sole_users.pop(name, None)
 
     def _remove_dropped(self) -> None:
         """Forget the dropped tables that no plan joins any more."""

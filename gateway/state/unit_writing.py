@@ -14,6 +14,7 @@ from gateway.model.unit import Unit
 from gateway.model.unit_outcome import segments
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.store.keys import FieldHash, RedisKeys
+from grouping.store.quarantine import sole_user_text
 from grouping.store.segment_log import Span, segment_fields
 
 __all__ = ["write_unit"]
@@ -177,8 +178,8 @@ def _write_dependencies(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for (stream_id, key), definition in unit.dependencies.definitions.items():
         pipeline.hset(definition_hash(keys, stream_id, key.kind), key.name, msgspec.json.encode(definition))
         pipeline.zrem(keys.unused(stream_id), key.name)
-    for (stream_id, item_id), founder in unit.dependencies.founders.items():
-        pipeline.hset(keys.founders(stream_id), item_id, founder.pack())
+    for (stream_id, item_id), user in unit.dependencies.sole_users.items():
+        pipeline.hset(keys.sole_users(stream_id), item_id, sole_user_text(user))
     for stream_id, key in unit.dependencies.changed:
         if stream_id not in unit.inventory.streams:
             continue

@@ -34,9 +34,9 @@ from grouping.model.view import View
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
 from grouping.store.connection import StoreLost, check_primary, mapped
-from grouping.store.founders import Founder
 from grouping.store.lease import Lease
 from grouping.store.notes import EpochNote
+from grouping.store.quarantine import sole_user
 from grouping.store.table_store import VERSIONS_MARK
 
 __all__ = ["WorkingCopy"]
@@ -115,8 +115,8 @@ class WorkingCopy:
             for name in inventory.streams:
                 counts = redis.hgetall(keys.parts(name))
                 inventory.dependencies[name] = DependencyCounts.read(counts)
-                founders = redis.hgetall(keys.founders(name))
-                inventory.founders[name] = {item.decode(): Founder.unpack(body) for item, body in founders.items()}
+                users = redis.hgetall(keys.sole_users(name))
+                inventory.sole_users[name] = {item.decode(): sole_user(text) for item, text in users.items()}
                 inventory.live_cqs[name] = sum(inventory.groups(name).values())
                 inventory.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()

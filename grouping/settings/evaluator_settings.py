@@ -55,10 +55,10 @@ class EvaluatorSettings(BaseModel):
         description="rows that one event may make with rows of the tables of a join; with more it is a dead letter",
     )
     group_seconds: float = Field(
-        10.0,
+        5.0,
         gt=0,
         description="CPU time that the expressions of one group, or of one SELECT list, may take of a batch of events, "
-        "besides `CQ_LIMITS_RESIDUAL_MICROS` for each event; who takes more is stopped and left out",
+        "besides `CQ_LIMITS_RESIDUAL_MICROS` for each event; beyond it the group is stopped and quarantined",
     )
     poll_ms: int = Field(100, description="how often an idle stream looks for events")
     hang_seconds: float = Field(

@@ -23,9 +23,7 @@ class LimitSettings(BaseModel):
         0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
     )
     quarantined_per_subscriber: int = Field(
-        20,
-        description="groups and SELECT lists that one subscriber made and that were quarantined within the hour, "
-        "at which it makes no new ones, and those that only it uses are left out; 0 for any number",
+        20, description="quarantines of a subscriber within the hour, at which it makes no new groups; 0 for any number"
     )
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
     residual_micros: float = Field(

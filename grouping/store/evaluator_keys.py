@@ -60,11 +60,11 @@ class EvaluatorKeys:
         return f"{self.start}:output:{stream_id}"
 
     def quarantine(self, stream_id: StreamId) -> str:
-        """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
+        """Hash of work units to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
         return f"{self.start}:quarantine:{stream_id}"
 
     def trial(self, stream_id: StreamId) -> str:
-        """`Trial` (quarantine.py) of the batch that comes next. The evaluator's own."""
+        """`CulpritSearch` (quarantine.py) at the batch that comes next. The evaluator's own."""
         return f"{self.start}:trial:{stream_id}"
 
     def in_hand(self, stream_id: StreamId) -> str:

@@ -133,13 +133,9 @@ class RedisKeys(EvaluatorKeys):
         """Hash of the ids of all these to how many CQs use them. The gateway's own."""
         return f"{self.start}:parts:{stream_id}"
 
-    def founders(self, stream_id: StreamId) -> str:
-        """Hash of ids of groups and SELECT lists to `Founder` (founders.py) as text. By the gateway, for both."""
+    def sole_users(self, stream_id: StreamId) -> str:
+        """Hash of ids of groups and SELECT lists to their sole users (quarantine.py). By the gateway, for both."""
         return f"{self.start}:founders:{stream_id}"
-
-    def withheld(self, stream_id: StreamId) -> str:
-        """Ids of groups and SELECT lists whose subscribers have too many strikes, as JSON. By the gateway, for both."""
-        return f"{self.start}:withheld:{stream_id}"
 
     def unused(self, stream_id: StreamId) -> str:
         """Sorted set of those that no CQ uses, by the version from which on none does. The gateway's own."""
@@ -285,8 +281,7 @@ class RedisKeys(EvaluatorKeys):
             self.selects,
             self.texts,
             self.parts,
-            self.founders,
-            self.withheld,
+            self.sole_users,
             self.unused,
             self.free,
             self.matches,

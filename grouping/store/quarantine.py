@@ -1,9 +1,8 @@
-"""Quarantine: the parts of a stream's queries that are left out, and why. The evaluator writes, the gateway shows it.
+"""Quarantine: which work units of a stream are left out, and why. The evaluator writes it, the gateway shows it.
 
-A *share* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``), for a group
-may have very many CQs, and what one of them publishes is no fault of the others. A share that is convicted is a
-*strike* against its founder; of a subscriber with too many the gateway has everything *withheld* that only it uses.
-All of this is lost with Redis: what is at fault is then found anew.
+A *work unit* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``): a group
+may have very many CQs, and a SELECT list that fails is no fault of the others. docs/design/039-quarantine.md has the
+rules. All of this is lost with Redis: faulty units are then found anew.
 """
 
 from __future__ import annotations
@@ -17,156 +16,175 @@ from grouping.model.ids import GroupId, SelectId, StreamId, Subscriber
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.fence import transaction
-from grouping.store.founders import Founder
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
 
 __all__ = [
     "KILLED",
-    "NOBODY",
+    "SEVERAL",
     "SLOW",
-    "TRIES",
+    "CulpritSearch",
     "Quarantine",
     "QuarantineStore",
-    "Trial",
-    "WITHHELD",
-    "convicted",
+    "culprits",
     "group_of",
     "parts_of",
-    "share_of",
+    "sole_user",
+    "sole_user_text",
+    "unit_of",
 ]
 
 KILLED = "it ended the worker that evaluated it"
-"""Why a share is left out that killed workers."""
+"""The reason of a unit that killed workers."""
 SLOW = "it took too much CPU time"
-"""Why a share is left out whose evaluation was stopped midway."""
-WITHHELD = "too much that its subscriber made was quarantined within the hour"
-"""Why a share is left out that did no harm itself."""
+"""The reason of a unit whose evaluation was stopped midway."""
 
-NOBODY = Subscriber("")
-"""The founder of a share of whom nothing is known."""
+SEVERAL = Subscriber("")
+"""Stands for the sole user of a unit that several subscribers use or used, or of which nothing is known."""
 
-TRIES = 3
-"""Deaths of workers at one batch after which its shares are evaluated apart."""
 _FIRST_MS = 60_000
-"""How long a share is left out that is convicted for the first time, and how long a fault is shown."""
+"""Length of the first quarantine of a unit; a fault is shown as long."""
 _LONGEST_MS = 3_600_000
-"""How long a share is left out at most, before it is tried again; and how long it is remembered after that."""
+"""Length of the longest quarantine; a unit is remembered as long after its quarantine ended."""
 
 
-def share_of(group_id: GroupId, select_id: SelectId) -> str:
-    """Return the share that is one SELECT list of a group."""
+def unit_of(group_id: GroupId, select_id: SelectId) -> str:
+    """Return the work unit that is one SELECT list of a group."""
     return f"{group_id}/{select_id}"
 
 
-def group_of(share: str) -> GroupId:
-    """Return the group that a share is or belongs to."""
-    return GroupId(share.partition("/")[0])
+def group_of(unit: str) -> GroupId:
+    """Return the group that a work unit is or belongs to."""
+    return GroupId(unit.partition("/")[0])
 
 
-def parts_of(share: str) -> tuple[str, str | None]:
-    """Return the group, and the SELECT list where a share is but one of it.
+def parts_of(unit: str) -> tuple[str, str | None]:
+    """Return the group of a work unit, and the SELECT list where the unit is only one list of the group.
 
     Example:
-        >>> parts_of(share_of("g_1", "s2")), parts_of("g_1")
+        >>> parts_of(unit_of("g_1", "s2")), parts_of("g_1")
         (('g_1', 's2'), ('g_1', None))
     """
-    group_id, _, select_id = share.partition("/")
+    group_id, _, select_id = unit.partition("/")
     return group_id, select_id or None
 
 
+def sole_user_text(subscriber: Subscriber) -> str:
+    """Return the text that Redis has for the sole user of a group or SELECT list; `SEVERAL` has one too."""
+    return f"={subscriber}" if subscriber else "+"
+
+
+def sole_user(text: bytes) -> Subscriber:
+    """Read that text; earlier versions wrote ``+`` and ``&`` with names behind them where there were several users.
+
+    Example:
+        >>> sole_user(b"=alice"), sole_user(b"+alice"), sole_user(sole_user_text("bob").encode())
+        ('alice', '', 'bob')
+    """
+    return Subscriber(text[1:].decode()) if text[:1] == b"=" else SEVERAL
+
+
 class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a share is not evaluated; times in epoch milliseconds."""
+    """Why a work unit is not evaluated; times in epoch milliseconds."""
 
     since_ms: int
     until_ms: int
-    """When it is tried again; of a share that only raises, and is tried with every batch, when it counts as mended."""
+    """End of the quarantine. A unit that only raises is tried with every batch, and counts as mended from then on."""
     reason: str
-    deaths: int = 0
-    """How often it was convicted, of having killed workers or of having been too slow; 0 where it only raises."""
-    founder: Subscriber = NOBODY
-    """Against whom the conviction counts; empty where it is not known, or several were convicted together."""
+    times: int = msgspec.field(default=0, name="deaths")
+    """How often the unit was quarantined for killing workers or for being slow; 0 where it only raises."""
+    user: Subscriber = msgspec.field(default=SEVERAL, name="founder")
+    """The sole user of the unit at that time."""
 
     @classmethod
     def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
-        """Return the state of a share that has raised, and of which this was known."""
+        """Return the state of a unit that has raised.
+
+        Args:
+            reason: Why.
+            now_ms: The present time.
+            before: Its state before.
+        """
         if before is None:
             return cls(now_ms, now_ms + _FIRST_MS, reason)
         since = before.since_ms if before.holds(now_ms) else now_ms
-        return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.deaths, before.founder)
+        return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.times, before.user)
 
     @classmethod
-    def of_conviction(
-        cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, founder: Subscriber = NOBODY
+    def begun(
+        cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, user: Subscriber = SEVERAL
     ) -> Quarantine:
-        """Return the state of a share that killed workers, or was too slow: each time left out for twice as long."""
-        deaths = 1 if before is None else before.deaths + 1
-        since = before.since_ms if before is not None and before.deaths else now_ms
-        pause = min(_FIRST_MS << min(deaths - 1, 16), _LONGEST_MS)
-        return cls(since, now_ms + pause, reason, deaths, founder)
+        """Return the quarantine of a unit that killed workers or was too slow: each is twice as long as the one before.
+
+        Args:
+            now_ms: The present time.
+            before: The unit's state before.
+            reason: `KILLED` or `SLOW`.
+            user: The sole user of the unit.
+        """
+        times = 1 if before is None else before.times + 1
+        since = before.since_ms if before is not None and before.times else now_ms
+        length = min(_FIRST_MS << min(times - 1, 16), _LONGEST_MS)
+        return cls(since, now_ms + length, reason, times, user)
 
     def holds(self, now_ms: int) -> bool:
-        """Tell whether the share still counts as not evaluated."""
+        """Tell whether the unit still counts as not evaluated."""
         return now_ms < self.until_ms
 
     def leaves_out(self, now_ms: int) -> bool:
-        """Tell whether the share is not even tried."""
-        return self.deaths > 0 and self.holds(now_ms)
+        """Tell whether the unit is not even tried."""
+        return self.times > 0 and self.holds(now_ms)
 
     @property
     def over_ms(self) -> int:
-        """When it can be forgotten: a share that was convicted may do it again for a while."""
-        return self.until_ms + (_LONGEST_MS if self.deaths else 0)
+        """When the state can be forgotten."""
+        return self.until_ms + (_LONGEST_MS if self.times else 0)
 
     def is_over(self, now_ms: int) -> bool:
-        """Tell whether it can be forgotten."""
+        """Tell whether the state can be forgotten."""
         return now_ms >= self.over_ms
 
 
-class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The trial of a batch at which workers died; a stream has one until the batch is committed."""
+class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The search for the work unit that kills workers at one batch; it ends when the batch is committed."""
 
     deaths: int = 0
     suspects: tuple[str, ...] = ()
-    """The shares of which one was in hand at the last death; none while it may have been any."""
-
-    hung: bool = False
-    """Whether a worker may have died because it hung: another such death is not waited for."""
+    """The units that were marked at the last death; none while any unit may be at fault."""
 
     @property
     def careful(self) -> bool:
-        """Whether shares are evaluated apart, each noted before it is."""
-        return self.hung or self.deaths >= TRIES
+        """Whether suspects are evaluated apart, each marked before."""
+        return self.deaths > 0
 
-    def after_death(self, in_hand: Iterable[str], *, hung: bool = False) -> Trial:
-        """Return the trial after one more death.
+    def after_death(self, marked: Iterable[str]) -> CulpritSearch:
+        """Return the search after one more death.
 
         Args:
-            in_hand: The shares that the worker had noted; none while it noted nothing, or was at none of them.
-            hung: Whether the worker may have hung.
+            marked: The units that the worker had marked.
         """
-        return Trial(self.deaths + 1, tuple(in_hand), self.hung or hung)
+        return CulpritSearch(self.deaths + 1, tuple(marked))
 
 
-def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
-    """Return the shares that are at fault, none while that is not certain.
+def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
+    """Return the work units that are at fault, none while that is not certain.
 
-    One that was in hand alone at two deaths in a row, since a worker may be killed by anybody once; for one that was
-    convicted before, once is enough. The groups of a join that kills are at fault together: suspects are divided
-    unless it is their join that is being made, so only then several are in hand again.
+    A unit is at fault when it alone was marked at two deaths in a row, since anybody may kill a worker once; one death
+    is enough for a unit that was quarantined before. Several units that are marked twice in a row have a join in
+    common: other suspects are divided from one death to the next.
 
     Args:
-        trial: What was known before this death.
-        in_hand: The shares that were in hand at it.
-        known: What is known of the stream's shares.
+        search: The search before this death.
+        marked: The units that were marked at the death.
+        known: What is known of the stream's units.
     """
-    before = known.get(next(iter(in_hand))) if len(in_hand) == 1 else None
-    again = set(trial.suspects) == set(in_hand)
-    return in_hand if again or (before is not None and before.deaths) else ()
+    before = known.get(next(iter(marked))) if len(marked) == 1 else None
+    again = set(search.suspects) == set(marked)
+    return marked if again or (before is not None and before.times) else ()
 
 
 class QuarantineStore:
-    """Quarantines and trials in Redis. One instance per process and thread."""
+    """Quarantines and searches for culprits in Redis. One instance per process and thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -181,76 +199,65 @@ class QuarantineStore:
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
-        """Return the quarantines of a stream by share, including those that are over."""
+        """Return the quarantines of a stream by work unit, including those that are over."""
         return self.quarantined_in([stream_id])[stream_id]
 
     def quarantined_in(self, stream_ids: Collection[StreamId]) -> dict[StreamId, dict[str, Quarantine]]:
-        """Return by stream and share what is known, all at once."""
+        """Return the quarantines of several streams, by stream and work unit."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for stream_id in stream_ids:
                 pipeline.hgetall(self._keys.quarantine(stream_id))
             found = pipeline.execute()
         return {
-            stream_id: {share.decode(): msgspec.json.decode(body, type=Quarantine) for share, body in bodies.items()}
+            stream_id: {unit.decode(): msgspec.json.decode(body, type=Quarantine) for unit, body in bodies.items()}
             for stream_id, bodies in zip(stream_ids, found, strict=True)
         }
 
-    def put(self, stream_id: StreamId, shares: Mapping[str, Quarantine]) -> None:
-        """Note what is known of some shares now."""
-        bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
+    def put(self, stream_id: StreamId, units: Mapping[str, Quarantine]) -> None:
+        """Write the states of some work units."""
+        bodies = {unit: msgspec.json.encode(state) for unit, state in units.items()}
         with mapped():
             self._transaction(stream_id).hset(self._keys.quarantine(stream_id), mapping=bodies).execute()
 
     def _transaction(self, stream_id: StreamId) -> Any:
         return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
 
-    def founders(self, stream_id: StreamId, shares: Collection[str]) -> dict[str, Subscriber]:
-        """Return by share who founded it, of those of which it is known: the group, or the SELECT list if it is one."""
-        wanted = [select_id or group_id for group_id, select_id in map(parts_of, shares)]
+    def sole_users(self, stream_id: StreamId) -> dict[str, Subscriber]:
+        """Return the sole user of each group and SELECT list of a stream by its id; `SEVERAL` where there are more."""
         with mapped():
-            bodies = self._redis.hmget(self._keys.founders(stream_id), wanted) if wanted else []
-        found = zip(shares, bodies, strict=True)
-        return {share: Founder.unpack(body).subscriber for share, body in found if body is not None}
+            found = self._redis.hgetall(self._keys.sole_users(stream_id))
+        return {item_id.decode(): sole_user(text) for item_id, text in found.items()}
 
-    def withheld(self, stream_id: StreamId) -> frozenset[str]:
-        """Return the ids of the groups and SELECT lists that are left out for the harm of others of their subscriber.
-
-        Such an id is of a group, and then of all its shares, or of a SELECT list, whatever group it is used in.
-        """
+    def sole_user_of(self, stream_id: StreamId, units: Collection[str]) -> Subscriber:
+        """Return the sole user of a work unit; `SEVERAL` for more than one unit, as for the groups over a join."""
+        if len(units) != 1:
+            return SEVERAL
+        group_id, select_id = parts_of(next(iter(units)))
         with mapped():
-            body = self._redis.get(self._keys.withheld(stream_id))
-        return frozenset(msgspec.json.decode(body, type=list[str]) if body else ())
+            text = self._redis.hget(self._keys.sole_users(stream_id), select_id or group_id)
+        return SEVERAL if text is None else sole_user(text)
 
-    def withhold(self, stream_id: StreamId, ids: Collection[str]) -> None:
-        """Have groups and SELECT lists withheld from now on, and no others; the gateway's alone."""
-        key = self._keys.withheld(stream_id)
+    def forget(self, stream_id: StreamId, units: Iterable[str]) -> None:
+        """Remove the states of some work units."""
         with mapped():
-            if ids:
-                self._redis.set(key, msgspec.json.encode(sorted(ids)))
-            else:
-                self._redis.delete(key)
+            self._redis.hdel(self._keys.quarantine(stream_id), *units)
 
-    def forget(self, stream_id: StreamId, shares: Iterable[str]) -> None:
-        """Drop what is known of some shares."""
-        with mapped():
-            self._redis.hdel(self._keys.quarantine(stream_id), *shares)
-
-    def trial(self, stream_id: StreamId) -> Trial:
-        """Return what is known of the batch that comes next."""
+    def search(self, stream_id: StreamId) -> CulpritSearch:
+        """Return the search at the batch that comes next."""
         with mapped():
             body = self._redis.get(self._keys.trial(stream_id))
-        return msgspec.json.decode(body, type=Trial) if body else Trial()
+        return msgspec.json.decode(body, type=CulpritSearch) if body else CulpritSearch()
 
-    def set_trial(self, stream_id: StreamId, trial: Trial) -> None:
-        """Note what is known of the batch that comes next; what was in hand is told by that."""
+    def set_search(self, stream_id: StreamId, search: CulpritSearch) -> None:
+        """Write the search at the batch that comes next, and remove the marks that it took account of."""
         with mapped():
             pipeline = self._transaction(stream_id)
-            pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(trial))
+            pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(search))
             pipeline.delete(self._keys.in_hand(stream_id))
             pipeline.execute()
 
-    def end_trial(self, stream_id: StreamId) -> None:
+    def end_search(self, stream_id: StreamId) -> None:
         """Note that the batch is committed."""
         with mapped():
             self._transaction(stream_id).delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id)).execute()
@@ -260,14 +267,14 @@ class QuarantineStore:
         with mapped():
             return bool(self._redis.exists(self._keys.pins(stream_id)))
 
-    def hold(self, stream_id: StreamId, task: int, shares: Iterable[str]) -> None:
-        """Note the shares that a task of the batch has in hand now."""
+    def mark(self, stream_id: StreamId, task: int, units: Iterable[str]) -> None:
+        """Write the work units that a task of the batch evaluates now."""
         with mapped():
-            encoded = msgspec.json.encode(list(shares))
+            encoded = msgspec.json.encode(list(units))
             self._transaction(stream_id).hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
 
-    def in_hand(self, stream_id: StreamId) -> dict[int, list[str]]:
-        """Return by task the shares that it had in hand last."""
+    def marked(self, stream_id: StreamId) -> dict[int, list[str]]:
+        """Return by task the work units that it marked last."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.in_hand(stream_id))
         return {int(task): msgspec.json.decode(body, type=list[str]) for task, body in bodies.items()}

@@ -1,9 +1,9 @@
-"""The CPU time that the evaluation of one share of the queries may take: who takes more is stopped midway.
+"""The CPU time that the evaluation of a work unit may take: an evaluation that takes more is stopped midway.
 
-What evaluates says whose expressions it is at (`charged`), and asks between its steps whether there is time left
-(`check_cpu`): before each call of Polars, which gets a bounded number of rows and bytes, and between the values that a
-function computes one by one. It is the CPU time of the process, which runs one task at a time and Polars' one thread,
-so a busy neighbour takes nothing of it.
+Code that evaluates names the work units that it evaluates for (`charged`), and asks between its steps whether time is
+left (`check_cpu`): before each call of Polars, which gets a bounded number of rows and bytes, and between the values
+that a function computes one by one. The time is the CPU time of the process, which runs one task at a time and Polars'
+one thread, so a busy neighbour takes nothing of it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-__all__ = ["CpuBudget", "CpuExceeded", "charged", "check_cpu", "checked"]
+__all__ = ["CpuBudget", "CpuExceeded", "StoppedEvaluation", "charged", "check_cpu", "checked"]
 
 T = TypeVar("T")
 
 _VALUES = 64
 """Values that a function computes one by one from one check to the next."""
+_NARROWEST = 1 / 64
+"""The smallest part of a budget that the search among suspects gives some of them."""
 
 Suspects = Callable[[], Collection[str]]
-"""Names ids of groups, or of SELECT lists, whose expressions are evaluated."""
+"""Names ids of groups, or of SELECT lists, for which expressions are evaluated."""
 
 
 class CpuExceeded(Exception):
-    """An evaluation that took more CPU time than it may; `CpuBudget.stopped` tells whose it was.
+    """An evaluation took more CPU time than its budget; `CpuBudget.stopped` tells for which work units it was.
 
-    Polars raises what a function that it calls back raised anew: the type, and no attributes.
+    The exception has no attributes: Polars raises an exception of a function that it calls back anew, by its type.
     """
 
 
@@ -49,23 +51,39 @@ class _Account:
     began: float
     deadline: float
 
+    def stopped(self) -> StoppedEvaluation:
+        suspects = frozenset(self.suspects())
+        return StoppedEvaluation(suspects, self.alike or len(suspects) == 1)
+
+
+def _whole(_: str) -> float:
+    return 1.0
+
 
 class CpuBudget:
-    """The CPU time of one task: so much for each account, and each batch of events."""
+    """The CPU time of one task: each account has the same time in each batch of events."""
 
     def __init__(
-        self, seconds: float, event_seconds: float = 0.0, clock: Callable[[], float] = time.process_time
+        self,
+        seconds: float,
+        event_seconds: float = 0.0,
+        clock: Callable[[], float] = time.process_time,
+        part_of: Callable[[str], float] = _whole,
     ) -> None:
         """Begin without a batch.
 
         Args:
-            seconds: What an account has in each batch.
-            event_seconds: What it has besides for each event.
+            seconds: The time of an account in each batch.
+            event_seconds: Further time for each event.
             clock: Tells CPU time in seconds.
+            part_of: Returns the part of that time, at most 1, that a group or SELECT list has.
         """
         self._base = seconds
         self._event_seconds = event_seconds
         self._clock = clock
+        self._part_of = part_of
+        self._narrowed: dict[str, float] = {}
+        """By id: the part of the time for suspects, while it is not known which of them is at fault."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Account] = []
@@ -73,17 +91,11 @@ class CpuBudget:
         """The evaluation that was stopped last."""
 
     @contextmanager
-    def batch(self, events: int, guilty: int) -> Iterator[None]:
-        """Begin a batch; the budget is the process's until the block is left.
-
-        Args:
-            events: How many there are.
-            guilty: Shares that are left out already: the more, the less time has the next one, so that many of them
-                do not take much more than a few.
-        """
+    def batch(self, events: int) -> Iterator[None]:
+        """Begin a batch of some events; the budget is the process's until the block is left."""
         global _current  # noqa: PLW0603 - functions that Polars calls back cannot be given a budget
-        self._seconds = self._base / (1 + guilty) + self._event_seconds * events
-        self._spent, self._open = {}, []
+        self._seconds = self._base + self._event_seconds * events
+        self._spent, self._open, self._narrowed = {}, [], {}
         _current = self
         try:
             yield
@@ -92,16 +104,22 @@ class CpuBudget:
                 _current = None
 
     def again(self) -> None:
-        """Begin the batch anew; an account that is spent stays so, for whoever is charged to it is alike."""
-        self._spent = {name: spent for name, spent in self._spent.items() if spent >= self._seconds}
+        """Begin the batch anew."""
+        self._spent = {}
+
+    def narrow(self, suspects: Collection[str]) -> None:
+        """Halve the time of suspects that were stopped together and are tried again; a single one has all its time."""
+        for item_id in suspects:
+            part = max(self._narrowed.get(item_id, 1.0) / 2, _NARROWEST)
+            self._narrowed[item_id] = part if len(suspects) > 1 else 1.0
 
     @contextmanager
     def charge(self, name: Hashable, suspects: Suspects | None, *, alike: bool) -> Iterator[None]:
-        """Charge an account with what is evaluated within; what an account within that takes is its own."""
+        """Charge an account with the block; an inner account takes no time of this one."""
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
-        account = _Account(name, suspects, alike, began, began + self._seconds - self._spent.get(name, 0.0))
+        account = _Account(name, suspects, alike, began, began + self._limit(suspects) - self._spent.get(name, 0.0))
         self._open.append(account)
         try:
             self.check()
@@ -114,17 +132,28 @@ class CpuBudget:
                 outer.began += ended - began
                 outer.deadline += ended - began
 
+    def _limit(self, suspects: Suspects) -> float:
+        if not self._narrowed and self._part_of is _whole:
+            return self._seconds
+        parts = (self._part_of(item_id) * self._narrowed.get(item_id, 1.0) for item_id in suspects())
+        return self._seconds * max(parts, default=1.0)
+
     def check(self) -> None:
         """Check that the account that is charged has time left.
 
         Raises:
-            CpuExceeded: It has none.
+            CpuExceeded: The account has no time left.
         """
         if self._open and self._clock() >= self._open[-1].deadline:
-            account = self._open[-1]
-            suspects = frozenset(account.suspects())
-            self.stopped = StoppedEvaluation(suspects, account.alike or len(suspects) == 1)
+            self.stopped = self._open[-1].stopped()
             raise CpuExceeded
+
+    def overdue(self, seconds: float) -> StoppedEvaluation | None:
+        """Return the evaluation that should have been stopped so long ago; another thread may ask."""
+        account = next(iter(self._open[-1:]), None)
+        if account is None or self._clock() < account.deadline + seconds:
+            return None
+        return account.stopped()
 
 
 _current: CpuBudget | None = None
@@ -132,11 +161,11 @@ _current: CpuBudget | None = None
 
 @contextmanager
 def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = True) -> Iterator[None]:
-    """Charge an account of the process's budget, if it has one, with what is evaluated within.
+    """Charge an account of the process's budget, if it has one, with the block.
 
     Args:
         name: Of the account.
-        suspects: Names the shares it is evaluated for; None for those of the account around it.
+        suspects: Names the groups or SELECT lists that the block evaluates for; None for those of the account around.
         alike: Whether one of them would take as long as all of them.
 
     Raises:
@@ -153,7 +182,7 @@ def check_cpu() -> None:
     """Check that the account that is charged has time left.
 
     Raises:
-        CpuExceeded: It has none.
+        CpuExceeded: The account has no time left.
     """
     if _current is not None:
         _current.check()

@@ -1,4 +1,4 @@
-"""Faults that a worker catches while it evaluates: anything raised is a fault of ours, which must stop nobody else."""
+"""Faults that a worker catches while it evaluates: anything raised is a fault of ours, and harms no other work unit."""
 
 from __future__ import annotations
 
@@ -7,57 +7,52 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from polars.exceptions import PanicException
 
-from grouping.store.quarantine import SLOW
 from spark_jobs.batch.cpu_budget import CpuExceeded
 
-__all__ = ["FAULTS", "fault_reason", "halved"]
+__all__ = ["FAULTS", "halved"]
 
 FAULTS = (Exception, PanicException)
 """A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
 
 Records = Iterator[pa.RecordBatch]
-Shares = Sequence[str]
-
-
-def fault_reason(fault: BaseException) -> str:
-    """Return why a share is left out; the fault's text may hold what a subscriber or an event says."""
-    return SLOW if isinstance(fault, CpuExceeded) else f"it failed with {type(fault).__name__}"
+Units = Sequence[str]
 
 
 def halved(
-    shares: Shares | None,
-    every: Callable[[], Shares],
-    work: Callable[[Shares | None], Records],
+    units: Units | None,
+    every: Callable[[], Units],
+    work: Callable[[Units | None], Records],
     report: Callable[[str], None],
     left_out: Callable[[str, str], Records],
 ) -> Records:
-    """Yield the records of some shares; where these fail, those of either half, down to the share that is at fault.
+    """Yield the records of some work units; where these fail, those of either half, down to the unit at fault.
 
-    The halves yield again what came before the failure, as the replay of a batch does: each share's in its order.
+    The halves yield records from before the failure once more, as the replay of a batch does, each unit's in order.
 
     Args:
-        shares: Ids (`grouping.store.quarantine`); None for all of them, which are not listed unless they fail.
+        units: Ids (`grouping.store.quarantine`); None for all of them, which are listed only when they fail.
         every: Lists them all.
-        work: Makes the records of some, None for all.
-        report: Is told of a share that fails, while the failure is being handled.
-        left_out: Makes what stands for those of a share that fails, and is given the reason.
+        work: Makes the records of some units, None for all.
+        report: Is called with a unit that fails, while the failure is being handled.
+        left_out: Makes the dead letters of a unit that fails, given the reason.
 
     Raises:
-        CpuExceeded: Of the work; it names those at fault, so that nothing need be halved.
+        CpuExceeded: The work took too long; `CpuBudget.stopped` names the suspects.
     """
     try:
-        yield from work(shares)
+        yield from work(units)
         return
     except CpuExceeded:
         raise
     except FAULTS as fault:
-        reason = fault_reason(fault)
-        some = every() if shares is None else shares
+        # The fault's text may hold what a subscriber or an event says.
+        reason = f"it failed with {type(fault).__name__}"
+        some = every() if units is None else units
         if not some:
-            raise  # it is nobody's
+            raise  # no unit takes part
         if len(some) == 1:
             report(some[0])
-    # Outside of the handler, which would keep what the failed work had in memory.
+    # Outside of the handler, which would keep the memory of the failed work.
     if len(some) == 1:
         yield from left_out(some[0], reason)
         return

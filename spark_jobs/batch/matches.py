@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grouping.model.group import SelectList
 from grouping.model.ids import GroupId
-from grouping.store.quarantine import share_of
+from grouping.store.quarantine import unit_of
 
 __all__ = ["Matches"]
 
@@ -43,15 +43,15 @@ class Matches:
     """Group ids."""
 
     @property
-    def shares(self) -> list[str]:
-        """The shares (`grouping.store.quarantine`) that met an event: SELECT lists of groups."""
-        return [self._share(code) for code in np.unique(self._codes()).tolist()]
+    def units(self) -> list[str]:
+        """The work units (`grouping.store.quarantine`) that met an event: SELECT lists of groups."""
+        return [self._unit(code) for code in np.unique(self._codes()).tolist()]
 
-    def only(self, shares: Collection[str]) -> Matches:
-        """Return the matches of some shares alone."""
+    def only(self, units: Collection[str]) -> Matches:
+        """Return the matches of some work units alone."""
         codes = self._codes()
         distinct, which = np.unique(codes, return_inverse=True)
-        kept = np.array([self._share(code) in shares for code in distinct.tolist()], np.bool_)
+        kept = np.array([self._unit(code) in units for code in distinct.tolist()], np.bool_)
         found = np.flatnonzero(kept[which])
         return Matches(
             self.event[found],
@@ -68,5 +68,5 @@ class Matches:
     def _codes(self) -> NDArray[np.int64]:
         return (self.group.astype(np.int64) << 32) | self.select
 
-    def _share(self, code: int) -> str:
-        return share_of(self.groups[code >> 32], self.selects[code & 0xFFFFFFFF].select_id)
+    def _unit(self, code: int) -> str:
+        return unit_of(self.groups[code >> 32], self.selects[code & 0xFFFFFFFF].select_id)

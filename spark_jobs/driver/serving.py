@@ -26,8 +26,8 @@ from spark_jobs.driver.executors import Executors
 from spark_jobs.driver.metrics import StreamMetrics
 from spark_jobs.driver.status_file import StatusFile
 from spark_jobs.driver.streams import Streams
-from spark_jobs.driver.trials import Trials
 from spark_jobs.driver.warm_up import warm_up
+from spark_jobs.driver.worker_deaths import WorkerDeaths
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.worker.worker import Evaluation
 
@@ -74,7 +74,7 @@ def serve(
         store,
         broker,
         lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew, fences=fences),
-        Trials(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
+        WorkerDeaths(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
     DigestJobs(spark, settings, fences.lease, digests_failed).start()

@@ -23,8 +23,8 @@ from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.files import files_of
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.resumption import resume
-from spark_jobs.driver.trials import Trials, failure_reason
 from spark_jobs.driver.unreadable_records import is_unreadable, pass_over
+from spark_jobs.driver.worker_deaths import WorkerDeaths, failure_reason
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
@@ -86,7 +86,7 @@ class Streams:
         store: TableStore,
         broker: Broker,
         evaluate: Evaluate,
-        trials: Trials,
+        worker_deaths: WorkerDeaths,
         clock: Callable[[], float],
     ) -> None:
         """Begin with no query.
@@ -98,7 +98,7 @@ class Streams:
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.
             evaluate: Gives the function that a stream's tasks run.
-            trials: Learns from the deaths of workers.
+            worker_deaths: Learns from the deaths of workers.
             clock: Monotonic seconds.
         """
         self._spark = spark
@@ -108,7 +108,7 @@ class Streams:
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
-        self._trials = trials
+        self._worker_deaths = worker_deaths
         self._clock = clock
         self._files = files_of(checkpoint_location("", settings), spark)
         self._running: dict[StreamId, _StreamQuery] = {}
@@ -202,7 +202,7 @@ class Streams:
             running.committed_at = self._clock()
         if running.progress.batch > running.batch_at_start:
             running.failures, running.reason = 0, None
-            self._trials.committed(running.stream.stream_id)
+            self._worker_deaths.committed(running.stream.stream_id)
         elif self._clock() >= running.steady_at:
             running.reason = None
 
@@ -215,8 +215,7 @@ class Streams:
             passed = pass_over(running.stream, checkpoint, self._settings, self._broker)
             self._failed(running, "a record's timestamp is too large for Spark", prompt=passed)
             return
-        hung = self._clock() - running.committed_at >= self._settings.evaluator.hang_seconds
-        deaths = self._trials.failed(running.stream.stream_id, failure, hung=hung)
+        deaths = self._worker_deaths.failed(running.stream.stream_id, failure)
         if deaths:
             times = f"{deaths} times at one batch" if deaths > 1 else "once"
             self._failed(running, f"a worker died, {times}", prompt=deaths <= _PROMPT_DEATHS)
@@ -260,8 +259,8 @@ class Streams:
         # Before the first batch: it would silently begin after what was deleted meanwhile.
         progress.report_deleted(self._broker.earliest(stream.topic))
         if running.progress is not None and progress.batch > running.progress.batch:
-            self._trials.committed(stream.stream_id)
-        cautious = self._trials.begin(stream.stream_id)
+            self._worker_deaths.committed(stream.stream_id)
+        cautious = self._worker_deaths.begin(stream.stream_id)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())

@@ -23,9 +23,8 @@ from grouping.model.group import SelectList
 from grouping.model.ids import SelectId, StreamId
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
-from grouping.store.quarantine import group_of, share_of
+from grouping.store.quarantine import group_of, parts_of, unit_of
 from spark_jobs.batch.cpu_budget import charged
-from spark_jobs.batch.faults import FAULTS, fault_reason
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES, no_record
 from spark_jobs.batch.row_source import RowSource
@@ -34,10 +33,9 @@ from spark_jobs.groups.panes import Panes, lengthened
 from spark_jobs.groups.partials import Partials
 from spark_jobs.groups.records import BY, RANGE, OversizeGroup, TaskRange, group_records
 from spark_jobs.groups.store_names import StoreNames
-from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
 
-__all__ = ["GroupCounting", "IncompleteShare"]
+__all__ = ["GroupCounting", "IncompleteUnit", "UnitMatches"]
 
 _PENDING = MODES.index("pending")
 _LIFTED_ROWS = 100_000
@@ -50,24 +48,22 @@ _SET_BYTES = 100_000
 _VALUE_BYTES = 16
 """Bytes of a distinct value besides its text."""
 
-ShareFault = Callable[[RowSource, Ints, str, str], Iterator[pa.RecordBatch]]
-"""Makes what stands for the events of a share that failed: of which batch, which events, the share, and why."""
 Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
 """Makes dead letters (code ``result-too-large``) of some rows of the source, by row their details."""
 
 
-class IncompleteShare(NamedTuple):
-    """A share that was left out of some events of the task, so that nothing of it is written."""
+class IncompleteUnit(NamedTuple):
+    """A work unit that was left out of some events of the task, so that nothing of it is written."""
 
-    share: str
+    unit: str
     offsets: TaskRange
     matches: int
     """Matches of other events of the task, which were counted in vain."""
 
 
 @dataclass(slots=True)
-class _ShareMatches:
-    """Matches of one share, of events in one batch."""
+class UnitMatches:
+    """Matches of one work unit (a SELECT list of a group), of events in one batch."""
 
     events: RowSource
     select: SelectList
@@ -77,12 +73,20 @@ class _ShareMatches:
     again: bool = False
     """Whether some came again, since others of the batch had failed."""
 
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return event and store of each match, repeats left out."""
+        event, store = np.concatenate(self.event), np.concatenate(self.store)
+        if self.again:
+            _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
+            event, store = event[first], store[first]
+        return event, store
+
 
 @dataclass(slots=True)
 class _FormCount:
-    """The counted matches of all shares that have partial aggregates of one form.
+    """The counted matches of all work units that have partial aggregates of one form.
 
-    A call of Polars costs about as much for a thousand rows as for one, so the shares are put into groups together.
+    A call of Polars costs about as much for a thousand rows as for one, so the units are put into groups together.
     """
 
     partials: Partials
@@ -147,24 +151,22 @@ class GroupCounting:
         self._too_large = too_large
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
-        self._met: dict[str, _ShareMatches] = {}
+        self._met: dict[str, UnitMatches] = {}
         self._counted: dict[object, _FormCount] = {}
         """By form of the partial aggregates."""
         self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
-        self._shares: dict[str, int] = {}
-        """The shares that matches were counted of, and the number of each, from 0."""
-        self._share_of = np.zeros(0, np.int32)
-        """By number of a store: the number of its share."""
+        self._units: dict[str, int] = {}
+        """The work units that matches were counted of, and the number of each, from 0."""
+        self._unit_of = np.zeros(0, np.int32)
+        """By number of a store: the number of its unit."""
         self._range: TaskRange | None = None
         self._parts = 0
-        self.incomplete: list[IncompleteShare] = []
-        """Shares of which `records` wrote nothing."""
-        self.oversize: list[OversizeGroup] = []
-        """Groups that `records` left out."""
+        self.incomplete: dict[str, IncompleteUnit] = {}
+        """Units of which `records` wrote nothing."""
 
     def take(self, events: RowSource, matches: Matches) -> None:
-        """Take in those matches that are to be counted; they may come again before `count`."""
+        """Take in those matches that are to be counted; they may come again before `taken`."""
         grouped = np.array([select.grouping is not None for select in matches.selects], np.bool_)
         if not grouped.any():
             return
@@ -176,40 +178,39 @@ class GroupCounting:
         for code in np.unique(codes).tolist():
             select = matches.selects[code & 0xFFFFFFFF]
             chosen = found[codes == code]
-            share = share_of(matches.groups[code >> 32], select.select_id)
-            met = self._met.setdefault(share, _ShareMatches(events, select))
+            unit = unit_of(matches.groups[code >> 32], select.select_id)
+            met = self._met.setdefault(unit, UnitMatches(events, select))
             event = matches.event[chosen]
             met.again |= int(event.min()) <= met.latest
             met.latest = max(met.latest, int(event.max()))
             met.event.append(event)
             met.store.append(matches.number[chosen])
-            self._share_of = lengthened(self._share_of, int(matches.number[chosen].max()) + 1)
-            self._share_of[matches.number[chosen]] = self._shares.setdefault(share, len(self._shares))
+            self._unit_of = lengthened(self._unit_of, int(matches.number[chosen].max()) + 1)
+            self._unit_of[matches.number[chosen]] = self._units.setdefault(unit, len(self._units))
 
-    def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
-        """Count what was taken in of one batch; yields what stands for shares that fail."""
+    def taken(self) -> dict[str, UnitMatches]:
+        """Return what was taken in since the last call, by work unit."""
         taken, self._met = self._met, {}
-        columns: dict[str, pl.Series] = {}
-        for share, met in taken.items():
-            event, store = np.concatenate(met.event), np.concatenate(met.store)
-            if met.again:
-                _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
-                event, store = event[first], store[first]
-            select_id = met.select.select_id
-            try:
-                with charged(select_id, partial(tuple, [select_id])):
-                    large = self._count(met, event, store, MatchValues(self._evaluate, met.events, event, columns))
-            except FAULTS as fault:
-                reason, events = fault_reason(fault), met.events
-                yield from failed(events, np.unique(event).astype(np.int64), share, reason)
-                continue
-            if large:
-                yield self._too_large(met.events.source, large)
+        return taken
+
+    def count(self, met: UnitMatches, columns: dict[str, pl.Series]) -> Iterator[pa.RecordBatch]:
+        """Count matches of one unit; yields dead letters of those that are too large.
+
+        Args:
+            met: The matches.
+            columns: Values that were computed for other units of the batch.
+        """
+        event, store = met.pairs()
+        select_id = met.select.select_id
+        with charged(select_id, partial(tuple, [select_id])):
+            large = self._count(met, event, store, MatchValues(self._evaluate, met.events, event, columns))
+        if large:
+            yield self._too_large(met.events.source, large)
 
     def _count(
-        self, met: _ShareMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
+        self, met: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
     ) -> dict[int, str]:
-        """Count matches of one share; returns by event why it is left out."""
+        """Count matches of one unit; returns by event why a match is left out."""
         grouping = met.select.grouping
         assert grouping is not None, "take chooses SELECT lists with a grouping"
         keys = [values.of(key.expression) for key in grouping.keys]
@@ -257,52 +258,74 @@ class GroupCounting:
         known = self._range or TaskRange(partition, first, last)
         self._range = TaskRange(partition, min(first, known.first), max(last, known.last))
 
+    @property
+    def units(self) -> list[str]:
+        """The work units that matches were counted of."""
+        return [*self._units] if self._range is not None else []
+
+    @property
+    def offsets(self) -> TaskRange:
+        """The offsets of the task's events."""
+        assert self._range is not None, "units come with events"
+        return self._range
+
     def records(
-        self, stream_id: StreamId, version: TableVersion, left_out: Collection[str] = ()
-    ) -> Iterator[tuple[int, bytes]]:
+        self,
+        stream_id: StreamId,
+        version: TableVersion,
+        left_out: Collection[str] = (),
+        units: Collection[str] | None = None,
+    ) -> Iterator[tuple[int, bytes | OversizeGroup]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
         A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
-        task writes all of a share or nothing: what it counted of a share that was left out of some events would
+        task writes all of a unit or nothing: what it counted of a unit that was left out of some events would
         otherwise hide what a replay counts in full.
 
         Args:
             stream_id: The stream.
             version: The version of the constant tables that gave the matches.
-            left_out: Groups, or shares, that were left out of some events of the task.
+            left_out: Groups, or units, that were left out of some events of the task.
+            units: The units to write; None for all.
         """
         if self._range is None:
             return
+        wanted = {unit for unit in self._units if units is None or unit in units}
+        selects = {parts_of(unit)[1] for unit in wanted}
         partition, first, last = self._range
         offsets = TaskRange(partition, max(first, self._singly_until.get(partition, 0)), last)
         for counted in self._counted.values():
-            table = self._complete(counted.whole(), frozenset(left_out))
-            for place, body in group_records(table, counted.partials.keys, self._stores, offsets, stream_id, version):
-                if isinstance(body, OversizeGroup):
-                    self.oversize.append(body)
-                else:
-                    yield place, body
+            own = [select_id for select_id, shelf in self._shelves.items() if shelf.form is counted]
+            if selects.isdisjoint(own):
+                continue
+            with charged(counted.partials.form, partial(tuple, own), alike=False):
+                whole = counted.whole()
+            table = self._complete(whole, frozenset(left_out), wanted)
+            yield from group_records(table, counted.partials.keys, self._stores, offsets, stream_id, version)
 
-    def _complete(self, table: pl.DataFrame, left_out: frozenset[str]) -> pl.DataFrame:
-        """Return the rows of shares that were evaluated for all events, with their shares; note the other shares."""
-        share = self._share_of[table["store"].to_numpy()]
-        table = table.with_columns(pl.Series("share", share))
-        bad = [number for share, number in self._shares.items() if share in left_out or group_of(share) in left_out]
+    def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
+        """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""
+        unit_of_row = self._unit_of[table["store"].to_numpy()]
+        table = table.with_columns(pl.Series("share", unit_of_row))
+        bad = [
+            number
+            for unit, number in self._units.items()
+            if unit not in wanted or unit in left_out or group_of(unit) in left_out
+        ]
         if not bad or self._range is None:
             return table
+        names = [*self._units]
         for number in bad:
-            matches = int(table["n"].to_numpy()[share == number].sum())
-            if matches:
-                self.incomplete.append(IncompleteShare([*self._shares][number], self._range, matches))
-        return table.filter(pl.Series(~np.isin(share, bad)))
+            matches = int(table["n"].to_numpy()[unit_of_row == number].sum())
+            if matches and names[number] in wanted:
+                self.incomplete[names[number]] = IncompleteUnit(names[number], self._range, matches)
+        return table.filter(pl.Series(~np.isin(unit_of_row, bad)))
 
-    def letters(self) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of groups that `records` found too large for a record."""
-        for group in self.oversize:
-            assert self._range is not None, "a group has events"
-            partition, first, last = self._range
-            detail = (
-                f"A group of {group.matches} matches from offset {first} to {last} takes {group.size} bytes;"
-                f" a record can hold {MAX_RECORD_BYTES}."
-            )
-            yield self._too_large(no_record(partition, first), {0: detail})
+    def oversize_letter(self, group: OversizeGroup) -> pa.RecordBatch:
+        """Return the dead letter of a group that `records` found too large for a record."""
+        partition, first, last = self.offsets
+        detail = (
+            f"A group of {group.matches} matches from offset {first} to {last} takes {group.size} bytes;"
+            f" a record can hold {MAX_RECORD_BYTES}."
+        )
+        return self._too_large(no_record(partition, first), {0: detail})

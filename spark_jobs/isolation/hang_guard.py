@@ -1,62 +1,77 @@
-"""A worker that makes nothing of its events for too long ends itself, and then counts as dead (`trials`)."""
+"""The end of a worker that makes nothing of its events for too long; it then counts as dead (`worker_deaths`)."""
 
 from __future__ import annotations
 
 import faulthandler
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 __all__ = ["HangGuard"]
 
 T = TypeVar("T")
 
-_APART = 10
-"""How many times faster shares must be that are evaluated apart, since one of them is suspected."""
+_SUSPECTED = 5
+"""How many times faster a step must be when its work units are suspected."""
 
 
 class HangGuard:
-    """The time that a task's steps may take; at its end the process ends, its stack in the log.
+    """The time that a step of a task may take; at its end the process ends, with its stack in the log.
 
-    faulthandler's thread sees to it, which needs no interpreter: a library that never returns may hold it.
+    The thread of faulthandler watches the time. It needs no interpreter, which a library that never returns may hold.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(
+        self, seconds: float, arm: Callable[[], None] = lambda: None, disarm: Callable[[], None] = lambda: None
+    ) -> None:
         """Begin with no step under way.
 
         Args:
-            seconds: What a step may take.
+            seconds: Longest time of a step.
+            arm: Is called when a piece is begun.
+            disarm: Is called when a piece is made.
         """
         self._seconds = seconds
         self._limit = seconds
         self._armed = False
+        self._on_arm = arm
+        self._on_disarm = disarm
 
     def pieces(self, made: Iterator[T]) -> Iterator[T]:
         """Yield what an iterator makes, under the limit.
 
-        What the consumer takes for itself doesn't count: it may wait for Kafka, for as long as that is away.
+        The consumer's own time does not count: it may wait for Kafka, for as long as that is away.
 
         Args:
             made: Pieces, none of them None.
         """
         self._limit = self._seconds
         while True:
-            self._arm()
-            try:
+            with self.armed():
                 piece = next(made, None)
-            finally:
-                self._armed = False
-                faulthandler.cancel_dump_traceback_later()
             if piece is None:
                 return
             yield piece
 
-    def step(self, *, apart: bool) -> None:
-        """Begin another step of what is being made.
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        """Carry the block out under the limit."""
+        self._arm()
+        self._on_arm()
+        try:
+            yield
+        finally:
+            self._armed = False
+            faulthandler.cancel_dump_traceback_later()
+            self._on_disarm()
+
+    def begin_step(self, *, suspected: bool) -> None:
+        """Begin another step of the piece that is being made.
 
         Args:
-            apart: Whether it is the evaluation of suspects.
+            suspected: Whether the step evaluates suspects.
         """
-        self._limit = self._seconds / _APART if apart else self._seconds
+        self._limit = self._seconds / _SUSPECTED if suspected else self._seconds
         if self._armed:
             self._arm()
 

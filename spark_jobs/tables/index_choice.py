@@ -15,6 +15,7 @@ import numpy as np
 
 from grouping.access.access_path import AccessPath, access_paths, choose_index
 from grouping.model.sql_type import SqlType
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.event_column import EventColumns, EventSource
 from spark_jobs.index.union_lookup import lookup_of
 from spark_jobs.tables.constant_cache import ConstantTable, ConstantTables, Snapshot
@@ -87,12 +88,14 @@ class IndexChoice:
         table = wasteful[1]
         shape = table.shape
         review = self._reviews[_key(table)]
-        costs = expected_candidates(table, EventColumns(source))
+        group_id = shape.plan.group_id
+        with charged(group_id, lambda: (group_id,)):
+            costs = expected_candidates(table, EventColumns(source))
         best = choose_index(shape.plan.conjuncts, lambda path: costs.get(path, float("inf")))
         if costs[best] * _GAIN < costs.get(shape.path, float("inf")):
             log.info(
                 "group looked up another way",
-                extra={"group": shape.plan.group_id, "before": shape.path.kind, "after": best.kind},
+                extra={"group": group_id, "before": shape.path.kind, "after": best.kind},
             )
             review.wait = _FIRST_WAIT
             tables.rebuild(table, replace(shape, path=best))

@@ -18,6 +18,7 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted, TableStore
+from spark_jobs.batch.cpu_budget import CpuExceeded
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.kafka.table_log import TableAway
@@ -145,13 +146,18 @@ class WorkerProcess:
             self._stores.clear()
             log.warning("dead letters of tables wait", extra={"reason": error.message})
 
-    def observe(self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
-        """Review indexes and write statistics by a task's events; called when the task uses the snapshot no more."""
+    def observe(
+        self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
+    ) -> None:
+        """Write statistics by a task's events, and review indexes; called when the task uses the snapshot no more."""
         events, stream_id = watch.take_last(), watch.stream_id
         if events is None:
             return
         try:
-            watch.choice.revise(self._tables[stream_id], snapshot.over(""), KeySource(events), watch.sampler.loads)
+            if review:
+                watch.choice.revise(self._tables[stream_id], snapshot.over(""), KeySource(events), watch.sampler.loads)
+        except CpuExceeded:
+            log.warning("index not chosen anew", extra={"stream": stream_id, "reason": "its keys take too long"})
         except FAULTS:
             log.exception("index not chosen anew", extra={"stream": stream_id})
         told = watch.sampler.take(events, version, snapshot)

@@ -9,7 +9,7 @@ from grouping.settings.settings import Settings
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
 from spark_jobs.batch.events import Events
-from spark_jobs.isolation.caution import Harm
+from spark_jobs.isolation.quarantine_notes import QuarantineNotes
 from spark_jobs.tables.index_choice import IndexChoice
 from spark_jobs.worker.statistics import StreamSampler
 
@@ -21,7 +21,7 @@ class StreamWatch:
 
     def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         self.stream_id = stream.stream_id
-        self.harm = Harm(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
+        self.notes = QuarantineNotes(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
         self.choice = IndexChoice(time.monotonic)
         self.sampler = StreamSampler(stream, time.time)
         self.last: Events | None = None

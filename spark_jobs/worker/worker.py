@@ -27,15 +27,17 @@ from spark_jobs.batch.output import dead_letter_code, dead_letters, record_bytes
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.index import Ints
+from spark_jobs.groups.counting_stage import WritingStage, counting_stage
 from spark_jobs.isolation.hang_guard import HangGuard
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.isolation.unit_guard import UnitGuard
+from spark_jobs.isolation.watchdog import Watchdog
 from spark_jobs.joins.join import join_slices
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.pending import pending_output, pending_records
+from spark_jobs.results.pending import pending_records
 from spark_jobs.results.split import split
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.event_traces import EventTraces, Trail
@@ -50,6 +52,8 @@ _BATCH_ID = "streaming.sql.batchId"
 
 PROCESS = WorkerProcess()
 """The state of this worker: a global, since Spark calls a function that has to find it."""
+WATCHDOG = Watchdog()
+"""The watchdog of this worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Evaluation:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
-    """Whether a group or SELECT list of the stream did harm before: tasks ask Redis which, else only once one does."""
+    """Whether work units of the stream were quarantined before: tasks ask Redis which, else only once one is."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None
@@ -125,19 +129,21 @@ class _Task:
         self._traces = traces
         self._trail: Trail | None = None
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
-        self._guard = guard = HangGuard(settings.evaluator.hang_seconds)
-        harm = watch.harm
-        ask = cautious or harm.met
-        self._caution = harm.caution(_task_number(), guard, WAIT_SECONDS) if ask else harm.own_caution(guard)
+        notes = watch.notes
+        self._hang_guard = guard = HangGuard(settings.evaluator.hang_seconds, self._watch_budget, WATCHDOG.rest)
+        ask = cautious or notes.slow
+        selection = notes.shared_selection(_task_number(), guard, WAIT_SECONDS) if ask else notes.selection(guard)
+        self._budget = CpuBudget(
+            settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6, part_of=notes.part_of_budget
+        )
+        self._guard = UnitGuard(selection, self._not_evaluated, notes.failed, self._budget)
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
         self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
         self._isolation = Isolation(
+            self._guard,
             self._snapshot,
             self._write,
-            self._not_evaluated,
-            self._caution,
-            harm.failed,
             watch.sampler.loads,
             value_bytes,
             partial(
@@ -146,13 +152,12 @@ class _Task:
                 value_bytes=value_bytes,
                 most_of_event=settings.evaluator.event_rows,
             ),
-            partial(self._counting.count, self._not_counted),
-            CpuBudget(settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6),
+            partial(counting_stage, self._counting),
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
-        yield from self._counted(self._guard.pieces(self._records(batch)))
+        yield from self._counted(self._hang_guard.pieces(self._records(batch)))
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         began_ns = time.time_ns()
@@ -171,21 +176,22 @@ class _Task:
     def _too_large(self, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
         return dead_letters(source, details, "result-too-large", self._stream, self._settings)
 
-    def _not_counted(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
-        if reason == SLOW:
-            self._caution.convict([share])
-        else:
-            self._watch.harm.failed.add(share)
-        yield from self._not_evaluated(events, rows, share, reason)
+    def _watch_budget(self) -> None:
+        """Have a step that is over its budget and does not come back end the worker."""
+        quarantine = partial(self._watch.notes.quarantine, SLOW)
+        WATCHDOG.watch(self._budget, partial(self._guard.quarantine_stopped, quarantine=quarantine))
 
     def groups(self) -> Iterator[pa.RecordBatch]:
         """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
-        left_out = self._not_evaluated.left_out
-        for partition, body in self._counting.records(self._stream.stream_id, self._version, left_out):
-            yield pending_output([(partition, body)], self._settings)
-        yield from self._counted(self._counting.letters())
-        for share, offsets, matches in self._counting.incomplete:
-            yield from self._counted(iter([self._not_evaluated.incomplete(share, offsets, matches)]))
+        yield from self._counted(self._hang_guard.pieces(self._groups()))
+
+    def _groups(self) -> Iterator[pa.RecordBatch]:
+        reasons = self._not_evaluated.reasons
+        writing = WritingStage(self._counting, self._stream.stream_id, self._version, reasons, self._settings)
+        with self._budget.batch(0):
+            yield from self._guard.run(writing)
+        for unit, offsets, matches in self._counting.incomplete.values():
+            yield self._not_evaluated.incomplete(unit, offsets, matches)
 
     def letters(self) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the joined tables that no worker has written."""
@@ -210,12 +216,15 @@ class _Task:
 
     def end(self, batch: MicroBatch) -> None:
         """Write statistics and counts of the task, and the codes of its dead letters."""
-        PROCESS.observe(self._watch, self._version, self._snapshot, self._settings)
+        # Another index is weighed by evaluating its keys, which is left for a time without suspects.
+        review = not self._guard.selection.concerns(self._guard.failed)
+        with self._hang_guard.armed(), self._budget.batch(0):
+            PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
         tally, output = self._matches.tally(), self._matches.output()
         if any(output):
             PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
         if self._letters:
-            self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
+            self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
 
 
 @lru_cache(maxsize=64)

@@ -8,9 +8,9 @@ import pytest
 
 from gateway.kafka import LARGEST_RECORD, LogReader
 from grouping.settings.limit_settings import LimitSettings
-from grouping.store.quarantine import TRIES, WITHHELD, QuarantineStore, Trial
+from grouping.store.quarantine import CulpritSearch, QuarantineStore
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.trials import Trials
+from spark_jobs.driver.worker_deaths import WorkerDeaths
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.stack.counter import Counter
@@ -39,8 +39,8 @@ def test_streams_and_their_partitions(ground: Ground) -> None:
     assert ["ok"] == [reply.code for reply in counter.answers(_stream("e", topic + "b", 1), subscriber="bob")]
 
 
-def test_who_made_too_much_that_is_quarantined(ground: Ground) -> None:
-    """Makes no new groups, not after DROP either; its own are withheld until Redis, and what it knew, is lost."""
+def test_a_subscriber_of_whom_too_much_was_quarantined(ground: Ground) -> None:
+    """Makes no new groups, not after DROP either, until Redis, and what it knew, is lost; others do."""
     limits = LimitSettings(quarantined_per_subscriber=2)
     counter, store = Counter(ground.settings.model_copy(update={"limits": limits})), QuarantineStore(ground.settings)
     desk, create = counter.desk, "CREATE CQ {} AS SELECT a FROM s WHERE {} DO PUBLISH SHARED"
@@ -49,31 +49,31 @@ def test_who_made_too_much_that_is_quarantined(ground: Ground) -> None:
     stream = described.result["id"]
     texts = [create.format("kills", "a > 'x'"), create.format("hangs", "a < 'x'"), create.format("fine", "a <> 'x'")]
     groups = [reply.result["group"] for reply in counter.answers(*texts, subscriber="mallory")]
-    assert dict.fromkeys(groups, "mallory") == store.founders(stream, groups)
-    trials = Trials(store, lambda: desk.now_ms)
+    assert dict.fromkeys(groups, "mallory") == {name: store.sole_users(stream)[name] for name in groups}
+    deaths = WorkerDeaths(store, lambda: desk.now_ms)
     for group in groups[:2]:
-        store.set_trial(stream, Trial(TRIES, (group,)))
-        store.hold(stream, 0, [group])
-        trials.failed(stream, "Task 0 in stage 1.0 failed 1 times: Python worker exited unexpectedly (crashed)")
+        store.set_search(stream, CulpritSearch(2, (group,)))
+        store.mark(stream, 0, [group])
+        deaths.failed(stream, "Task 0 in stage 1.0 failed 1 times: Python worker exited unexpectedly (crashed)")
 
-    def codes() -> list[str]:
-        desk.quarantines.look(desk.now_ms)
+    def codes(subscriber: str = "mallory") -> list[str]:
+        desk.quarantines.refresh(desk.now_ms)
         texts = (create.format("new", "a LIKE 'x%'"), create.format("another", "a = 'y'"))
-        return [reply.code for reply in counter.answers(*texts, "DROP CQ new", "DROP CQ another", subscriber="mallory")]
+        return [
+            reply.code for reply in counter.answers(*texts, "DROP CQ new", "DROP CQ another", subscriber=subscriber)
+        ]
 
     assert ["quota-exceeded", "ok", "unknown-cq", "ok"] == codes()
-    assert {*groups} == store.withheld(stream)
+    assert ["ok", "ok", "ok", "ok"] == codes("alice")
     fine, _, _ = counter.answers("DESCRIBE CQ fine", "DROP CQ kills", "DROP CQ hangs", subscriber="mallory")
-    assert WITHHELD == fine.result["quarantined"]["reason"]
+    assert fine.result["quarantined"] is None
     assert "quota-exceeded" == codes()[0]
     (joined,) = counter.answers(create.format("y", "a <> 'y'"))
-    assert "quota-exceeded" == codes()[0]
-    assert (groups[2], {*groups[:2]}) == (joined.result["group"], store.withheld(stream))
+    assert (groups[2], "") == (joined.result["group"], store.sole_users(stream)[groups[2]])
     desk.working.wipe()
     desk.recover()
     assert ["ok", "ok", "ok", "ok"] == codes()
-    assert {groups[2]: "mallory"} == store.founders(stream, groups[2:]), "as the catalog tells"
-    assert not store.withheld(stream)
+    assert "" == store.sole_users(stream)[groups[2]], "as the catalog tells"
 
 
 def test_partitions_of_tables_and_of_dropped_sources(ground: Ground) -> None:

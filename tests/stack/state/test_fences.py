@@ -20,7 +20,7 @@ from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
 from grouping.store.notes import ExecutorsNote, Output
 from grouping.store.ownership import EvaluatorFences, Ownership
-from grouping.store.quarantine import Quarantine, QuarantineStore, Trial
+from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore
 from grouping.store.table_store import BatchCommitted, TableStore
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
@@ -110,10 +110,10 @@ def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[
         lambda: store.letters_written("t_1", {0: 5}),
         lambda: store.tell_executors(ExecutorsNote(batch)),
         lambda: quarantine.put("s_1", {"g_1": Quarantine(1, 2, "it raised")}),
-        lambda: quarantine.set_trial("s_1", Trial(1)),
-        lambda: quarantine.hold("s_1", 0, ["g_1"]),
+        lambda: quarantine.set_search("s_1", CulpritSearch(1)),
+        lambda: quarantine.mark("s_1", 0, ["g_1"]),
         lambda: quarantine.count_dead_letters({"bad-record": 1}),
-        lambda: quarantine.end_trial("s_1"),
+        lambda: quarantine.end_search("s_1"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A task's partial aggregates: records within their size, all of a share or nothing, shares of one form together."""
+"""A task's partial aggregates: records within their size, all of a unit or nothing, units of one form together."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import share_of
+from grouping.store.quarantine import unit_of
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups import records
 from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.groups.counting_stage import counting_stage
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression
 from tests.unit.digests.group_log import AT, STREAM, destination_of
@@ -67,11 +68,16 @@ class _Task:
         for number, snapshot in enumerate(self._snapshots):
             for found in matches(snapshot, events):
                 self.counting.take(events, replace(found, number=found.number + np.int32(number)))
-        list(self.counting.count(lambda *_: iter(())))
+        if (stage := counting_stage(self.counting)) is not None:
+            list(stage.records(None))
 
     def bodies(self, left_out: Sequence[str] = ()) -> list[bytes]:
-        found = [body for _, body in self.counting.records(STREAM.declared.stream_id, VERSION, left_out)]
-        list(self.counting.letters())
+        found = []
+        for _, body in self.counting.records(STREAM.declared.stream_id, VERSION, left_out):
+            if isinstance(body, records.OversizeGroup):
+                self.counting.oversize_letter(body)
+            else:
+                found.append(body)
         return found
 
 
@@ -109,17 +115,17 @@ def test_a_group_that_no_record_holds_is_a_dead_letter(monkeypatch: pytest.Monke
     assert [{"c": 3}] == _digest(other, task.store(1), bodies)
 
 
-def test_a_share_that_was_left_out_of_some_events_is_not_counted() -> None:
-    """A replay that evaluates the share for all events counts each match once, whatever the first attempt had."""
+def test_a_unit_that_was_left_out_of_some_events_is_not_counted() -> None:
+    """A replay that evaluates the unit for all events counts each match once, whatever the first attempt had."""
     query, other = (
         _query("SELECT k, count(*) AS c FROM t GROUP BY k"),
         _query("SELECT k, max(i) AS m FROM t GROUP BY k"),
     )
     attempt, replay = _Task([query, other]), _Task([query, other])
     attempt.read(0, [{"k": "b"}, {"k": "c"}])
-    share = share_of(query.query.plan.group_id, query.query.select.select_id)
-    first = attempt.bodies([share])  # since it failed in the batch behind
-    assert [(share, (0, 0, 1), 2)] == attempt.counting.incomplete
+    unit = unit_of(query.query.plan.group_id, query.query.select.select_id)
+    first = attempt.bodies([unit])  # since it failed in the batch behind
+    assert [(unit, (0, 0, 1), 2)] == [*attempt.counting.incomplete.values()]
     assert [] == _digest(query, attempt.store(0), first)
     assert [{"k": "b", "m": 1}, {"k": "c", "m": 1}] == _digest(other, attempt.store(1), first)
     replay.read(0, [{"k": "b"}, {"k": "c"}])

@@ -30,7 +30,7 @@ _HIT = '{"symbol": "INTC", "price": 99}'
 
 
 def _told(
-    query: str, given: str, *, withheld: str | None = None, stream: Stream = _QUOTES, **fields: Any
+    query: str, given: str, *, not_evaluated: str | None = None, stream: Stream = _QUOTES, **fields: Any
 ) -> dict[str, Any]:
     """Return what the gateway answers to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
     statement = parse(f"EXPLAIN CQ intel FOR {given}")
@@ -50,7 +50,9 @@ def _told(
     cq = Cq("intel", CqText.cut(query), destination.destination_id, asked.accepted_ms, 0, asked.start_ms)
     cq = msgspec.structs.replace(cq, expire_ms=asked.expire_ms, **fields)
     tables = {_PROFILES.declared.table_id: _PROFILES.declared}
-    return explain_event(statement, cq, destination, asked.query, stream.declared, tables, withheld, _NOW_MS, answered)
+    return explain_event(
+        statement, cq, destination, asked.query, stream.declared, tables, not_evaluated, _NOW_MS, answered
+    )
 
 
 def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:
@@ -109,7 +111,7 @@ _BEFORE_START = "its time 2026-01-01T00:00:00.000Z is before START 2026-02-01T00
     ("clauses", "at", "fields", "delivery"),
     [
         ("", None, {"paused": True}, "the CQ is paused, and sees nothing until RESUME CQ"),
-        ("", None, {"withheld": "an operator has paused the CQ's group"}, "an operator has paused the CQ's group"),
+        ("", None, {"not_evaluated": "an operator has paused the CQ's group"}, "an operator has paused the CQ's group"),
         ("START '2026-02-01T00:00:00Z'", None, {}, _BEFORE_START),
         ("EXPIRE '2026-02-01T00:00:00Z'", "2026-02-01T00:00:00Z", {}, "the CQ expires at 2026-02-01T00:00:00.000Z"),
     ],

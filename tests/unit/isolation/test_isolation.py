@@ -1,8 +1,9 @@
-"""What fails for one share of the queries, a group or a SELECT list of one, fails alone."""
+"""A work unit that fails, a group or a SELECT list of a group, fails alone."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -14,14 +15,16 @@ from hypothesis import strategies as st
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
-from grouping.store.quarantine import KILLED, WITHHELD, share_of
+from grouping.store.quarantine import KILLED, unit_of
+from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
 from spark_jobs.decode.decode import decode
-from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.isolation.unit_guard import UnitGuard
+from spark_jobs.isolation.unit_selection import UnitSelection
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.split import split
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
@@ -70,12 +73,18 @@ def _write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
     return split(events, found, _STREAM, SETTINGS, evaluate_expression)
 
 
+def _guard(selection: UnitSelection | None = None, failed: set[str] | None = None) -> UnitGuard:
+    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
+    failed = set() if failed is None else failed
+    return UnitGuard(selection or UnitSelection(), letters, failed, CpuBudget(math.inf))
+
+
 def _evaluated(
-    snapshot: Snapshot, events: Events, caution: Caution | None = None, failed: set[str] | None = None
+    snapshot: Snapshot, events: Events, selection: UnitSelection | None = None, failed: set[str] | None = None
 ) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
     """Return by destination the offsets of its results in order, repeats left out; and offset and detail of letters."""
-    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
-    isolation = Isolation(snapshot, _write, letters, caution or Caution(), set() if failed is None else failed, Loads())  # type: ignore[arg-type]
+    guard = _guard(selection, failed)
+    isolation = Isolation(guard, snapshot, _write, Loads())  # type: ignore[arg-type]
     results: dict[str, list[int]] = {}
     told = []
     for rows in isolation.records(events):
@@ -149,9 +158,9 @@ def test_what_failed_before_is_evaluated_after_the_others(caplog: pytest.LogCapt
         for _ in range(2):
             results, letters = _evaluated(snapshot, _events(2), failed=failed)
     assert {"g_3"} == failed
-    assert ["g_3"] == [record.share for record in caplog.records]  # type: ignore[attr-defined]
+    assert ["g_3"] == [record.unit for record in caplog.records]  # type: ignore[attr-defined]
     assert (7, 1) == (len(results), len(letters))
-    isolation = Isolation(snapshot, _write, NotEvaluatedLetters(_STREAM, SETTINGS), Caution(), failed, Loads())  # type: ignore[arg-type]
+    isolation = Isolation(_guard(failed=failed), snapshot, _write, Loads())  # type: ignore[arg-type]
     written = [rows.num_rows for rows in isolation.records(_events(2)) if dead_letter_code(rows) is None]
     assert 7 == sum(written)
 
@@ -171,7 +180,9 @@ def test_dead_letters_of_a_task_are_bounded() -> None:
 def test_what_killed_workers_is_not_tried() -> None:
     """A group that is left out gets a letter for every event, one of its SELECT lists for what it met."""
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    results, letters = _evaluated(snapshot, _events(4), Caution(dict.fromkeys(("g_0", share_of("g_1", "s_2")), KILLED)))
+    results, letters = _evaluated(
+        snapshot, _events(4), UnitSelection(dict.fromkeys(("g_0", unit_of("g_1", "s_2")), KILLED))
+    )
     assert {destination(name): _wanted(4) for name in ("g_1 s_1", "g_2 s_1", "g_2 s_2")} == results
     of_group = [offset for offset, detail in letters if detail.startswith('Group "g_0" ')]
     of_select = [offset for offset, detail in letters if detail.startswith('SELECT list "s_2" of group "g_1" ')]
@@ -179,30 +190,15 @@ def test_what_killed_workers_is_not_tried() -> None:
     assert all("it ended the worker that evaluated it" in detail for _, detail in letters)
 
 
-def test_what_is_withheld_is_not_tried() -> None:
-    """A group with all its SELECT lists, and a SELECT list in whatever group; all of them have one letter a step."""
-    snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    caution = Caution({"g_0": KILLED}, withheld=["g_0", "g_1", "s_2"])
-    results, letters = _evaluated(snapshot, _events(4), caution)
-    assert {destination("g_2 s_1"): _wanted(4)} == results
-    first, last = FIRST_OFFSET, FIRST_OFFSET + 3
-    told = [(offset, detail) for offset, detail in letters if detail.endswith(f"{WITHHELD}.")]
-    assert sorted(
-        (first, f"{whose} was not evaluated for the events from offset {first} to {last}: {WITHHELD}.")
-        for whose in ('Group "g_1"', 'SELECT list "s_2" of group "g_2"')
-    ) == sorted(told)
-    assert 4 == len(letters) - len(told), "the group that did harm itself has a letter for each event"
-
-
-_SHARES = st.sets(st.sampled_from(["g_0", "g_2", share_of("g_1", "s_1"), share_of("g_2", "s_2"), "g_gone"]))
+_UNITS = st.sets(st.sampled_from(["g_0", "g_2", unit_of("g_1", "s_1"), unit_of("g_2", "s_2"), "g_gone"]))
 
 
 @settings(max_examples=60, deadline=None)
-@given(_SHARES, _SHARES, st.none() | _SHARES)
-def test_caution_changes_no_result(watched: set[str], failed: set[str], suspects: set[str] | None) -> None:
+@given(_UNITS, _UNITS, st.none() | _UNITS)
+def test_selection_changes_no_result(watched: set[str], failed: set[str], suspects: set[str] | None) -> None:
     """Whatever is evaluated together, apart, or in hand: each destination has the same results, in order."""
     snapshot, events = _snapshot(4, selects=("s_1", "s_2")), _events(6)
-    cautious = _evaluated(snapshot, events, Caution(watched=watched, suspects=suspects), failed)
+    cautious = _evaluated(snapshot, events, UnitSelection(watched=watched, suspects=suspects), failed)
     assert _evaluated(snapshot, events) == cautious
 
 
@@ -212,15 +208,15 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
     written: list[tuple[list[str], str]] = []
 
     def write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
-        written.extend((held[-1] if held else [], share) for share in found.shares)
+        written.extend((held[-1] if held else [], unit) for unit in found.units)
         return ()
 
-    caution = Caution(suspects=["g_1", share_of("g_2", "s_2")], hold=lambda shares: held.append(list(shares)))
+    selection = UnitSelection(suspects=["g_1", unit_of("g_2", "s_2")], mark=lambda units: held.append(list(units)))
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    isolation = Isolation(snapshot, write, NotEvaluatedLetters(_STREAM, SETTINGS), caution, set(), Loads())  # type: ignore[arg-type]
+    isolation = Isolation(_guard(selection), snapshot, write, Loads())  # type: ignore[arg-type]
     assert [] == list(isolation.records(_events(2)))
-    in_hand = {share: hand for hand, share in written}
-    assert [share_of("g_2", "s_2")] == in_hand.pop(share_of("g_2", "s_2"))
+    in_hand = {unit: hand for hand, unit in written}
+    assert [unit_of("g_2", "s_2")] == in_hand.pop(unit_of("g_2", "s_2"))
     assert {()} == {tuple(hand) for hand in in_hand.values()}
     assert [["g_1"], []] == held[:2]
     assert [] == held[-1]
@@ -251,14 +247,13 @@ def test_a_join_without_rows_harms_no_group() -> None:
         assert events.count
         return _write(events, found)
 
-    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
-    isolation = Isolation(_joined_snapshot(), write, letters, Caution(), failed, Loads(), join=join)  # type: ignore[arg-type]
+    isolation = Isolation(_guard(failed=failed), _joined_snapshot(), write, Loads(), join=join)  # type: ignore[arg-type]
     output = list(isolation.records(_events(2)))
     assert not failed
     assert output and not any(dead_letter_code(rows) for rows in output)
 
 
-def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]], list[tuple[int, str]]]:
+def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[list[str]], list[tuple[int, str]]]:
     """Evaluate three groups over a join; return what was in hand at each join, and the letters."""
     snapshot = _joined_snapshot()
     in_hand: list[list[str]] = []
@@ -268,8 +263,7 @@ def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]]
         in_hand.append(held[-1] if held else [])
         yield events.count, events
 
-    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
-    isolation = Isolation(snapshot, _write, letters, caution, set(), Loads(), join=join)  # type: ignore[arg-type]
+    isolation = Isolation(_guard(selection), snapshot, _write, Loads(), join=join)  # type: ignore[arg-type]
     told = [
         (int(header(row, "source").split("/")[2]), header(row, "detail"))
         for rows in isolation.records(_events(2))
@@ -283,14 +277,31 @@ def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
     """All that are tried where one is suspected, none where none is; nothing is joined for groups that are left out."""
     held: list[list[str]] = []
 
-    def hold(shares: Sequence[str]) -> None:
-        held.append(list(shares))
+    def hold(units: Sequence[str]) -> None:
+        held.append(list(units))
 
-    assert ([[]], []) == _over_join(held, Caution(watched=["g_7"], hold=hold))
-    assert ([["g_0", "g_2", "g_1"]], []) == _over_join(held, Caution(suspects=["g_1"], hold=hold))
+    assert ([[]], []) == _over_join(held, UnitSelection(watched=["g_7"], mark=hold))
+    assert ([["g_0", "g_2", "g_1"]], []) == _over_join(held, UnitSelection(suspects=["g_1"], mark=hold))
     in_hand, told = _over_join(
-        held, Caution(left_out=dict.fromkeys(["g_0", "g_1"], KILLED), suspects=["g_2"], hold=hold)
+        held, UnitSelection(left_out=dict.fromkeys(["g_0", "g_1"], KILLED), suspects=["g_2"], mark=hold)
     )
     assert ([["g_2"]], {"g_0", "g_1"}) == (in_hand, {detail.split('"')[1] for _, detail in told})
-    in_hand, told = _over_join(held, Caution(left_out=dict.fromkeys(["g_0", "g_1", "g_2"], KILLED), hold=hold))
+    in_hand, told = _over_join(held, UnitSelection(left_out=dict.fromkeys(["g_0", "g_1", "g_2"], KILLED), mark=hold))
     assert ([], 6) == (in_hand, len(told))
+
+
+@pytest.mark.parametrize("fault", [MemoryError, CpuExceeded])
+def test_a_join_that_fails_leaves_its_groups_out(fault: type[Exception]) -> None:
+    """Keys and conditions of ON are computed for all groups over the join, so all of them are left out together."""
+    quarantined: list[str] = []
+
+    def join(events: Events, computation: Computation) -> Iterator[tuple[int, Events]]:
+        yield 1, _events(1)
+        raise fault
+
+    guard = _guard(UnitSelection(quarantine=quarantined.extend))
+    isolation = Isolation(guard, _joined_snapshot(), _write, Loads(), join=join)  # type: ignore[arg-type]
+    letters = [rows for rows in isolation.records(_events(3)) if dead_letter_code(rows) is not None]
+    groups = ["g_0", "g_1", "g_2"]
+    assert 6 == sum(rows.num_rows for rows in letters), "two events that the join was not made for, and three groups"
+    assert ([], groups) == (quarantined, sorted(guard.failed)) or (groups, []) == (sorted(quarantined), [*guard.failed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import SLOW, WITHHELD, Quarantine, share_of
+from grouping.store.quarantine import SLOW, CulpritSearch, Quarantine, unit_of
 from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
@@ -23,10 +23,12 @@ from spark_jobs.decode.decode import decode
 from spark_jobs.expressions.expression import compile_expression
 from spark_jobs.expressions.functions import FUNCTIONS
 from spark_jobs.expressions.types import Operand
-from spark_jobs.isolation.caution import Caution, Harm
 from spark_jobs.isolation.hang_guard import HangGuard
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.isolation.quarantine_notes import QuarantineNotes
+from spark_jobs.isolation.unit_guard import UnitGuard
+from spark_jobs.isolation.unit_selection import UnitSelection
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.split import split
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
@@ -97,7 +99,7 @@ def _at_least(value: Expression) -> Call:
 
 
 def _evaluated(
-    snapshot: Snapshot, budget: CpuBudget, caution: Caution | None = None
+    snapshot: Snapshot, budget: CpuBudget, selection: UnitSelection | None = None
 ) -> tuple[dict[str, list[int]], dict[str, set[str]]]:
     """Return by destination the offsets of its results, and by what was left out the reasons."""
     events, _ = decode(batch([b'{"a": 1}'] * _EVENTS), _STREAM, SETTINGS)
@@ -105,8 +107,8 @@ def _evaluated(
     def write(some: Events, found: Matches) -> Iterator[pa.RecordBatch]:
         return split(some, found, _STREAM, SETTINGS, evaluate_expression)
 
-    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
-    isolation = Isolation(snapshot, write, letters, caution or Caution(), set(), Loads(), budget=budget)  # type: ignore[arg-type]
+    guard = UnitGuard(selection or UnitSelection(), NotEvaluatedLetters(_STREAM, SETTINGS), set(), budget)
+    isolation = Isolation(guard, snapshot, write, Loads())  # type: ignore[arg-type]
     results: dict[str, set[int]] = {}
     told: dict[str, set[str]] = {}
     for rows in isolation.records(events):
@@ -124,35 +126,14 @@ def test_a_slow_group_is_left_out(clock: _Clock, alone: bool) -> None:
     """Whether it has an index of its own or not: it is stopped after its time, and nobody else is left out."""
     residuals = {f"g_{n}": _at_least(_A) for n in range(5)} | {"g_slow": _at_least(_LASTING)}
     snapshot = _snapshot(residuals)
-    convicted: list[str] = []
-    caution = Caution(convict=lambda shares: convicted.extend(shares) or ())
-    results, told = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), caution)
+    quarantined: list[str] = []
+    selection = UnitSelection(quarantine=quarantined.extend)
+    results, told = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), selection)
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(5)} == results
     assert {'Group "g_slow"': {f"{SLOW}."}} == told
-    assert (3, ["g_slow"]) == (clock.computed, convicted), "the others did not wait longer"
-    _evaluated(snapshot, CpuBudget(2.5, clock=clock), caution)
+    assert (3, ["g_slow"]) == (clock.computed, quarantined), "the others did not wait longer"
+    _evaluated(snapshot, CpuBudget(2.5, clock=clock), selection)
     assert 3 == clock.computed, "it is not tried again"
-
-
-def test_those_of_a_subscriber_with_many_slow_ones_are_not_tried(clock: _Clock) -> None:
-    """As soon as it is told that they are withheld, amid the batch: one dead letter is for all of them."""
-    residuals = {"g_0": _at_least(_A)}
-    for n in range(1, 9):
-        residuals[f"g_{n}"] = _at_least(Call("lasting", (Call("+", (_A, Value(n, "INT")), "INT"),), "INT"))
-    convicted: list[str] = []
-
-    def convict(shares: Sequence[str]) -> list[str]:
-        convicted.extend(shares)
-        return [f"g_{n}" for n in range(1, 9)] if len(convicted) == 2 else []
-
-    caution = Caution(convict=convict)
-    results, told = _evaluated(apart(_snapshot(residuals)), CpuBudget(1.5, clock=clock), caution)
-    assert {destination("g_0 s_1"): _WANTED} == results
-    assert (2, 4) == (len(convicted), clock.computed)
-    (rest,) = (who for who in told if "more" in who)
-    assert rest.endswith(
-        f"and 5 more were not evaluated for the events from offset {_WANTED[0]} to {_WANTED[-1]}: {WITHHELD}."
-    )
 
 
 def test_what_takes_its_time_is_not_stopped(clock: _Clock) -> None:
@@ -173,20 +154,44 @@ def test_a_slow_select_list_is_left_out(clock: _Clock) -> None:
     assert 3 == clock.computed
 
 
-def test_the_more_are_guilty_the_less_time_has_the_next_one(clock: _Clock) -> None:
-    """A hundred slow groups do not hold up the others a hundred times as long as one."""
-    groups = [f"g_{n}" for n in range(99)]
-    caution = Caution(dict.fromkeys(groups, SLOW))
-    snapshot = _snapshot({"g_0": _at_least(_A), "g_slow": _at_least(_LASTING)})
-    _, told = _evaluated(snapshot, CpuBudget(100.0, clock=clock), caution)
-    assert ({'Group "g_0"', 'Group "g_slow"'}, 1) == (told.keys(), clock.computed)
+def test_slow_units_of_one_user_take_less_than_twice_the_time_of_one(clock: _Clock) -> None:
+    """The n-th unit that is stopped has 1/n² of the budget; units of others have all of it."""
+    slow = [f"g_{n}" for n in range(12)]
+    residuals = {name: _at_least(_nested(n)) for n, name in enumerate(slow)}
+    stopped: list[str] = []
+
+    def part_of(item_id: str) -> float:
+        return 1 / (1 + len(stopped)) ** 2 if item_id in slow else 1.0
+
+    budget = CpuBudget(10.0, clock=clock, part_of=part_of)
+    snapshot = apart(_snapshot({"g_fine": _at_least(_LASTING)} | residuals))
+    _, told = _evaluated(snapshot, budget, UnitSelection(quarantine=stopped.extend))
+    assert {f'Group "{name}"' for name in slow} == told.keys()
+    assert clock.computed - _EVENTS * len(stopped) <= 20, "the healthy group is evaluated again after each of them"
+
+
+def test_suspects_of_one_step_are_searched_in_bounded_time(clock: _Clock) -> None:
+    """Where groups check a conjunct together, halves of them have half of the time."""
+    residuals = {f"g_{n}": _at_least(_A) for n in range(31)} | {"g_slow": _at_least(_LASTING)}
+    residuals |= {f"g_much_{n}": _at_least(_nested(40)) for n in range(3)}
+    _, told = _evaluated(_snapshot(residuals), CpuBudget(8.0, clock=clock))
+    assert {f'Group "g_much_{n}"' for n in range(3)} == told.keys()
+    assert clock.computed <= 100
+
+
+def _nested(times: int) -> Expression:
+    """Return an expression that takes ten and some seconds for each event, and unlike others."""
+    expression: Expression = Call("+", (_A, Value(times, "INT")), "INT")
+    for _ in range(10):
+        expression = Call("lasting", (expression,), "INT")
+    return expression
 
 
 def test_an_account_within_another_is_charged_itself() -> None:
     """What a computed key takes is not its first asker's alone: the others are told at once."""
     clock = _Clock()
     budget = CpuBudget(10.0, clock=clock)
-    with budget.batch(1, 0):
+    with budget.batch(1):
         with charged("group", lambda: ["g_1"]), charged("key"):
             clock.now += 9
             check_cpu()
@@ -210,7 +215,7 @@ def test_values_that_are_computed_one_by_one_are_interrupted() -> None:
             clock.now += 1
             yield number
 
-    with CpuBudget(100.0, clock=clock).batch(1, 0), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
+    with CpuBudget(100.0, clock=clock).batch(1), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
         list(checked(each()))
     assert 100 <= clock.now <= 200
 
@@ -237,7 +242,7 @@ def test_a_pattern_that_looks_far_ahead_is_stopped_between_texts(function: str, 
     call = Call(function, (texts, Value("[^x]*x|[^x]", "STRING"), *more), of_type)
     rows = np.arange(200)
     began = time.process_time()
-    with CpuBudget(0.1).batch(1, 0), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
+    with CpuBudget(0.1).batch(1), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
         evaluate_expression(call, _Texts([f"{row}{'a' * 20_000}" for row in range(200)]), rows)
     assert time.process_time() - began < 20.0, "some of the two hundred, half a second each"
 
@@ -270,45 +275,63 @@ class _Redis:
             raise OperationalError("away")
         return dict(self.known)
 
-    def put(self, stream_id: str, shares: dict[str, Quarantine]) -> None:
+    def put(self, stream_id: str, units: dict[str, Quarantine]) -> None:
         """Note what is known."""
         if self.away:
             raise OperationalError("away")
-        self.known |= shares
+        self.known |= units
 
-    def founders(self, stream_id: str, shares: Collection[str]) -> dict[str, str]:
-        """Return that alice made everything."""
-        return dict.fromkeys(shares, "alice")
+    def sole_user_of(self, stream_id: str, units: Collection[str]) -> str:
+        """Return that alice alone uses each unit."""
+        return "alice" if len(units) == 1 else ""
 
-    def withheld(self, stream_id: str) -> frozenset[str]:
-        """Return that one group is."""
-        return frozenset({"g_7"})
+    def sole_users(self, stream_id: str) -> dict[str, str]:
+        """Return the users of two groups."""
+        return {"g_2": "alice", "g_3": "bob"}
+
+    def search(self, stream_id: str) -> CulpritSearch:
+        """Return that no worker died."""
+        return CulpritSearch()
 
     def count_dead_letters(self, counts: dict[str, int]) -> None:
         """Count nothing."""
 
 
-def test_slow_shares_are_left_out_for_a_while_each_time_longer() -> None:
-    """A worker knows its own also while Redis is away; several workers that met one at once convict it once."""
+def test_slow_units_are_left_out_for_a_while_each_time_longer() -> None:
+    """A worker knows its own also while Redis is away; several workers that met one at once quarantine it once."""
     redis, now = _Redis(), [0]
-    harms = [Harm("s", redis, lambda: now[0]) for _ in range(2)]  # type: ignore[arg-type]
+    notes = [QuarantineNotes("s", redis, lambda: now[0]) for _ in range(2)]  # type: ignore[arg-type]
     guard = HangGuard(Settings().evaluator.hang_seconds)
-    share = share_of("g_1", "s_1")  # type: ignore[arg-type]
-    for harm in harms:
-        assert {"g_7"} == harm.convict([share])
-    known = redis.known[share]
-    assert (1, SLOW, "alice") == (known.deaths, known.reason, known.founder)
-    assert {share: SLOW} == harms[0].own_caution(guard).left_out
+    unit = unit_of("g_1", "s_1")  # type: ignore[arg-type]
+    for each in notes:
+        each.quarantine(SLOW, [unit])
+    known = redis.known[unit]
+    assert (1, SLOW, "alice") == (known.times, known.reason, known.user)
+    assert {unit: SLOW} == notes[0].selection(guard).left_out
     now[0], redis.away = 60_000, True
-    caution = harms[0].own_caution(guard)
-    assert ({}, [[share]]) == (caution.left_out, caution.divide([share, "g_2"], ()).apart)
-    harms[0].convict([share])
+    selection = notes[0].selection(guard)
+    assert ({}, [[unit]]) == (selection.left_out, selection.divide([unit, "g_2"], ()).apart)
+    notes[0].quarantine(SLOW, [unit])
     now[0] += 119_999
-    assert {share: SLOW} == harms[0].own_caution(guard).left_out
+    assert {unit: SLOW} == notes[0].selection(guard).left_out
 
 
-def test_groups_that_are_slow_together_are_no_strike() -> None:
-    """The join that they are over was too slow: not each of their founders is at fault."""
+def test_units_that_are_slow_together_count_for_nobody() -> None:
+    """The join that they are over was too slow: none of their users is at fault."""
     redis = _Redis()
-    Harm("s", redis, lambda: 0).convict(["g_1", "g_2"])  # type: ignore[arg-type]
-    assert {"g_1": "", "g_2": ""} == {share: state.founder for share, state in redis.known.items()}
+    QuarantineNotes("s", redis, lambda: 0).quarantine(SLOW, ["g_1", "g_2"])  # type: ignore[arg-type]
+    assert {"g_1": "", "g_2": ""} == {unit: state.user for unit, state in redis.known.items()}
+
+
+def test_the_budget_of_a_user_shrinks_with_its_quarantines() -> None:
+    """All tasks that know of them, in the same batch and later; the budgets of others stay."""
+    redis, guard = _Redis(), HangGuard(60.0)
+    notes = QuarantineNotes("s", redis, lambda: 0)  # type: ignore[arg-type]
+    notes.selection(guard)
+    assert [1.0, 1.0, 1.0] == [notes.part_of_budget(name) for name in ("g_2", "g_3", "s_4")]
+    for unit in ("g_7", "g_8"):
+        notes.quarantine(SLOW, [unit])
+    assert [1 / 9, 1.0, 1.0] == [notes.part_of_budget(name) for name in ("g_2", "g_3", "s_4")]
+    other = QuarantineNotes("s", redis, lambda: 0)  # type: ignore[arg-type]
+    other.shared_selection(0, guard, 0.0)
+    assert [1 / 9, 1.0] == [other.part_of_budget(name) for name in ("g_2", "g_3")]

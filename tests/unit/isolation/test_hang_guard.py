@@ -48,13 +48,13 @@ def test_the_consumers_time_does_not_count() -> None:
 _STEPS = """
 import sys, time
 from spark_jobs.isolation.hang_guard import HangGuard
-guard = HangGuard(2.0)
+guard = HangGuard(3.0)
 def made():
     for _ in range(3):
-        guard.step(apart=False)
-        time.sleep(0.8)
+        guard.begin_step(suspected=False)
+        time.sleep(1.2)
     yield 1
-    guard.step(apart=True)
+    guard.begin_step(suspected=True)
     time.sleep(0.8)
     yield 2
 for piece in guard.pieces(made()):
@@ -63,6 +63,6 @@ for piece in guard.pieces(made()):
 
 
 def test_a_step_of_suspects_is_given_less_time() -> None:
-    """Many steps together may take longer than one; one at which a worker may have died is waited for a tenth."""
+    """Many steps together may take longer than one; one at which a worker may have died has a fifth of the time."""
     ran = subprocess.run([sys.executable, "-c", _STEPS], capture_output=True, text=True, timeout=60, check=False)
     assert (1, "1\n") == (ran.returncode, ran.stdout)

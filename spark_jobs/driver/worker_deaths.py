@@ -1,4 +1,4 @@
-"""Trials: from the deaths of workers the driver learns which share of queries is at fault (spark_jobs/README.md)."""
+"""Deaths of workers: the driver learns from them which work unit is at fault (docs/design/039-quarantine.md)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from grouping.model.ids import StreamId
-from grouping.store.quarantine import NOBODY, TRIES, Quarantine, QuarantineStore, Trial, convicted
+from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore, culprits
 from spark_jobs.kafka.table_log import TableAway
 
-__all__ = ["Trials", "dead_task", "failure_reason"]
+__all__ = ["WorkerDeaths", "dead_task", "failure_reason"]
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ def failure_reason(failure: str) -> str:
     return f"{name.rpartition('.')[2]}{colon}{text}"
 
 
-class Trials:
-    """The trials of all streams: counts deaths, convicts shares. For one thread."""
+class WorkerDeaths:
+    """Counts deaths of workers and quarantines the work units at fault, of all streams. For one thread."""
 
     def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
         """Begin with what the store knows.
@@ -72,10 +72,11 @@ class Trials:
         self._store = store
         self._clock_ms = clock_ms
         self._begun: set[str] = set()
-        self._open: set[str] = set()
+        self._searched: set[str] = set()
+        """Streams at whose batch a worker died."""
 
     def begin(self, stream_id: StreamId) -> bool:
-        """Return whether the tasks of a query that starts now must be cautious.
+        """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
 
         Raises:
             OperationalError: The store does not answer.
@@ -83,22 +84,20 @@ class Trials:
         store = self._store
         if stream_id not in self._begun and store.batch_under_way(stream_id):
             # An evaluator ended amid this batch: memory that ran out, for one, may take all of it.
-            hands = store.in_hand(stream_id).values()
-            self._died(stream_id, list(dict.fromkeys(share for hand in hands for share in hand)))
+            marks = store.marked(stream_id).values()
+            self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
         self._begun.add(stream_id)
-        trial = store.trial(stream_id)
-        if trial.deaths:
-            self._open.add(stream_id)
-        harmful = any(state.deaths for state in store.quarantined(stream_id).values())
-        return trial.careful or harmful or bool(store.withheld(stream_id))
+        search = store.search(stream_id)
+        if search.careful:
+            self._searched.add(stream_id)
+        return search.careful or any(state.times for state in store.quarantined(stream_id).values())
 
-    def failed(self, stream_id: StreamId, failure: str, *, hung: bool = False) -> int:
+    def failed(self, stream_id: StreamId, failure: str) -> int:
         """Note that a query ended; return how often workers died at its batch, 0 when none did now.
 
         Args:
             stream_id: Its stream.
-            failure: What Spark says of its end.
-            hung: Whether nothing was committed for so long that the worker may have hung.
+            failure: The reason that Spark gives.
 
         Raises:
             OperationalError: The store does not answer.
@@ -106,7 +105,7 @@ class Trials:
         task = dead_task(failure)
         if task is None:
             return 0
-        return self._died(stream_id, self._store.in_hand(stream_id).get(task, []), hung=hung).deaths
+        return self._died(stream_id, self._store.marked(stream_id).get(task, [])).deaths
 
     def committed(self, stream_id: StreamId) -> None:
         """Note that a batch was committed.
@@ -114,30 +113,22 @@ class Trials:
         Raises:
             OperationalError: The store does not answer.
         """
-        if stream_id in self._open:
-            self._store.end_trial(stream_id)
-            self._open.discard(stream_id)
+        if stream_id in self._searched:
+            self._store.end_search(stream_id)
+            self._searched.discard(stream_id)
 
-    def _died(self, stream_id: StreamId, in_hand: Sequence[str], *, hung: bool = False) -> Trial:
-        trial, known = self._store.trial(stream_id), self._store.quarantined(stream_id)
-        shares = convicted(trial, in_hand, known)
-        if shares:
-            now_ms = self._clock_ms()
-            # Of groups over a join that kills, the join is at fault: it is no strike against each of their founders.
-            founders = self._store.founders(stream_id, shares if len(shares) == 1 else ())
-            states = {
-                share: Quarantine.of_conviction(now_ms, known.get(share), founder=founders.get(share, NOBODY))
-                for share in shares
-            }
+    def _died(self, stream_id: StreamId, marked: Sequence[str]) -> CulpritSearch:
+        search, known = self._store.search(stream_id), self._store.quarantined(stream_id)
+        units = culprits(search, marked, known)
+        if units:
+            now_ms, user = self._clock_ms(), self._store.sole_user_of(stream_id, units)
+            states = {unit: Quarantine.begun(now_ms, known.get(unit), user=user) for unit in units}
             self._store.put(stream_id, states)
-            trial = Trial(TRIES)  # others of the batch may be at fault too
-            for share, state in states.items():
-                seconds = (state.until_ms - state.since_ms) / 1000
-                log.error(
-                    "left out, it killed workers", extra={"stream": stream_id, "share": share, "seconds": seconds}
-                )
-        else:
-            trial = trial.after_death(in_hand, hung=hung)
-        self._store.set_trial(stream_id, trial)
-        self._open.add(stream_id)
-        return trial
+            for unit, state in states.items():
+                seconds = (state.until_ms - now_ms) / 1000
+                log.error("quarantined, it killed workers", extra={"stream": stream_id, "unit": unit, "for": seconds})
+        # Where a culprit was found, further units of the batch may be at fault too.
+        search = search.after_death(() if units else marked)
+        self._store.set_search(stream_id, search)
+        self._searched.add(stream_id)
+        return search
