@@ -6,6 +6,7 @@ told by replies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ __all__ = ["COMMAND_PLACE_HEADER", "ClientNames", "TopicNames", "gateway_prefixe
 
 COMMAND_PLACE_HEADER = "command_place"
 """Header of a reply: the place of the record on the topic of commands that it answers, ``<partition>/<offset>``."""
+
+_OWNER = re.compile(r"\.([dg])_[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,12 @@ class TopicNames:
             >>> names = TopicNames("cq.")
             >>> [names.owner_kind(topic) for topic in ("cq.results.g_1", "cq.results.d_1", "cq.results", "quotes")]
             ['group', 'destination', None, None]
+            >>> names.owner_kind("cq.results.d_1.commands")  # of another gateway, by its prefix
         """
-        if topic.startswith(self.own_results("d_")):
-            return "destination"
-        return "group" if topic.startswith(self.own_results("g_")) else None
+        found = _OWNER.fullmatch(topic.removeprefix(self.results)) if topic.startswith(self.results) else None
+        if found is None:
+            return None
+        return "destination" if found[1] == "d" else "group"
 
     @cached_property
     def deadletters(self) -> str:

@@ -29,7 +29,7 @@ def doctor(
     if done:
         findings = examiner.examine()
     if as_json:
-        print(json.dumps({"findings": [finding._asdict() for finding in findings], "repaired": done}))
+        print(json.dumps({"findings": [finding.fields for finding in findings], "repaired": done}))
     else:
         for each in done:
             print(f"done: {each}")

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.kafka import LogReader
+from gateway.model.end_notice import EndNotice
 from gateway.model.group_pause import GroupPause
 from gateway.model.membership import Membership
 from gateway.model.quota import Quota
@@ -25,13 +26,17 @@ _KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota
 
 
 class CatalogState:
-    """CQs and sources by the catalog."""
+    """CQs, sources, ends under way and secrets by the catalog."""
 
     def __init__(self) -> None:
         self.cqs: dict[CqKey, CatalogCq] = {}
         """By subscriber and folded name."""
         self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
         """Streams, tables, views, quotas and pauses: by kind, then by the rest of the key."""
+        self.ends: dict[str, list[EndNotice]] = {}
+        """Notices of ends under way, by batch."""
+        self.secrets: dict[str, bytes] = {}
+        """By name."""
 
     def take(self, key: CatalogKey, value: bytes | None) -> None:
         """Take a record in, in the order of the log."""
@@ -41,12 +46,13 @@ class CatalogState:
                 self.cqs.pop(name, None)
             else:
                 self.cqs[name] = msgspec.json.decode(value, type=CatalogCq)
+        elif key.kind == "end":
+            _put(self.ends, key.text, None if value is None else msgspec.json.decode(value, type=list[EndNotice]))
+        elif key.kind == "secret":
+            _put(self.secrets, key.text, value)
         elif key.kind in _KINDS:
-            known = self.sources[key.kind]
-            if value is None:
-                known.pop(key.text, None)
-            else:
-                known[key.text] = msgspec.json.decode(value, type=_KINDS[key.kind])
+            source = None if value is None else msgspec.json.decode(value, type=_KINDS[key.kind])
+            _put(self.sources[key.kind], key.text, source)
 
     def memberships(self) -> dict[DestinationId, Membership]:
         """Return the destinations with their members, stores of matches among them; their numbers are not on record."""
@@ -58,6 +64,13 @@ class CatalogState:
                     membership = found[destination.destination_id] = Membership(destination, 0, {})
                 membership.count(record.cq, 1, record.destination.trigger)
         return found
+
+
+def _put(known: dict[str, Any], name: str, value: object | None) -> None:
+    if value is None:
+        known.pop(name, None)
+    else:
+        known[name] = value
 
 
 def read_catalog(settings: Settings) -> CatalogState:

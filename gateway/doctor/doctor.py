@@ -10,18 +10,19 @@ import msgspec
 from gateway.doctor.catalog import read_catalog
 from gateway.doctor.checkpoint_check import check_checkpoints
 from gateway.doctor.finding import Finding, Repair
-from gateway.doctor.registry_check import check_registry
+from gateway.doctor.notes_check import check_notes
+from gateway.doctor.registry_check import REFILL_HINT, check_registry
 from gateway.doctor.repairs import Repairs
 from gateway.doctor.role_check import check_roles
-from gateway.doctor.table_check import check_tables
+from gateway.doctor.table_check import SegmentDamaged, check_tables
 from gateway.doctor.topic_check import check_topics
 from gateway.kafka import Topics
 from gateway.model.membership import Membership
-from gateway.state.end_notices import EndNotices
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import DestinationId
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable
+from grouping.store.segment_log import SegmentLost
 from grouping.store.table_store import TableStore
 
 __all__ = ["Doctor"]
@@ -33,13 +34,20 @@ _APART_SECONDS = 2.0
 class Doctor:
     """Looks at one prefix, beside a running gateway or without one."""
 
-    def __init__(self, settings: Settings, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        pause: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         """Connect.
 
         Args:
             settings: As gateway and evaluator have them.
             pause: Waits for so many seconds.
+            clock: The gateway's time, in seconds.
         """
+        self._clock = clock
         self._settings = settings
         self._topics = Topics(settings)
         self._store = TableStore(settings)
@@ -55,8 +63,7 @@ class Doctor:
         if not first:
             return []
         self._pause(_APART_SECONDS)
-        known = {(finding.code, finding.subject) for finding in first}
-        return [finding for finding in self._look() if (finding.code, finding.subject) in known]
+        return [finding for finding in self._look() if any(map(finding.confirms, first))]
 
     def repair(self, findings: Sequence[Finding]) -> list[Repair]:
         """Repair what can be repaired, and return what was done.
@@ -75,23 +82,25 @@ class Doctor:
         try:
             working = WorkingCopy(self._settings)
             working.open()
-            notices = EndNotices(working)
-            notices.reload()
             catalog = read_catalog(self._settings)
             memberships = catalog.memberships()
-            yield from check_roles(self._settings, working.inventory, self._store, time.time_ns() // 1_000_000)
+            now_ms = round(self._clock() * 1000)
+            yield from check_roles(self._settings, working.inventory, self._store, now_ms)
             yield from check_checkpoints(self._settings, working.inventory)
-            yield from check_topics(self._settings, self._topics, catalog, memberships, notices)
+            yield from check_topics(self._settings, self._topics, catalog, memberships)
             yield from check_registry(self._settings, catalog, working.inventory)
+            kafka_ms = time.time_ns() // 1_000_000
+            yield from check_notes(self._settings, self._topics, catalog, working, now_ms, kafka_ms)
             yield from self._check_tables(memberships, working)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            hint = "The gateway fills Redis anew from the catalog: cq doctor --repair."
-            yield Finding("redis-unreadable", "", f"Redis has a value that is none: {error}.", hint, "refill Redis")
+        except (msgspec.MsgspecError, ValueError) as error:
+            detail = f"Redis has a value that is none: {error}."
+            yield Finding("redis-unreadable", "", detail, REFILL_HINT, "refill Redis")
 
     def _check_tables(self, memberships: Mapping[DestinationId, Membership], working: WorkingCopy) -> Iterator[Finding]:
         try:
             yield from check_tables(memberships, working.inventory, self._store)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, SegmentLost) as error:
             if self._store.epoch() is not None:
-                hint = "The gateway fills Redis anew from the catalog: cq doctor --repair."
-                yield Finding("tables-incomplete", "", f"{error.message}: {error.detail}", hint, "refill Redis")
+                yield Finding("tables-incomplete", "", f"{error.message}: {error.detail}", REFILL_HINT, "refill Redis")
+        except SegmentDamaged as error:
+            yield Finding("tables-damaged", "", f"{error.message}: {error.detail}", REFILL_HINT, "refill Redis")

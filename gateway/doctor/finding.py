@@ -28,6 +28,24 @@ class Finding(NamedTuple):
     hint: str
     """What an operator does."""
     repair: Repair = ""
+    names: frozenset[str] = frozenset()
+    """What the finding is about, where it is about many things: what a second look does not find is no fault."""
+
+    def confirms(self, earlier: Finding) -> bool:
+        """Tell whether an earlier look has found the same fault; of many things, at least one of them.
+
+        Example:
+            >>> first = Finding("cq-missing", "", "", "", names=frozenset(["alice.a", "alice.b"]))
+            >>> [first._replace(names=frozenset(names)).confirms(first) for names in (["alice.b"], ["alice.c"])]
+            [True, False]
+        """
+        same = (self.code, self.subject) == (earlier.code, earlier.subject)
+        return same and (self.names == earlier.names or not self.names.isdisjoint(earlier.names))
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields that ``cq doctor --json`` prints."""
+        return {name: str(getattr(self, name)) for name in self._fields if name != "names"}
 
 
 def shown(names: Iterable[str], noun: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gateway.doctor.catalog import CatalogState
@@ -13,9 +13,9 @@ from gateway.model.unit import CqKey
 from gateway.state.stored_cqs import stored_cqs
 from grouping.settings.settings import Settings
 
-__all__ = ["check_registry"]
+__all__ = ["REFILL_HINT", "check_registry", "differences"]
 
-_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair."
+REFILL_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair."
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:
@@ -34,11 +34,18 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
         "pause": {f"{stream}/{group}": pause for stream, of in inventory.pauses.items() for group, pause in of.items()},
     }
     for kind, wanted in catalog.sources.items():
-        yield from _differences(kind, wanted, known[kind])
+        yield from differences(kind, wanted, known[kind])
     yield from _check_cqs(settings, catalog.cqs)
 
 
-def _differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
+def differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
+    """Yield what Redis lacks, what the catalog does not know, and what differs, of things by name.
+
+    Args:
+        kind: The noun, with which the codes begin too.
+        wanted: By the catalog.
+        found: By Redis.
+    """
     other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]
     for code, names in (
         (f"{kind}-missing", wanted.keys() - found.keys()),
@@ -46,7 +53,12 @@ def _differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, ob
         (f"{kind}-differs", other),
     ):
         if names:
-            yield Finding(code, "", f"Redis: {_why(code)} {shown(names, kind)}.", _HINT, "refill Redis")
+            yield _finding(code, names, kind)
+
+
+def _finding(code: str, names: Collection[str], noun: str) -> Finding:
+    detail = f"Redis: {_why(code)} {shown(names, noun)}."
+    return Finding(code, "", detail, REFILL_HINT, "refill Redis", frozenset(names))
 
 
 def _why(code: str) -> str:
@@ -66,8 +78,7 @@ def _check_cqs(settings: Settings, wanted: Mapping[CqKey, CatalogCq]) -> Iterato
             differs.append(key)
     for code, keys in (("cq-missing", missing), ("cq-unknown", unknown), ("cq-differs", differs)):
         if keys:
-            names = [f"{key.subscriber}.{key.name}" for key in keys]
-            yield Finding(code, "", f"Redis: {_why(code)} {shown(names, 'CQ')}.", _HINT, "refill Redis")
+            yield _finding(code, [f"{key.subscriber}.{key.name}" for key in keys], "CQ")
 
 
 def _essence(cq: Any) -> tuple[object, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gateway.doctor.catalog import read_catalog
 from gateway.doctor.finding import Finding, Repair
+from gateway.doctor.topic_check import unknown_topics
 from gateway.kafka import Topics
 from gateway.state.stored_cqs import order_refill
 from gateway.state.working_copy import WorkingCopy
@@ -31,7 +33,7 @@ class Repairs:
         self._kinds: dict[Repair, Callable[[list[str]], object]] = {
             "bring the topics into form": lambda _: ensure_own_topics(settings, topics),
             "make the topic": self._make_topics,
-            "delete the topic": topics.delete,
+            "delete the topic": self._delete_topics,
             "refill Redis": lambda _: self._refill(),
         }
         self.order = tuple(self._kinds)
@@ -61,6 +63,11 @@ class Repairs:
                 )
             self._pause(0.5)
             waited += 0.5
+
+    def _delete_topics(self, topics: list[str]) -> None:
+        """Delete topics that the catalog still does not know: a CQ may have come to one since it was found."""
+        unknown = unknown_topics(self._settings, self._topics, read_catalog(self._settings))
+        self._topics.delete(unknown.intersection(topics))
 
     def _make_topics(self, topics: list[str]) -> None:
         wanted = dict.fromkeys(topics, 1)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import pyarrow as pa
 
 from gateway.doctor.finding import Finding, shown
+from gateway.doctor.registry_check import REFILL_HINT
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
 from gateway.model.records import Destination
 from gateway.model.table_entries import rows_of, table_entries
+from grouping.model.errors import OperationalError
 from grouping.model.ids import DestinationId, StreamId
-from grouping.store.constant_table import Entry
+from grouping.store.constant_table import MODES, Entry, Segment
 from grouping.store.table_store import TableStore
 
-__all__ = ["check_tables"]
+__all__ = ["SegmentDamaged", "check_segments", "check_tables"]
+
+
+class SegmentDamaged(OperationalError):
+    """A value of the constant tables in Redis is not one that a gateway wrote."""
+
 
 _Row = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
 """Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE."""
@@ -32,6 +42,7 @@ def check_tables(
 
     Raises:
         StoreUnavailable: They are not confirmed, or not whole.
+        SegmentDamaged: A segment cannot be read.
     """
     wanted = _wanted(memberships, inventory)
     epoch = store.epoch()
@@ -46,7 +57,7 @@ def check_tables(
                     code,
                     f"stream {stream.name}",
                     f"Its constant tables {why} {shown(names, 'row')}{more}.",
-                    "The gateway fills Redis anew from the catalog: cq doctor --repair.",
+                    REFILL_HINT,
                     "refill Redis",
                 )
 
@@ -78,9 +89,32 @@ def _row(entry: Entry) -> _Row:
 def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> Iterator[_Row]:
     if not version:
         return
+    check_segments(stream_id, store.pieces(stream_id))
     for segment in store.changes(stream_id, epoch, 0, version) or ():
         for block, table in segment.added.items():
             columns = (table[name].to_pylist() for name in ("destination", "start_ms", "expire_ms"))
             for destination, start_ms, expire_ms in zip(*columns, strict=True):
                 until = tuple(block.until)
                 yield destination, block.group_id, block.select_id, block.mode, until, start_ms, expire_ms
+
+
+def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
+    """Read every segment with its buffers, before any is used: Arrow itself trusts what it is given.
+
+    Args:
+        stream_id: The stream of the segments, for the error.
+        segments: They are decoded while they are asked for.
+
+    Raises:
+        SegmentDamaged: A segment cannot be read.
+    """
+    try:
+        for segment in segments:
+            for block, table in segment.added.items():
+                table.validate(full=True)
+                table.select(["destination", "number", "partition", "start_ms", "expire_ms"])
+                if block.mode not in MODES:
+                    raise ValueError(f'its mode is "{block.mode}"')
+    except (msgspec.MsgspecError, pa.ArrowException, ValueError, KeyError, OSError) as error:
+        detail = f'It is of stream "{stream_id}": {error}.'
+        raise SegmentDamaged("a segment of the constant tables is damaged", detail=detail) from error

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from gateway.doctor.catalog import CatalogState
 from gateway.doctor.finding import Finding
 from gateway.kafka import Topics
 from gateway.model.membership import Membership
-from gateway.state.end_notices import EndNotices
 from gateway.topics.own_topics import misformed
 from gateway.topics.positions import topic_of
 from grouping.model.ids import DestinationId
 from grouping.settings.settings import Settings
 
-__all__ = ["check_topics"]
+__all__ = ["check_topics", "unknown_topics"]
 
 
 def check_topics(
@@ -22,7 +21,6 @@ def check_topics(
     topics: Topics,
     catalog: CatalogState,
     memberships: Mapping[DestinationId, Membership],
-    notices: EndNotices,
 ) -> Iterator[Finding]:
     """Yield topics that are missing, left over, or not in the form that they must have.
 
@@ -34,22 +32,38 @@ def check_topics(
             "own-topic", topic, wrong, "The gateway brings it into form at its start.", "bring the topics into form"
         )
     there = topics.names()
-    names = settings.topics
-    wanted = {topic_of(settings, each.destination) for each in memberships.values()} - {names.results}
-    ended = {topic_of(settings, each.destination) for each in (*notices.open.values(), *notices.lingering.values())}
-    for topic in sorted(wanted - there):
+    for topic in sorted(_wanted(settings, memberships) - there):
         hint = "Without it a result has nowhere to go: the stream stands still."
         yield Finding(
             "result-topic-missing", topic, "A CQ publishes to it, and Kafka has no such topic.", hint, "make the topic"
         )
-    for topic in sorted(there - wanted - ended):
-        if names.owner_kind(topic) is not None:
-            hint = "It is of nobody, and costs the brokers partitions."
-            yield Finding(
-                "result-topic-unknown", topic, "No CQ publishes to it, or did lately.", hint, "delete the topic"
-            )
+    for topic in sorted(_unknown(settings, there, catalog, memberships)):
+        detail, hint = "No CQ publishes to it, or did lately.", "It costs the brokers partitions."
+        yield Finding("result-topic-unknown", topic, detail, hint, "delete the topic")
     for kind in ("stream", "table"):
         for source in catalog.sources[kind].values():
             if source.topic not in there:
                 hint = f"Make the topic again, or drop the {kind}."
                 yield Finding("source-missing", f"{kind} {source.name}", f'Its topic "{source.topic}" is gone.', hint)
+
+
+def unknown_topics(settings: Settings, topics: Topics, catalog: CatalogState) -> set[str]:
+    """Return the topics of destinations that the catalog does not know, not even as ended lately.
+
+    Raises:
+        KafkaUnavailable: Kafka does not answer.
+    """
+    return _unknown(settings, topics.names(), catalog, catalog.memberships())
+
+
+def _unknown(
+    settings: Settings, there: Set[str], catalog: CatalogState, memberships: Mapping[DestinationId, Membership]
+) -> set[str]:
+    ended = {topic_of(settings, notice.destination) for some in catalog.ends.values() for notice in some}
+    own = {topic for topic in there if settings.topics.owner_kind(topic) is not None}
+    return own - _wanted(settings, memberships) - ended
+
+
+def _wanted(settings: Settings, memberships: Mapping[DestinationId, Membership]) -> set[str]:
+    """Return the topics that destinations have for themselves."""
+    return {topic_of(settings, each.destination) for each in memberships.values()} - {settings.topics.results}

@@ -17,7 +17,7 @@ NOT_REMEMBERED = ("remembered", b"no")
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
     """Return by its headers the id of the command that a reply may be the first one to; None where it is not."""
-    if not headers or NOT_REMEMBERED in headers:
+    if not headers or headers[0][0] != "command_id" or NOT_REMEMBERED in headers:
         return None
     return (headers[0][1] or b"").decode("utf-8", "surrogatepass")
 

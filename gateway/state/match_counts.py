@@ -36,10 +36,12 @@ class MatchCounts:
         """By stream: the blocks of counts that changed since they were saved."""
         self._saved: dict[StreamId, int] = {}
         """By stream: the block that was saved last."""
+        self._stored: dict[StreamId, set[int]] = {}
+        """By stream: the blocks that Redis must have."""
 
     def open(self) -> None:
         """Read the saved counts."""
-        self._counts, self._last_ms, self._changed = {}, {}, {}
+        self._counts, self._last_ms, self._changed, self._stored = {}, {}, {}, {}
         for stream_id in self._working.inventory.streams:
             with mapped():
                 bodies = self._connection.redis.hgetall(self._key(stream_id))
@@ -49,6 +51,7 @@ class MatchCounts:
                 end = begin + len(counts)
                 self._grow(stream_id, end)
                 self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
+                self._stored.setdefault(stream_id, set()).add(int(block))
 
     def _key(self, stream_id: StreamId) -> str:
         return self._connection.keys.match_totals(stream_id)
@@ -60,6 +63,7 @@ class MatchCounts:
             all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
                 longest first: with a million CQs there are 16 MB, which go into the append-only file too.
         """
+        self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
             changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
             blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
@@ -70,6 +74,19 @@ class MatchCounts:
                     pipeline.hset(self._key(stream_id), str(block), body)
                 changed.discard(block)
                 self._saved[stream_id] = block
+                self._stored.setdefault(stream_id, set()).add(block)
+
+    def _note_lost(self) -> None:
+        """Have blocks written again that Redis has lost: no other record has them."""
+        streams = [name for name in self._stored if name in self._working.inventory.streams]
+        with mapped():
+            pipeline = self._connection.redis.pipeline(transaction=False)
+            for stream_id in streams:
+                pipeline.hlen(self._key(stream_id))
+            sizes = pipeline.execute() if streams else []
+        for stream_id, size in zip(streams, sizes, strict=True):
+            if size < len(self._stored[stream_id]):
+                self._note(stream_id, self._stored[stream_id])
 
     def step(self) -> None:
         """Add the tallies that workers have pushed."""

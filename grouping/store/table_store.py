@@ -125,6 +125,18 @@ class TableStore:
         if self.epoch() != epoch:
             raise StoreUnavailable("the constant tables were filled anew while they were read")
 
+    def pieces(self, stream_id: StreamId) -> Iterator[Segment]:
+        """Yield all segments of a stream piece by piece as they are stored, of all versions that there are.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+            SegmentLost: A segment was merged meanwhile, or is not whole.
+        """
+        log = SegmentLog(self._redis, self._keys.segments(stream_id))
+        with mapped():
+            for span in log.spans():
+                yield from log.pieces(span)
+
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of the groups that exist."""
         return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)

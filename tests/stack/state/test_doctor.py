@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.doctor.doctor import Doctor
+from gateway.doctor.finding import Finding
 from gateway.kafka import Topics
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.settings.evaluator_settings import EvaluatorSettings
@@ -54,10 +55,16 @@ class _Patient:
         replies = self._counter.answers(stream, *_CQS)
         replies += self._counter.answers("SET QUOTA cqs = 5 FOR bob", subscriber="root")
         assert {"ok"} == {reply.code for reply in replies}, replies
+        gone = replies[1 + next(number for number, text in enumerate(_CQS) if text.startswith("CREATE CQ gone"))]
+        self.topic_of_gone = str(gone.result["destination"]["topic"])
         self._counter.desk.evaluate(1)
         self.redis, self.keys = connect(settings), RedisKeys.of(settings)
         self.leases = [Lease(settings, "gateway"), Lease(settings, "evaluator")]
-        self.doctor = Doctor(settings, lambda _: self._live())
+        self.doctor = Doctor(settings, lambda _: self._live(), self.clock)
+
+    def clock(self) -> float:
+        """Return the gateway's time."""
+        return self._counter.desk.now_ms / 1000
 
     def _live(self) -> None:
         """Do what the roles do while the doctor waits: a gateway whose Redis has lost its epoch recovers."""
@@ -102,6 +109,13 @@ def _lose_row(patient: _Patient) -> None:
     patient.redis.hset(patient.keys.version, stream, version + 1)
 
 
+def _damage(patient: _Patient, body: bytes | None) -> None:
+    """Put something else for the largest segment, or the first half of it."""
+    segments = patient.keys.segments(patient.stream_of("s"))
+    field, whole = max(patient.redis.hgetall(segments).items(), key=lambda each: len(each[1]))
+    patient.redis.hset(segments, field, whole[: len(whole) // 2] if body is None else body)
+
+
 def _double_rows(patient: _Patient) -> None:
     segments = patient.keys.segments(patient.stream_of("s"))
     version = int(patient.redis.hget(patient.keys.version, patient.stream_of("s")))
@@ -138,6 +152,16 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
     ),
     "a row": (_lose_row, ["row-missing"]),
     "rows twice": (_double_rows, ["row-unknown"]),
+    "a damaged segment": (lambda it: _damage(it, b"\xc1"), ["tables-damaged"]),
+    "a cut segment": (lambda it: _damage(it, None), ["tables-damaged"]),
+    "the ends": (lambda it: it.redis.delete(it.keys.ends), ["end-missing"]),
+    "the secrets": (lambda it: it.redis.delete(it.keys.secrets), ["secret-missing"]),
+    "another secret": (lambda it: it.redis.hset(it.keys.secrets, "members", b"x" * 32), ["secret-differs"]),
+    "the list of timers": (lambda it: it.redis.delete(it.keys.timed("alice")), ["timed-missing"]),
+    "the command ids": (
+        lambda it: it.redis.delete(*it.redis.scan_iter(match=f"{it.keys.start}:ids:*")),
+        ["id-missing"],
+    ),
     "all rows": (lambda it: it.redis.delete(it.keys.segments(it.stream_of("s"))), ["tables-incomplete"]),
     "a dedicated topic": (lambda it: it.delete_topics(it.topic_of("mine")), ["result-topic-missing"]),
     "a virtual topic": (lambda it: it.delete_topics(it.topic_of("virtual")), ["result-topic-missing"]),
@@ -176,6 +200,29 @@ def test_a_break_is_found_and_repaired(patient: _Patient, name: str) -> None:
     assert [] == patient.codes()
 
 
+def test_a_topic_that_the_catalog_knows_is_never_deleted(patient: _Patient) -> None:
+    """The topic of a CQ that has ended lately has results to read, also where Redis has lost the notice of its end."""
+    assert [] == patient.codes()
+    topic = patient.topic_of_gone
+    assert topic in patient.topics.names()
+    patient.redis.delete(patient.keys.ends)
+    findings = patient.doctor.examine()
+    assert ["end-missing"] == [finding.code for finding in findings]
+    unknown = Finding("result-topic-unknown", topic, "", "", "delete the topic")
+    patient.doctor.repair([unknown, *findings])
+    assert [] == patient.codes()
+    assert topic in patient.topics.names()
+
+
+def test_lost_match_totals_are_found(patient: _Patient) -> None:
+    """Workers have counted matches of which Redis has no total; nothing else depends on them."""
+    patient.redis.hset(patient.keys.output(patient.stream_of("s")), "matches", 5)
+    assert ["match-totals-missing"] == patient.codes()
+    patient.redis.hset(patient.keys.match_totals(patient.stream_of("s")), "0", b"")
+    assert [] == patient.codes()
+    patient.redis.delete(patient.keys.match_totals(patient.stream_of("s")), patient.keys.output(patient.stream_of("s")))
+
+
 def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
     """One that may drop keys, and one that nobody has confirmed: the gateway sees to the latter itself."""
     assert [] == patient.codes()
@@ -183,7 +230,7 @@ def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
     patient.redis.config_set("maxmemory-policy", "allkeys-lru")
     patient.redis.config_set("maxmemory", 1 << 30)
     patient.redis.delete(patient.keys.epoch)
-    findings = {one.code: one.repair for one in Doctor(patient.settings, lambda _: None).examine()}
+    findings = {one.code: one.repair for one in Doctor(patient.settings, lambda _: None, patient.clock).examine()}
     patient.redis.config_set("maxmemory", limit)
     patient.redis.config_set("maxmemory-policy", policy)
     assert {"redis-evicts": "", "tables-unconfirmed": ""}.items() <= findings.items()
@@ -205,12 +252,14 @@ def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
     for lease in patient.leases:
         lease.release()
     patient.delete_topics("events-of-doctor", "limits-of-doctor")
-    findings = list(Doctor(patient.settings, lambda _: None).examine())
+    findings = list(Doctor(patient.settings, lambda _: None, patient.clock).examine())
     stopped = [("stream-stopped", "stream b"), ("stream-stopped", "stream e"), ("stream-stuck", "stream c")]
     down = [("evaluator-down", "evaluator"), ("gateway-down", "gateway")]
     shared = EvaluatorSettings(streams={"fast": "s*"})
     given = patient.settings.model_copy(update={"evaluator": shared})
-    roles = {one.subject for one in Doctor(given, lambda _: None).examine() if one.code == "evaluator-down"}
+    roles = {
+        one.subject for one in Doctor(given, lambda _: None, patient.clock).examine() if one.code == "evaluator-down"
+    }
     assert {"evaluator", "evaluator/fast"} == roles
     missing = [("source-missing", "stream s"), ("source-missing", "table limits")]
     assert [*down, *missing, *stopped] == sorted((one.code, one.subject) for one in findings)

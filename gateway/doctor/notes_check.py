@@ -1,0 +1,87 @@
+"""The gateway's notes in Redis beside the catalog and the replies: ends, secrets, timers, command ids, match totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from gateway.doctor.catalog import CatalogState
+from gateway.doctor.finding import Finding, shown
+from gateway.doctor.registry_check import REFILL_HINT, differences
+from gateway.kafka import LogReader, Topics
+from gateway.state.command_ids import CommandIds, remembered_id
+from gateway.state.stored_notes import StoredNotes
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import Subscriber
+from grouping.settings.settings import Settings
+
+__all__ = ["check_notes"]
+
+_REPLIES = 200
+"""The last replies of each partition of which the command ids are looked for."""
+
+
+def check_notes(
+    settings: Settings, topics: Topics, catalog: CatalogState, working: WorkingCopy, now_ms: int, kafka_ms: int
+) -> Iterator[Finding]:
+    """Yield notes that Redis has lost, has too many, or has otherwise.
+
+    Args:
+        settings: By which the servers are reached.
+        topics: Kafka's topics.
+        catalog: What there must be.
+        working: Redis's sources.
+        now_ms: The gateway's time.
+        kafka_ms: The brokers' time, by which records are old.
+
+    Raises:
+        OperationalError: A server does not answer.
+        msgspec.MsgspecError: A value in Redis is none of an end.
+    """
+    notes = StoredNotes(settings)
+    ends = {batch: sorted(map(repr, some)) for batch, some in catalog.ends.items()}
+    yield from differences("end", ends, {batch: sorted(map(repr, some)) for batch, some in notes.ends().items()})
+    yield from differences("secret", catalog.secrets, notes.secrets())
+    yield from _check_timed(catalog, notes)
+    yield from _check_ids(settings, topics, working, now_ms, kafka_ms)
+    streams = working.inventory.streams
+    if lost := {streams[stream_id].name for stream_id in notes.streams_without_totals(streams)}:
+        detail = f"Redis has lost how many matches CQs had, of {shown(lost, 'stream')}."
+        hint = "A gateway that runs writes them again; else DESCRIBE CQ counts anew. Nothing else depends on them."
+        yield Finding("match-totals-missing", "", detail, hint, names=frozenset(lost))
+
+
+def _check_timed(catalog: CatalogState, notes: StoredNotes) -> Iterator[Finding]:
+    """Yield differences of the lists of timer-based CQs, which SHOW TIMERS reads."""
+    subscribers = sorted({key.subscriber for key in catalog.cqs})
+    wanted: dict[Subscriber, set[str]] = {subscriber: set() for subscriber in subscribers}
+    for key, record in catalog.cqs.items():
+        if record.destination.trigger.timed:
+            wanted[key.subscriber].add(key.name)
+    found = notes.timed_names(subscribers)
+    yield from differences("timed", *(_flat(each) for each in (wanted, found)))
+
+
+def _flat(names: dict[Subscriber, set[str]]) -> dict[str, None]:
+    return {f"{subscriber}.{name}": None for subscriber, own in names.items() for name in own}
+
+
+def _check_ids(
+    settings: Settings, topics: Topics, working: WorkingCopy, now_ms: int, kafka_ms: int
+) -> Iterator[Finding]:
+    """Yield whether commands would be carried out again, whose last replies lie on `cq.replies`."""
+    topic = settings.topics.replies
+    places = [(topic, number) for number in range(topics.partitions(topic) or 0)]
+    first, ends = topics.offsets.beginnings(places), topics.offsets.ends(places, committed=True)
+    offsets = {place[1]: max(first[place], ends[place] - _REPLIES) for place in places if ends[place] > first[place]}
+    since_ms = kafka_ms - round(settings.commands.remember_days * 86_400_000)
+    answered: dict[bytes, str] = {}
+    with closing(LogReader(settings)) as reader:
+        for record in reader.since(topic, offsets) if offsets else ():
+            command_id = remembered_id(record.headers)
+            if record.key and record.time_ms > since_ms and command_id is not None:
+                answered[CommandIds.key(record.key, command_id)] = command_id
+    if lost := answered.keys() - CommandIds(settings, working).find(list(answered), now_ms).keys():
+        names = {answered[name] for name in lost}
+        detail = f"Redis lacks {shown(names, 'command id')} of answered commands, which would count anew."
+        yield Finding("id-missing", "", detail, REFILL_HINT, "refill Redis", frozenset(names))
