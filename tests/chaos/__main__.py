@@ -16,6 +16,9 @@ from tests.chaos.host import open_host
 from tests.chaos.planted import PLANTED
 from tests.chaos.rounds import Chaos
 
+_IDLE_SECONDS = (12.0, 0.0, 65.0, 0.0)
+"""The times without events after the rounds, in turns: Spark tells of an idle query after ten seconds, and after a
+minute some clients and servers give up connections and waits."""
 _PLANTED_ROUNDS = 5
 """Within which a planted fault must be found."""
 
@@ -44,8 +47,8 @@ def _holds(seed: int, minutes: float, faults: Sequence[str]) -> bool:
     print(f"seed {seed}; again: {again}", flush=True)
     with open_host(small_disk=os.geteuid() == 0 and "fill-disk" in faults) as host:
         deadline = time.monotonic() + minutes * 60
-        chaos = Chaos(host, seed, lambda line: print(line, flush=True))
-        found = _found(chaos, seed, faults, lambda: time.monotonic() < deadline)
+        chaos = Chaos(host, seed, lambda line: print(line, flush=True), logs=[host.data])
+        found = _found(chaos, seed, faults, lambda: time.monotonic() < deadline, idle=True)
         if found is None:
             print(f"seed {seed}: 0 lost, 0 doubled; {chaos.tally.line()}")
         else:
@@ -63,12 +66,16 @@ def _caught(planted: str, seed: int) -> bool:
     return found is not None
 
 
-def _found(chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bool]) -> str | None:
-    """Play rounds as long as there are to be more; return what did not hold, if anything."""
+def _found(
+    chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bool], *, idle: bool = False
+) -> str | None:
+    """Play rounds as long as there are to be more, with idle times between if wanted; return what did not hold."""
     rng = random.Random(seed)
     try:
         while more():
             chaos.round([rng.choice(faults) for _ in range(rng.choice((1, 1, 1, 2, 3)))])
+            if idle and (seconds := _IDLE_SECONDS[(chaos.tally.rounds - 1) % len(_IDLE_SECONDS)]):
+                chaos.idle(seconds)
         chaos.finish()
     except Exception as error:  # what the SDK raises is a finding too
         line = f"{type(error).__name__}: {error} {getattr(error, 'detail', '')}".strip()

@@ -24,6 +24,7 @@ from tests.chaos.workload import Commands, Events
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 from tests.stack.lab_table import LabTable
+from tests.stack.tracebacks import LogWatch
 
 __all__ = ["Chaos", "Tally"]
 
@@ -75,6 +76,7 @@ class Chaos:
         tell: Callable[[str], None],
         faults: Mapping[str, Fault] = FAULTS,
         pause: float = 0.1,
+        logs: Sequence[Path] = (),
     ) -> None:
         """Begin.
 
@@ -84,11 +86,13 @@ class Chaos:
             tell: Is given what happens, line by line.
             faults: What can happen, by name.
             pause: Seconds between two publications of events; results are read five times as often.
+            logs: Data folders of roles, whose logs may get no stack trace while nothing happens.
         """
         self.tally = Tally()
         self._pause = pause
         self._faults = faults
         self._host = host
+        self._logs, self._log_watch = logs, LogWatch()
         self._rng = random.Random(seed)
         self._tell = tell
         self._begun_at = time.monotonic()
@@ -134,6 +138,21 @@ class Chaos:
             for cq in self._commands.cqs:
                 cq.redis_lost |= cq.gone and not cq.retired
         self._settle()
+
+    def idle(self, seconds: float) -> None:
+        """Publish no event for a while; then each query goes on where it was.
+
+        Raises:
+            AssertionError: A role has logged a stack trace.
+        """
+        self._say(f"nothing happens for {seconds:g} s")
+        self._log_watch.new(self._logs)  # what the faults of the last round caused
+        with Loop("readers", self._readers.step, 0.02) as readers:
+            self._sleep([readers], seconds)
+        with Loop("readers", self._readers.follow, 0.02):
+            self._source.fence()
+        found = self._log_watch.new(self._logs)
+        assert not found, found
 
     def finish(self) -> None:
         """Drop everything; nothing may be left.

@@ -12,9 +12,25 @@ from tests.ground import Ground, open_ground
 from tests.stack.lab import Lab
 from tests.stack.quiet import LONG_SECONDS, QuietStream
 from tests.stack.server import Stack
+from tests.stack.tracebacks import LogWatch, unexpected
 
 _FEW = {"partitions": 4}
 """What a gateway has that a test plays: it makes its topics in each test."""
+
+
+_LOGS = LogWatch()
+"""What was read of the logs of all stacks of this process."""
+
+
+@pytest.fixture
+def no_tracebacks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``."""
+    _LOGS.new(Stack.folders)
+    yield
+    named = [mark.args[0] for mark in request.node.iter_markers("traceback")]
+    found = {log: unexpected(traces, named) for log, traces in _LOGS.new(Stack.folders).items()}
+    told = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]
+    assert not told, "\n".join(told)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,77 @@
+"""Stack traces in the logs of the roles: each is a fault, unless the test that caused it has named it.
+
+A test names the traces that it causes: ``@pytest.mark.traceback("a regular expression")``, as often as there are kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["LogWatch", "tracebacks", "unexpected"]
+
+_PYTHON = "Traceback (most recent call last):"
+_JAVA = re.compile(r"\s+at [\w.$/<>]+\(.*\)$")
+_GOES_ON = re.compile(
+    r"\s|$|Caused by: |Suppressed: |Driver stacktrace:|During handling of|The above exception|Traceback "
+)
+"""Beginnings of the lines of a trace, besides the line of a Python exception itself."""
+
+
+def tracebacks(lines: Iterable[str]) -> Iterator[str]:
+    r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
+
+    Example:
+        >>> python = ["fine", "Traceback (most recent call last):", '  File "a.py"', "KeyError: 1", "fine"]
+        >>> [trace.splitlines()[-1] for trace in tracebacks(python)]
+        ['KeyError: 1']
+        >>> java = ["fine", "a.B: x", "\tat a.B.c(D.java:1)", "Caused by: a.E: y", "\tat a.E.c(D.java:1)", "fine"]
+        >>> [trace.splitlines()[::2] for trace in tracebacks(java)]
+        [['a.B: x', 'Caused by: a.E: y']]
+    """
+    trace: list[str] = []
+    in_python = False
+    before = ""
+    for line in lines:
+        begins = _PYTHON in line
+        if trace and (in_python or _GOES_ON.match(line)):
+            trace.append(line)
+            in_python = begins or (in_python and bool(_GOES_ON.match(line)))
+        else:
+            if trace:
+                yield "\n".join(trace)
+            trace = [line] if begins else [before, line] if _JAVA.match(line) else []
+            in_python = begins
+        before = line
+    if trace:
+        yield "\n".join(trace)
+
+
+def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
+    """Return the traces in which none of the regular expressions is found."""
+    return [trace for trace in traces if not any(re.search(each, trace) for each in named)]
+
+
+class LogWatch:
+    """Reads what was added to the logs of some data folders since it looked last."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, int] = {}
+
+    def new(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
+        """Return by file of a log the stack traces that are new in it; a log that was begun anew is read from there."""
+        return {
+            path: found
+            for folder in folders
+            for path in sorted((folder / "logs").glob("*.log"))
+            if (found := list(tracebacks(self._added(path).splitlines())))
+        }
+
+    def _added(self, path: Path) -> str:
+        size, begin = path.stat().st_size, self._read.get(path, 0)
+        with path.open("rb") as log:
+            log.seek(begin if begin <= size else 0)
+            text = log.read()
+        self._read[path] = (begin if begin <= size else 0) + len(text)
+        return text.decode(errors="replace")
