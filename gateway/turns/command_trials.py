@@ -2,8 +2,7 @@
 
 A command that takes all memory, or never comes to an end, kills the gateway (the kernel does, or the supervisor), and
 its successor reads the same command again. So the commands of each unit of work are noted before it begins. A gateway
-whose predecessor ended amid a unit takes fewer of its commands at a time with each death, until one is alone. As the
-batches of the evaluator (spark_jobs/driver/trials.py), but for the shares: here the guilty one is found by its place.
+whose predecessor ended amid a unit takes fewer of its commands at a time with each death, until one is alone.
 """
 
 from __future__ import annotations

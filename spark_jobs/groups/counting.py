@@ -306,7 +306,7 @@ class GroupCounting:
     def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
         """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""
         unit_of_row = self._unit_of[table["store"].to_numpy()]
-        table = table.with_columns(pl.Series("share", unit_of_row))
+        table = table.with_columns(pl.Series("unit", unit_of_row))
         bad = [
             number
             for unit, number in self._units.items()

@@ -28,7 +28,7 @@ RANGE = np.iinfo(np.int64).max
 _RECORD_BYTES = 400_000
 """The size that records are cut to; a record holds more only where a single row has more."""
 _SHARED_BYTES = 64_000
-"""The size that records of several shares are cut to: a tick of one of their queries reads all of the record."""
+"""The size that records of several units are cut to: a tick of one of their queries reads all of the record."""
 _ROW_BYTES = 64
 """Bytes of a row besides its states: its item in the record."""
 _COLUMN_BYTES = 16
@@ -61,7 +61,7 @@ def group_records(
     """Yield records with their partitions of `cq.pending`; of a row that no record can hold, its size.
 
     Args:
-        table: The partial aggregates of a task, with the columns `BY` and, by a number, the `share` of each row.
+        table: The partial aggregates of a task, with the columns `BY` and, by a number, the `unit` of each row.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
         offsets: The range of the task.
@@ -70,12 +70,12 @@ def group_records(
     """
     numbers = table["store"].to_numpy()
     table = table.with_columns(pl.Series("rank", stores.ranks(numbers)), pl.Series("place", stores.partitions(numbers)))
-    # A replay may number shares and stores otherwise; within a store, this order is the same in every replay.
-    table = table.sort("place", "share", "rank", "at", "pane", "part", *keys)
+    # A replay may number units and stores otherwise; within a store, this order is the same in every replay.
+    table = table.sort("place", "unit", "rank", "at", "pane", "part", *keys)
     table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
     places = table["place"].to_numpy()
     sizes = _row_bytes(table)
-    for begin, end in _pieces(table["rank"].to_numpy(), _lots(places, table["share"].to_numpy(), sizes), sizes):
+    for begin, end in _pieces(table["rank"].to_numpy(), _lots(places, table["unit"].to_numpy(), sizes), sizes):
         left = [table.slice(begin, end - begin)]
         while left:
             piece = left.pop()
@@ -107,23 +107,23 @@ def _row_bytes(table: pl.DataFrame) -> Ints:
     return sizes
 
 
-def _lots(places: NDArray[np.int32], shares: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the rows of small shares that records may have together, or of one large share.
+def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the rows of small units that records may have together, or of one large unit.
 
     Args:
         places: The partition of the log of each row, in ascending order.
-        shares: The share of each row; those of one share and partition are neighbours.
+        units: The unit of each row; those of one unit and partition are neighbours.
         sizes: The bytes of each row.
     """
     total = np.append(0, np.cumsum(sizes))
-    begins = np.flatnonzero((np.diff(shares, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0)).tolist()
+    begins = np.flatnonzero((np.diff(units, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0)).tolist()
     first = 0
-    for begin, end in pairwise([*begins, shares.size]):
+    for begin, end in pairwise([*begins, units.size]):
         if begin > first and (places[begin] != places[first] or total[end] - total[first] > _SHARED_BYTES):
             yield first, begin
             first = begin
-    if shares.size:
-        yield first, shares.size
+    if units.size:
+        yield first, units.size
 
 
 def _pieces(ranks: NDArray[np.int32], lots: Iterable[tuple[int, int]], sizes: Ints) -> Iterator[tuple[int, int]]:
@@ -159,5 +159,5 @@ def _packed(
         piece["pane"].to_numpy(),
         np.arange(count, dtype=np.int32),
     )
-    states = packed_states(piece.drop("rank", "place", "share", "ordinal", *BY))
+    states = packed_states(piece.drop("rank", "place", "unit", "ordinal", *BY))
     return pack_groups(stream_id, version, stores.ids(piece["store"].to_numpy()), groups, states)
