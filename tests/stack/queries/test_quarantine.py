@@ -28,7 +28,7 @@ def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
     redis = servers.settings.redis.url.get_secret_value()
     given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
-    settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path, "CQ_EVALUATOR_HANG_SECONDS": "12"}
+    settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path}
     settings["CQ_EVALUATOR_GROUP_SECONDS"] = "2"
     harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
     try:
