@@ -177,7 +177,7 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
 @pytest.fixture(scope="module")
 def patient(servers: Ground) -> Iterator[_Patient]:
     """One for all tests, each of which leaves it sound."""
-    auth = AuthSettings(roles={"operator": "root"})
+    auth = AuthSettings(roles={"operator": "root"}, operators_by_key=True)
     settings = servers.settings.model_copy(update={"prefix": "doctor.", "auth": auth})
     ground = Ground(settings.model_copy(update={"results": settings.results.model_copy(update={"partitions": 4})}))
     yield _Patient(ground.settings)
