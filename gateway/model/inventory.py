@@ -59,6 +59,10 @@ class Inventory:
         """By stream: how many CQs live."""
         self.dedicated: set[DestinationId] = set()
         """Live dedicated destinations."""
+        self.topic_founders: dict[str, str] = {}
+        """By dedicated destination, or group with virtual ones: the subscriber whose share its topic counts against."""
+        self.topic_shares: Counter[tuple[str, str]] = Counter()
+        """By subscriber and kind, ``dedicated`` or ``virtual``: how many of these topics."""
         self.leaving: dict[DestinationId, Departures] = {}
         """By destination: members that left it and have events to come."""
         self.vacant: Counter[StreamId] = Counter()
@@ -69,6 +73,21 @@ class Inventory:
         """By stream: numbers of destinations that are gone."""
         self.listed: dict[Subscriber, Names] = {}
         """Names of the subscribers that asked for them lately, kept up to date."""
+
+    def found_topic(self, owner_id: str, subscriber: str) -> None:
+        """Count a topic of results against a subscriber's share.
+
+        Args:
+            owner_id: The destination, or the group with virtual ones, that it is of.
+            subscriber: Who had it made.
+        """
+        self.topic_founders[owner_id] = subscriber
+        self.topic_shares[subscriber, _topic_kind(owner_id)] += 1
+
+    def forget_topic(self, owner_id: str) -> None:
+        """Count a topic of results no more."""
+        if (subscriber := self.topic_founders.pop(owner_id, None)) is not None:
+            self.topic_shares[subscriber, _topic_kind(owner_id)] -= 1
 
     def limit(self, subscriber: str, name: str, limits: LimitSettings) -> int:
         """Return a subscriber's limit of that name in SET QUOTA."""
@@ -97,3 +116,7 @@ class Inventory:
         self.free_numbers.pop(stream_id, None)
         self.vacant.pop(stream_id, None)
         self.live_cqs.pop(stream_id, None)
+
+
+def _topic_kind(owner_id: str) -> str:
+    return "virtual" if owner_id.startswith("g_") else "dedicated"

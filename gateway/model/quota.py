@@ -16,6 +16,8 @@ QUOTA_NAMES = {
     "views": "views_per_subscriber",
     "commands_per_second": "commands_per_second",
     "quarantined": "quarantined_per_subscriber",
+    "dedicated": "dedicated_per_subscriber",
+    "virtual": "virtual_per_subscriber",
 }
 """By name in SET QUOTA: the setting that holds where a subscriber has no quota of its own."""
 
@@ -30,6 +32,8 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     views: int | None = None
     commands_per_second: int | None = None
     quarantined: int | None = None
+    dedicated: int | None = None
+    virtual: int | None = None
 
     def limit(self, name: str, limits: LimitSettings) -> int:
         """Return the limit of that name in SET QUOTA: the subscriber's own, else that of the settings.

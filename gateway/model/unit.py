@@ -5,6 +5,7 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -121,6 +122,9 @@ class Unit:
                     )
                 if joined.mode == "dedicated":
                     self.inventory.dedicated.add(joined.destination_id)
+                    self._found_topic(joined.destination_id, key.subscriber)
+                elif joined.mode == "virtual":
+                    self._found_topic(joined.group_id, key.subscriber)
             membership.count(cq, 1, destination.trigger)
         self.inventory.live_cqs[stream_id] += 1
         used = dependencies_of(cq, destination)
@@ -147,6 +151,18 @@ class Unit:
         ended = self._leave(key, cq, until)
         self._set(key, None)
         return ended
+
+    def _found_topic(self, owner_id: str, subscriber: Subscriber) -> None:
+        """Note whose share a topic of results counts against, where nobody's is noted yet."""
+        if owner_id not in self.inventory.topic_founders:
+            self.inventory.found_topic(owner_id, subscriber)
+            self.set_field("topic-founders", owner_id, subscriber.encode("utf-8", "surrogatepass"))
+
+    def forget_topics(self, owner_ids: Iterable[str]) -> None:
+        """Forget whose share topics of results counted against, that are gone."""
+        for owner_id in owner_ids:
+            self.inventory.forget_topic(owner_id)
+            self.set_field("topic-founders", owner_id, None)
 
     def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
         """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""

@@ -7,10 +7,12 @@ once, and whether there may be one more destination of its kind when the command
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
 from gateway.model.records import Destination, TriggerSpec, millis
+from gateway.model.unit import Unit
 from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
@@ -18,7 +20,7 @@ from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
-from grouping.model.wording import are
+from grouping.model.wording import are, counted
 from grouping.settings.settings import Settings
 
 __all__ = ["DestinationFamily", "DestinationRequest", "Placement"]
@@ -49,6 +51,8 @@ class DestinationRequest(msgspec.Struct, frozen=True):
     destination_id: DestinationId
     family: DestinationFamily
     constants: str
+    subscriber: Subscriber
+    """Who asks: a new topic counts against the subscriber's share."""
 
 
 class Placement:
@@ -62,6 +66,8 @@ class Placement:
         self._shared_partitions = positions.shared_partitions
         self._owned = settings.auth.mode == "token"
         self._ids: dict[DestinationFamily, DestinationIds] = {}
+        self._pruned_in: Unit | None = None
+        """The unit of work in which topics that are gone were last looked for."""
 
     def request(
         self, statement: CreateCq, query: CompiledQuery, subscriber: Subscriber, now_ms: int
@@ -81,7 +87,7 @@ class Placement:
         family = DestinationFamily(
             plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots, self._owner(subscriber)
         )
-        return self._ask(family, canonical_constants(query.row))
+        return self._ask(family, canonical_constants(query.row), subscriber)
 
     def _owner(self, subscriber: Subscriber) -> str:
         return subscriber if self._owned else ""
@@ -98,9 +104,9 @@ class Placement:
             old.slots,
             self._owner(subscriber),
         )
-        return self._ask(family, old.constants)
+        return self._ask(family, old.constants, subscriber)
 
-    def _ask(self, family: DestinationFamily, constants: str) -> DestinationRequest:
+    def _ask(self, family: DestinationFamily, constants: str, subscriber: Subscriber) -> DestinationRequest:
         ids = self._ids.get(family)
         if ids is None:
             if len(self._ids) >= _KNOWN_FAMILIES:
@@ -112,7 +118,7 @@ class Placement:
                 family.group_id, family.select_id, trigger.trigger, phase_ms, clause, word, family.owner
             )
             self._ids[family] = ids
-        return DestinationRequest(ids.of(constants), family, constants)
+        return DestinationRequest(ids.of(constants), family, constants, subscriber)
 
     def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
         """Return by id the requested destinations, as new ones."""
@@ -121,7 +127,7 @@ class Placement:
         found = {}
         for each, partition in zip(wanted.values(), partitions, strict=True):
             name, family = each.destination_id, each.family
-            mode = self._mode(name, family.word)
+            mode = self._mode(name, family.word, each.subscriber)
             place = partition if mode == "shared" else 0
             found[name] = Destination(
                 name,
@@ -142,21 +148,57 @@ class Placement:
         """Return the number of dedicated destinations that may still get topics."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
-    def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
+    def _may_dedicate(self, name: DestinationId, by_word: bool, subscriber: Subscriber) -> bool:
         live = len(self._working.inventory.dedicated)
-        return self._topics.may_dedicate(name, live, by_word)
+        return self._topics.may_dedicate(name, live, by_word) and self._has_share(name, subscriber, "dedicated")
 
-    def _mode(self, name: DestinationId, word: str) -> str:
+    def _has_share(self, owner_id: str, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> bool:
+        """Tell whether a subscriber may have one more topic of results made; one that is there is taken over."""
+        if self._share_left(subscriber, kind) > 0:
+            return True
+        return self._settings.topics.own_results(owner_id) in self._topics
+
+    def _share_left(self, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> int:
+        """Return how many more topics of a kind a subscriber may have made."""
+        inventory = self._working.inventory
+        limit = inventory.limit(subscriber, kind, self._settings.limits)
+        if limit <= inventory.topic_shares[subscriber, kind] and self._pruned_in is not self._working.unit:
+            self._pruned_in = self._working.unit
+            own_results = self._settings.topics.own_results
+            gone = [each for each in inventory.topic_founders if own_results(each) not in self._topics]
+            self._working.unit.forget_topics(gone)
+        return limit - inventory.topic_shares[subscriber, kind]
+
+    def within_shares(
+        self, names: Iterable[DestinationId], requests: Iterable[DestinationRequest]
+    ) -> list[DestinationId]:
+        """Return those of some new dedicated destinations for which their subscribers may have topics made."""
+        askers = {each.destination_id: each.subscriber for each in requests}
+        left: dict[Subscriber, int] = {}
+        kept = []
+        for name in names:
+            subscriber = askers[name]
+            room = left.get(subscriber)
+            left[subscriber] = (self._share_left(subscriber, "dedicated") if room is None else room) - 1
+            if left[subscriber] >= 0:
+                kept.append(name)
+        return kept
+
+    def _mode(self, name: DestinationId, word: str, subscriber: Subscriber) -> str:
         """Return the mode of a new destination: its PUBLISH word, else dedicated while there is room, then shared."""
         if word:
             return word
-        if self._may_dedicate(name, by_word=False):
+        if self._may_dedicate(name, False, subscriber):
             refused = self._topics.is_refused(dedicated_topic(self._settings, name))
             return "shared" if refused else "dedicated"
         return "shared"
 
-    def new(self, wanted: Destination) -> Destination:
+    def new(self, wanted: Destination, subscriber: Subscriber) -> Destination:
         """Make a new destination, with its topic, and return it.
+
+        Args:
+            wanted: The destination.
+            subscriber: Who asks for it.
 
         Raises:
             InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
@@ -164,14 +206,16 @@ class Placement:
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination
-        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, by_word=True):
-            raise self._too_many()
+        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, True, subscriber):
+            raise self._too_many(subscriber)
+        if wanted.mode == "virtual" and not self._has_share(wanted.group_id, subscriber, "virtual"):
+            raise self._too_large_share(subscriber, "virtual")
         placed = wanted
         if wanted.mode == "dedicated":  # the unit may have filled the room that there was
-            placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
+            placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word, subscriber))
         if placed.mode == "shared":
             if not self._settings.results.shared:
-                raise self._too_many()
+                raise self._too_many(subscriber)
             return placed
         try:
             self._positions.require(placed)
@@ -181,7 +225,18 @@ class Placement:
             return self._in_mode(wanted, "shared")
         return placed
 
-    def _too_many(self) -> InputError:
+    def _too_large_share(self, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> InputError:
+        limit = self._working.inventory.limit(subscriber, kind, self._settings.limits)
+        return InputError(
+            f'subscriber "{subscriber}" has too many {kind} destinations',
+            code="quota-exceeded",
+            detail=f"Its limit is {counted(limit, 'topic')}, with those of ended destinations that stay for readers.",
+            hint="Publish SHARED, or drop CQs that are not needed any more.",
+        )
+
+    def _too_many(self, subscriber: Subscriber) -> InputError:
+        if self._share_left(subscriber, "dedicated") <= 0:
+            return self._too_large_share(subscriber, "dedicated")
         live, limit = len(self._working.inventory.dedicated), self._settings.results.dedicated_limit
         ended = "" if live >= limit else ", and as many topics of ended ones are kept for their readers"
         return InputError(

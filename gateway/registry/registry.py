@@ -30,7 +30,7 @@ from gateway.topics.positions import Positions
 from grouping.digests.cursor import visibility_since
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.model.query import AlterCq, CreateCq
 from grouping.model.wording import are, counted
 from grouping.settings.settings import Settings
@@ -69,10 +69,12 @@ class Registry:
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
         """Look up CQs, the destinations that they request, and the positions where readers of these begin."""
+        requests = list(requests)
         wanted, working = self.placing.place(requests), self._working
         working.load(keys, wanted.values())
         membership = working.unit.membership
         names = [name for name, each in wanted.items() if each.mode == "dedicated" and membership(name) is None]
+        names = self.placing.within_shares(names, requests)
         self._positions.prepare(names, self.placing.room(), wanted.keys() & working.inventory.dedicated)
 
     def create(
@@ -117,7 +119,7 @@ class Registry:
                 detail=f"There {are(count)} {count}, and the limit is {limit}.",
                 hint="Drop those that are not needed any more.",
             )
-        destination = self._destination(destination_id)
+        destination = self._destination(destination_id, key.subscriber)
         start_ms = millis(statement.start) if statement.start is not None else None
         timed = destination.trigger.timed
         accepted_ms = self._accepted(key, destination, now_ms) if timed and start_ms is None else now_ms
@@ -144,11 +146,13 @@ class Registry:
             return now_ms
         return self.stays.moment(key, destination.destination_id, destination.trigger.accepted_ms(now_ms))
 
-    def _destination(self, destination_id: DestinationId) -> Destination:
+    def _destination(self, destination_id: DestinationId, subscriber: Subscriber) -> Destination:
         """Return a loaded destination, or a new one if the limits allow one more."""
         unit = self._working.unit
         membership = unit.membership(destination_id)
-        return self.placing.new(unit.requested[destination_id]) if membership is None else membership.destination
+        if membership is not None:
+            return membership.destination
+        return self.placing.new(unit.requested[destination_id], subscriber)
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -292,7 +296,7 @@ class Registry:
             self._check_digest(old, trigger)
             request = self.placing.new_request(old, trigger, key.subscriber)
             self.load((), [request])
-            destination = self._destination(request.destination_id)
+            destination = self._destination(request.destination_id, key.subscriber)
             self._times.check((start_ms, expire_ms), destination)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)

@@ -43,7 +43,6 @@ __all__ = ["WorkingCopy"]
 
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
-
 _LISTED_NAMES = 2_000_000
 """The names that are kept in memory, of the subscribers that asked for theirs last."""
 _AT_ONCE = 500
@@ -93,16 +92,16 @@ class WorkingCopy:
             versions = redis.hgetall(keys.version)
             numbers = redis.hgetall(keys.numbers)
             inventory.dedicated = {name.decode() for name in redis.smembers(keys.dedicated)}
+            for name, body in redis.hgetall(keys.topic_founders).items():
+                inventory.found_topic(name.decode(), _text(body))
             leaving = redis.hgetall(keys.leaving)
             inventory.leaving = {name.decode(): _decode_leaving(body) for name, body in leaving.items()}
             inventory.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
             tables, views = redis.hgetall(keys.tables), redis.hgetall(keys.views)
             inventory.tables = {name.decode(): msgspec.json.decode(body, type=Table) for name, body in tables.items()}
             inventory.views = {name.decode(): msgspec.json.decode(body, type=View) for name, body in views.items()}
-            dropped = redis.hgetall(keys.dropped_tables)
-            inventory.dropped_tables = {
-                name.decode(): msgspec.json.decode(body, type=DroppedTable) for name, body in dropped.items()
-            }
+            for name, body in redis.hgetall(keys.dropped_tables).items():
+                inventory.dropped_tables[name.decode()] = msgspec.json.decode(body, type=DroppedTable)
             quotas = redis.hgetall(keys.quotas)
             inventory.quotas = {_text(name): msgspec.json.decode(body, type=Quota) for name, body in quotas.items()}
             for field, body in redis.hgetall(keys.pauses).items():

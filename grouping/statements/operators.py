@@ -18,7 +18,17 @@ __all__ = [
 
 HIGHEST_LIMIT = 10**18
 """The largest number that LIMIT and a quota take."""
-_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second", "quarantined")
+_QUOTAS = (
+    "cqs",
+    "streams",
+    "partitions",
+    "tables",
+    "views",
+    "commands_per_second",
+    "quarantined",
+    "dedicated",
+    "virtual",
+)
 
 
 def read_set_quota(tokens: Tokens) -> SetQuota:

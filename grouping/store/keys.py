@@ -19,7 +19,9 @@ __all__ = ["FieldHash", "RedisKeys", "Role", "role_title"]
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
 
-FieldHash = Literal["cursors", "dropped-tables", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "views"]
+FieldHash = Literal[
+    "cursors", "dropped-tables", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "topic-founders", "views"
+]
 """The hashes of which a unit of work sets and removes single fields."""
 
 
@@ -162,6 +164,14 @@ class RedisKeys(EvaluatorKeys):
     def quotas(self) -> str:
         """Hash of subscribers to `Quota` as JSON. The gateway's own."""
         return f"{self.start}:quotas"
+
+    @property
+    def topic_founders(self) -> str:
+        """Hash of dedicated destinations, and of groups with virtual ones, to the subscriber who had the topic made.
+
+        The gateway's own.
+        """
+        return f"{self.start}:topic-founders"
 
     @property
     def pauses(self) -> str:

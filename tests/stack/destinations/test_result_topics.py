@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from gateway.kafka import TransactionalWriter
-from grouping.settings.settings import ResultSettings, Settings
+from grouping.settings.settings import LimitSettings, ResultSettings, Settings
 from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.stack.counter import Counter
@@ -184,3 +184,29 @@ def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch:
         let_pass(counter.desk, 1_000)
         _await_topics(ground.settings, set())
     assert [created.result["destination"]["topic"]] * 2 == told
+
+
+def test_each_subscriber_has_a_share_of_the_topics(ground: Ground) -> None:
+    """Who has had as many topics made as its share gets shared destinations, or is refused; others have theirs."""
+    limits = LimitSettings(dedicated_per_subscriber=2, virtual_per_subscriber=1)
+    settings = ground.settings.model_copy(update={"limits": limits})
+    counter = Counter(settings)
+
+    def modes(who: str, *texts: str) -> list[str]:
+        replies = counter.answers(*texts, subscriber=who)
+        return [reply.code if reply.result is None else reply.result["destination"]["mode"] for reply in replies]
+
+    plain = [_create(number) for number in range(1, 5)]
+    assert ["dedicated", "dedicated", "shared", "shared"] == modes("mallory", *plain)
+    assert ["quota-exceeded"] == modes("mallory", _create(5, "DO PUBLISH DEDICATED"))
+    own = settings.topics.own_results("d_")
+    assert 2 == sum(name.startswith(own) for name in counter.desk.topics.names())
+    assert ["virtual"] == modes("mallory", _create(6, "DO PUBLISH VIRTUAL"))
+    other_group = "CREATE CQ c7 AS SELECT k FROM t WHERE k > 7 DO PUBLISH VIRTUAL"
+    assert ["quota-exceeded"] == modes("mallory", other_group)
+    assert ["virtual", "dedicated"] == modes("bob", other_group, _create(8, "DO PUBLISH DEDICATED"))
+    counter.desk.working.wipe()
+    counter.desk.recover()
+    assert ["quota-exceeded"] == modes("mallory", _create(5, "DO PUBLISH DEDICATED"))
+    counter.answers("DROP CQ c1", subscriber="mallory")
+    assert ["dedicated"] == modes("mallory", _create(1)), "the topic that lingers is taken over"
