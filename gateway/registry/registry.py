@@ -40,8 +40,6 @@ __all__ = ["Registry"]
 
 _PAUSES = 99
 """Earlier pauses of a virtual CQ that are kept; a reader that lags further behind sees events of older pauses."""
-
-
 _NEAR = 1_000
 """Names before and after a misspelt one in the sorted list that are compared with it."""
 
