@@ -120,7 +120,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     described = lab.client.result("DESCRIBE CQ guilty", lab.subscriber("mallory"))
     assert reason in described["quarantined"]["reason"]
     assert lab.client.result('DESCRIBE CQ "same group"', lab.subscriber())["quarantined"] is None
-    groups = {item["group"]: item for item in lab.client.result("SHOW GROUPS", lab.subscriber())["groups"]}
+    groups = {item["group"]: item for item in lab.client.result("SHOW GROUPS", lab.subscriber("mallory"))["groups"]}
     assert groups[guilty["group"]]["quarantined"] is not None
     wanted = (
         f'cq_live_cqs{{stream="{source.name}"}} 4.0',
