@@ -56,7 +56,7 @@ def read_lock(name: str, package: str = __package__) -> list[Jar]:
 
     Example:
         >>> [jar.file for jar in read_lock(SPARK)][:2]
-        ['spark-sql-kafka-0-10_2.13-4.0.3.jar', 'spark-token-provider-kafka-0-10_2.13-4.0.0.jar']
+        ['spark-sql-kafka-0-10_2.13-4.2.0.jar', 'spark-token-provider-kafka-0-10_2.13-4.2.0.jar']
     """
     text = resources.files(package).joinpath(name).read_text("utf-8")
     lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))

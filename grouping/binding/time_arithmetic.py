@@ -9,7 +9,7 @@ from grouping.binding.operands import as_timestamp, cast
 from grouping.functions.functions import result_type
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, DATE, INT, STRING, TIMESTAMP
+from grouping.model.sql_type import BIGINT, DATE, STRING, TIMESTAMP
 
 __all__ = ["is_timed", "negative_interval", "timed"]
 
@@ -39,8 +39,10 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
     if op in ("+", "-") and left.type in _TIMES:
         if is_interval(right):
             return _moved(op, left, right)
-        if left.type == DATE and (is_null(right) or right.type.name in _DAYS):
-            return _function("date_add" if op == "+" else "date_sub", left, right if not is_null(right) else _NO_DAYS)
+        if op == "+" and is_null(right):
+            return Constant(None, TIMESTAMP)  # Spark reads an untyped NULL beside a date as a time of day
+        if left.type == DATE and right.type.name in _DAYS:
+            return _function("date_add" if op == "+" else "date_sub", left, right)
     if op in ("+", "-") and is_interval(left) and is_interval(right):
         unit, counts = alike((left, right))
         return interval(unit, Term(op, counts, result_type(op, [count.type for count in counts])))
@@ -53,9 +55,6 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
         "An interval, or to a DATE a number of days of type INT, can be added or subtracted.",
         "Write INTERVAL 5 MINUTES.",
     )
-
-
-_NO_DAYS = Constant(None, INT)
 
 
 def negative_interval(operand: Bound) -> Bound:

@@ -18,7 +18,7 @@ __all__ = ["JAVA_OPTIONS", "archive_path", "hidden_options", "shared_classes", "
 
 _LOOPBACK = "127.0.0.1"
 
-_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """Spark's default forks some 42 processes per micro-batch on a local file system; it stays for URLs."""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"

@@ -55,20 +55,26 @@ def _log(args: list[Operand], sql_type: SqlType) -> Operand:
     return Operand(pl.when((base > 0) & (value > 0)).then(quotient), DOUBLE)
 
 
-_SQUARED = 1.3407807929942596e154
-"""From here on the square of a value is infinite."""
 _LN2 = fdlibm.log(np.array([2.0]))
+_LARGE = 2.0**28
+"""Beyond it the square root of ``x * x + 1`` is ``x`` in a double (fdlibm, s_asinh.c and e_acosh.c)."""
 
 
 def _asinh(x: Doubles) -> Doubles:
     size = np.abs(x)
-    large = np.copysign(fdlibm.log(size) + _LN2, x)
-    return np.where(size >= _SQUARED, large, fdlibm.log(x + np.sqrt(x * x + 1.0)))
+    square = x * x
+    above_two = fdlibm.log(2.0 * size + 1.0 / (np.sqrt(square + 1.0) + size))
+    near = hyperbolic.log1p(size + square / (1.0 + np.sqrt(1.0 + square)))
+    result = np.where(size > _LARGE, fdlibm.log(size) + _LN2, np.where(size > 2.0, above_two, near))
+    return np.where(size < 1.0 / _LARGE, x, np.copysign(result, x))
 
 
 def _acosh(x: Doubles) -> Doubles:
-    result = np.where(x >= _SQUARED, fdlibm.log(x) + _LN2, fdlibm.log(x + np.sqrt(x * x - 1.0)))
-    return np.where(x < 1, np.nan, result)
+    excess = x - 1.0
+    above_two = fdlibm.log(2.0 * x - 1.0 / (x + np.sqrt(x * x - 1.0)))
+    near = hyperbolic.log1p(excess + np.sqrt(2.0 * excess + excess * excess))
+    result = np.where(x >= _LARGE, fdlibm.log(x) + _LN2, np.where(x > 2.0, above_two, near))
+    return np.where(x < 1.0, np.nan, result)
 
 
 DOUBLES: dict[str, Implementation] = {
