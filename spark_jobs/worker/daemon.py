@@ -91,7 +91,7 @@ def main() -> None:
     os.register_at_fork(after_in_child=_end_with_parent)
     _end_with_parent()
     _end_with_driver()
-    pyspark.daemon.manager()  # type: ignore[no-untyped-call]
+    pyspark.daemon.manager()
 
 
 if __name__ == "__main__":
