@@ -283,3 +283,29 @@ def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCop
     working.unit.sources.remove_stream("s_1")
     working.commit()
     assert [] == working.connection.redis.keys(working.connection.keys.statistics("*"))
+
+
+def test_the_fixed_time_of_a_batch_is_bounded(settings: Settings, working: WorkingCopy) -> None:
+    """Groups without a key are admitted up to the limit of a micro-batch; the refusal names both figures."""
+    limited = settings.model_copy(update={"limits": LimitSettings(batch_milliseconds=1.0)})
+    admission = Admission(limited, working)
+    for number in range(2):
+        admission.check(*_asked(msgspec.structs.replace(_BOUND, group_id=f"g_{number}"), 5.0), 10_000)
+    with pytest.raises(InputError, match="take too long in every micro-batch") as refused:
+        admission.check(*_asked(msgspec.structs.replace(_BOUND, group_id="g_2"), 5.0), 10_000)
+    assert "1.2 ms" in str(refused.value.detail)
+    assert "limit is 1.0 ms" in str(refused.value.detail)
+    admission.check(*_asked(_EQUAL, "A"), 10_000)
+
+
+def test_measured_pairs_count(settings: Settings, working: WorkingCopy) -> None:
+    """A group that is cheap by its form, and is dear as measured, takes no more rows."""
+    admission = Admission(settings, working)
+    admission.check(*_asked(_LIKE, "%a%"), 10_000)
+    _tell(settings, working, g_like=5)
+    plan, inventory = _LIKE, working.inventory
+    load = GroupLoad(choose_index(plan.conjuncts), 1, 1_000.0, 5_000.0, 1.0, 50_000.0)
+    told = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], {}, {"g_like": load})
+    TableStore(settings).tell_statistics("s_1", 0, told)
+    with pytest.raises(InputError, match="too expensive"):
+        admission.check(*_asked(_LIKE, "%b%"), 20_000)
