@@ -1,4 +1,4 @@
-"""Finds the Java that Kafka and Spark run on: JAVA_HOME's, else the one on the PATH, if Spark 4.0 supports it."""
+"""Finds the Java that Kafka and Spark run on: JAVA_HOME's, else the one on the PATH, if Spark supports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["SUPPORTED", "Java", "find_java"]
 
 SUPPORTED = (17, 21)
-"""The Java versions that Spark 4.0 supports."""
+"""Java versions that Spark supports."""
 
 log = logging.getLogger(__name__)
 

@@ -65,7 +65,7 @@ _OTHERS = frozenset(
     xpath_short xpath_string
     """.split()
 )
-"""The rest of Spark 4.0's, none of them an aggregate."""
+"""Further functions of Spark, without aggregates."""
 
 REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(_OTHERS, ("function", "It is Spark's, but not computed here.")),

@@ -333,7 +333,7 @@ def _syntax_error(error: ParseError, tokens: Sequence[Token], text: str) -> Inpu
     colon = next((place for place, token in enumerate(tokens) if token.token_type is TokenType.COLON), 0)
     typed = any(token.text.upper() == "STRUCT" for token in tokens[:colon])  # its fields have colons
     if colon and not typed and (path := _PATH.match(text, tokens[colon - 1].start)):
-        place = f"Line {tokens[colon].line}, column {tokens[colon].col}: it is no operator of Spark 4.0."
+        place = f"Line {tokens[colon].line}, column {tokens[colon].col}: it is no operator of Spark."
         raise unsupported('a path behind ":"', place, f"Write {_path_call(path)}.")
     return unread(tokens, line, column, source.removeprefix(FUNCTION_MARK))
 

@@ -3,7 +3,7 @@
 The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
 evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. The gateway
 confirms an *epoch* of the tables for the run of the server that it filled; an evaluator that meets another run waits
-(gateway/README.md, *Choices*).
+(docs/design/002-commit.md).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
             "spark did not start",
             detail=" ".join(str(exc).splitlines()[:2])
             or type(exc).__name__,  # py4j tells Java's exception in the second
-            hint="Spark 4.0 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
+            hint="Spark 4.2 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
         ) from exc
 
 

@@ -29,7 +29,7 @@ from spark_jobs.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
 _PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-_TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md")]
+_TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md"), *DOCS.glob("design/*.md")]
 _READMES = [
     path for room in ("gateway", "grouping", "spark_jobs", "tests") for path in (ROOT / room).rglob("README.md")
 ]
@@ -60,6 +60,14 @@ def test_every_page_is_in_the_contents() -> None:
     """The site's contents list each page."""
     contents = (ROOT / "mkdocs.yml").read_text()
     assert not [name for name in _PAGES if f" {name}\n" not in contents]
+
+
+def test_every_design_note_is_in_the_index() -> None:
+    """The index of design notes links each note, and a note has at most 25 lines."""
+    notes = [path for path in (DOCS / "design").glob("*.md") if path.name != "index.md"]
+    assert len(notes) > 20
+    assert {path.name for path in notes} == set(links(page("design/index.md")))
+    assert not [path.name for path in notes if len(path.read_text("utf-8").splitlines()) > 25]
 
 
 def test_the_settings_are_listed(rewrite: bool) -> None:

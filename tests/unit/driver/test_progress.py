@@ -24,7 +24,7 @@ class _Store:
 
 
 def _told(batch: int, end: int, *, carried_out: bool) -> Any:
-    """Return a progress of Spark 4.0, as pyspark reads it: `durationMs` has phases of what was carried out."""
+    """Return a progress of Spark, as pyspark reads it: `durationMs` has phases of what was carried out."""
     durations = {"latestOffset": 11, "triggerExecution": 11}
     if carried_out:
         durations |= {"addBatch": 314, "commitOffsets": 15, "getBatch": 0, "queryPlanning": 27, "walCommit": 15}
