@@ -30,6 +30,13 @@ __all__ = ["OperatorStatements"]
 _DROPPED_AT_ONCE = 2_000
 """CQs that one DROP CQS drops: a unit of work has room for thousands."""
 
+_OWN: dict[type[OperatorStatement], str] = {
+    ShowCqsOf: "SHOW CQS without OF lists your own CQs.",
+    DropCqs: "DROP CQ name drops one CQ of your own.",
+    PauseGroup: "PAUSE CQ name pauses one CQ of your own.",
+}
+"""From a statement of operators to the statement that does the same for the sender's own CQs."""
+
 
 class OperatorStatements:
     """Carries out operators' statements within the working copy's unit."""
@@ -58,14 +65,14 @@ class OperatorStatements:
         if not is_operator(self._settings, subscriber):
             named = in_role(self._settings, subscriber, OPERATOR)
             raise InputError(
-                "only an operator may do that",
+                "only an operator may send this statement",
                 code="not-allowed",
                 detail="Without tokens nothing proves who sent the command."
                 if named
                 else "The statement is about other subscribers.",
                 hint="CQ_AUTH_MODE=token asks for tokens; CQ_AUTH_OPERATORS_BY_KEY=true believes the record's key."
                 if named
-                else "Leave OF out for your own CQs.",
+                else _OWN.get(type(statement)),
             )
         match statement:
             case ShowCqsOf():

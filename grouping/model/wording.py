@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["are", "counted", "figure", "listed"]
+__all__ = ["alternatives", "are", "counted", "figure", "listed"]
+
+
+def alternatives(names: Sequence[str]) -> str:
+    """Return names with commas and a last "or" between them.
+
+    Example:
+        >>> alternatives(["CQ"]), alternatives(["CQ", "STREAM", "VIEW"])
+        ('CQ', 'CQ, STREAM or VIEW')
+    """
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def counted(count: int, noun: str) -> str:

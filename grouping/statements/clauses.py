@@ -11,8 +11,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError
 from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
-from grouping.statements.refused_forms import check_words
-from grouping.statements.tokens import Tokens
+from grouping.model.refusals import unsupported
+from grouping.statements.refused_forms import CLAUSE_HINTS, check_words
+from grouping.statements.tokens import Tokens, clipped
 from grouping.values.times import (
     format_instant,
     format_interval,
@@ -25,12 +26,13 @@ from grouping.values.times import (
 __all__ = ["CLAUSE_READERS", "Clauses", "begins_clause", "read_clauses", "read_settings"]
 
 _MOST_ROWS = 2**31 - 1
+"""Largest number of matches that DIGEST TOP keeps."""
 _MOST_TICKS = 1440
-"""The matches that one digest counts at most."""
-_HINTS = {
-    "DIGEST": "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL.",
-    "EVEN": "EVEN IF EMPTY stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH EVEN IF EMPTY.",
-}
+"""Largest number of ticks in OVER LAST."""
+_OPERANDS = frozenset(
+    (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN, TokenType.END)
+    + (TokenType.TRUE, TokenType.FALSE, TokenType.NULL)
+)
 _CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
 
 
@@ -47,17 +49,22 @@ class Clauses:
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
     """Return whether a clause begins that many tokens on.
 
-    Its words are no reserved ones, so that columns may be called ``start``: what follows the word decides.
+    The words of clauses are not reserved, so that a column may be called ``start``: the next token decides.
     """
     word = tokens.word(ahead)
     if word not in CLAUSE_READERS:
         return False
     following = tokens.word(ahead + 1)
     if word == "DO":
-        return following == "PUBLISH"
+        return following == "PUBLISH" or (following not in CLAUSE_READERS and _is_action(tokens, ahead))
     if (word == "EXPIRE" and following == "AFTER") or (word == "EVERY" and following == "CRON"):
         ahead += 1
     return tokens.type(ahead + 1) is TokenType.STRING
+
+
+def _is_action(tokens: Tokens, ahead: int) -> bool:
+    """Return whether DO, behind an operand and before a plain word, begins a clause with an unknown action."""
+    return tokens.type(ahead - 1) in _OPERANDS and tokens.type(ahead + 1) is TokenType.VAR
 
 
 def read_clauses(tokens: Tokens) -> Clauses:
@@ -90,8 +97,9 @@ def read_settings(tokens: Tokens) -> Clauses:
 def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], shown: str) -> None:
     word = tokens.word()
     if word not in allowed:
-        check_words(tuple(tokens.word(ahead) for ahead in range(3)))
-        raise tokens.unexpected(shown, hint=_HINTS.get(word))
+        strings = (tokens.type(ahead) is TokenType.STRING for ahead in range(3))
+        check_words(tuple("'" if string else tokens.word(ahead) for ahead, string in enumerate(strings)))
+        raise tokens.unexpected(shown, hint=CLAUSE_HINTS.get(word))
     field, read = CLAUSE_READERS[word]
     if getattr(clauses, field) is not None:
         raise InputError(
@@ -122,7 +130,8 @@ def _check_times(clauses: Clauses) -> None:
 
 
 def _publish(tokens: Tokens) -> Publish:
-    tokens.expect("PUBLISH")
+    if not tokens.accept("PUBLISH"):
+        raise _unknown_action(tokens)
     mode: Literal["shared", "dedicated", "virtual"] | None = None
     if tokens.word() in ("SHARED", "DEDICATED", "VIRTUAL"):
         mode = cast(Literal["shared", "dedicated", "virtual"], tokens.word().lower())
@@ -133,6 +142,18 @@ def _publish(tokens: Tokens) -> Publish:
         plain = digest or DigestClause()
         digest = DigestClause(plain.kind, plain.columns, plain.rows, even_if_empty=True)
     return Publish(mode, digest)
+
+
+def _unknown_action(tokens: Tokens) -> InputError:
+    word = tokens.word()
+    if not word or word in CLAUSE_READERS:
+        return tokens.unexpected("PUBLISH")
+    within_publish = word in ("SHARED", "DEDICATED", "VIRTUAL", "DIGEST", "EVEN")
+    return unsupported(
+        f'action "{clipped(word)}"',
+        "PUBLISH is the only action: results are records on a Kafka topic.",
+        f"Write DO PUBLISH {word}." if within_publish else "Write DO PUBLISH; let a consumer of the topic do the rest.",
+    )
 
 
 def _digest(tokens: Tokens) -> DigestClause:

@@ -5,7 +5,6 @@ The SELECT inside a statement stays text, for the compiler: here it is only know
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import cast
 
@@ -40,7 +39,6 @@ from grouping.model.query import (
 )
 from grouping.model.refusals import MAX_DEPTH, too_deep
 from grouping.model.source_access import AccessKind
-from grouping.model.wording import are
 from grouping.statements.access import (
     ACCESS_CHOICES,
     accept_if_exists,
@@ -61,6 +59,7 @@ from grouping.statements.operators import (
 from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
+from grouping.statements.unknown_statement import unknown_statement
 
 __all__ = ["STATEMENTS", "parse"]
 
@@ -77,7 +76,7 @@ def parse(text: str) -> Statement:
 
     Example:
         >>> parse("DROP CQ intel;")
-        DropCq(name='intel')
+        DropCq(name='intel', if_exists=False)
     """
     tokens = Tokens(text)
     for count in _WORDS:
@@ -87,7 +86,7 @@ def parse(text: str) -> Statement:
             statement = read(tokens)
             tokens.end()
             return statement
-    raise _unknown_statement(tokens)
+    raise unknown_statement(tokens, STATEMENTS)
 
 
 def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
@@ -180,7 +179,9 @@ def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
 
 def _alter_cq(tokens: Tokens) -> AlterCq:
     name = tokens.name("the name of the CQ")
-    tokens.expect("SET")
+    if not tokens.accept("SET"):
+        hint = f"CREATE OR REPLACE CQ {clipped(name)} AS SELECT … changes the query; ALTER CQ changes its times."
+        raise tokens.unexpected("SET and EVERY, START or EXPIRE", hint=hint)
     settings = read_settings(tokens)
     return AlterCq(name, settings.trigger, settings.start, settings.expire)
 
@@ -191,6 +192,8 @@ def _explain(tokens: Tokens) -> ExplainCq | ExplainEvent | ExplainSelect | Expla
         return _explain_event(tokens, name) if tokens.accept("FOR") else ExplainCq(name)
     if tokens.accept("STAGES"):
         return ExplainStages(_select_alone(tokens, "EXPLAIN takes", "a SELECT"))
+    if tokens.word() not in ("", "SELECT", "WITH"):
+        raise tokens.unexpected("CQ and a name", hint=f"Write EXPLAIN CQ {clipped(tokens.source())}.")
     return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
 
 
@@ -305,39 +308,4 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
 }
 """Each statement's first words, and what reads the rest."""
 _WORDS = (2, 4, 1)
-"""The number of first words that tell a statement."""
-
-
-_NEAR = 0.7
-"""How alike words are of which one may be meant for the other."""
-_SYNONYMS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED": "VIEW", "TOPIC": "STREAM"}
-"""What words of other systems are called here."""
-
-
-def _unknown_statement(tokens: Tokens) -> InputError:
-    verb = tokens.word()
-    if not verb:
-        return tokens.unexpected("a statement")
-    known = [" ".join(words) for words in STATEMENTS if words[0] == verb]
-    second = _SYNONYMS.get(tokens.word(1), tokens.word(1))
-    seconds = [words[1] for words in STATEMENTS if words[0] == verb and len(words) == 2]
-    if known and not tokens.source(1):
-        tokens.index += 1
-        return tokens.unexpected(f"the rest of {' or '.join(known)}")
-    verbs = dict.fromkeys(words[0] for words in STATEMENTS)
-    if near := difflib.get_close_matches(second, seconds, n=1, cutoff=_NEAR):
-        hint = f'Did you mean "{verb} {near[0]}"?'
-    elif known:
-        hint = f"There {are(len(known))} {', '.join(known)}."
-    elif verb in ("SELECT", "WITH"):
-        hint = "CREATE CQ name AS SELECT … keeps a query running."
-    else:
-        longer = [each for each in verbs if each != "SET"]  # which stands in INSERT, RESET and others
-        hint = near_name(clipped(verb), longer) or f"A statement begins with {', '.join(verbs)}."
-    shown = f"{tokens.source()} {tokens.source(1)}" if known else tokens.source()
-    return InputError(
-        f'"{clipped(shown)}" is not a statement of the gateway',
-        code="unknown-statement",
-        detail="Only the statements of continuous queries and their streams are known.",
-        hint=hint,
-    )
+"""Numbers of first words by which statements are known, in the order in which they are tried."""

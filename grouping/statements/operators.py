@@ -30,6 +30,8 @@ _QUOTAS = (
     "virtual",
 )
 
+_DROP_CQ = "DROP CQ name drops one CQ of your own; DROP CQS LIKE 'a%' OF subscriber is a statement for operators."
+
 
 def read_set_quota(tokens: Tokens) -> SetQuota:
     """Read what follows SET QUOTA."""
@@ -62,8 +64,10 @@ def read_resume_group(tokens: Tokens) -> PauseGroup:
 
 
 def read_drop_cqs(tokens: Tokens) -> DropCqs:
-    """Read what follows DROP CQS."""
-    tokens.expect("LIKE")
+    """Read what follows DROP CQS, an operator's statement."""
+    if not tokens.accept("LIKE"):
+        raise tokens.unexpected("LIKE", hint=_DROP_CQ)
     like = tokens.string("a pattern")
-    tokens.expect("OF")
+    if not tokens.accept("OF"):
+        raise tokens.unexpected("OF and a subscriber", hint=_DROP_CQ)
     return DropCqs(like, tokens.name("a subscriber"))

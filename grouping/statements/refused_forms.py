@@ -1,6 +1,6 @@
-"""Parts of SELECTs in the words of several systems that are no part of a standing query: refused, each by its name.
+"""Clauses of other systems that no continuous query has: each is refused by its name, with the form that works here.
 
-sqlglot would take most of them for something else, or for nothing that it can read.
+sqlglot would read most of them as aliases or column names, or fail at them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.refusals import unsupported
 
-__all__ = ["check_forms", "check_words"]
+__all__ = ["CLAUSE_HINTS", "check_forms", "check_words"]
 
 
 class _Refusal(NamedTuple):
@@ -21,44 +21,71 @@ class _Refusal(NamedTuple):
     hint: str | None
 
 
-_DETAIL = "Windows of time are not kept running."
-_TICKS = "EVERY '5 minutes' counts the matches of each tick."
-_SPARK = f"Spark's form is GROUP BY window(_time, '5 minutes'), which is not kept running either. {_TICKS}"
+_DETAIL = "Events are not put into windows of time."
+_TUMBLE = "GROUP BY symbol EVERY '5 minutes' makes one result for each symbol and 5 minutes."
+_HOP = "GROUP BY symbol EVERY '1 minute' OVER LAST '5 minutes' makes each minute one result for each symbol."
+_TABLE_FUNCTION = "Write the stream's name after FROM."
 _EVENTS = "Each event is evaluated as it is."
-_SETS = "It is a set operation, and a query is one SELECT."
-_EMIT = "Each match is a result at once, or waits for a tick."
+_SETS = "A query is one SELECT."
+_EMIT = "Matches are results at once, and aggregates at the ticks of EVERY."
+_LEAVE_OUT = "Leave it out; an aggregate needs EVERY '5 minutes' in its place."
+_HELD = "HAVING count(*) >= 10 EVERY '5 minutes' asks how often a condition held in 5 minutes."
+_QUIET = "EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol publishes one digest in 10 minutes at most."
+_ONLY_PUBLISH = "PUBLISH is the only action: results are records on a Kafka topic."
+_CONSUME = "Let a consumer of that topic send them on."
 
 _FORMS: dict[tuple[str, ...], _Refusal] = {
-    ("TUMBLE", "("): _Refusal("TUMBLE(…)", _DETAIL, _SPARK),
-    ("HOP", "("): _Refusal("HOP(…)", _DETAIL, _SPARK),
-    ("SESSION", "("): _Refusal("SESSION(…)", _DETAIL, _SPARK),
-    ("WINDOW", "TUMBLING", "("): _Refusal("WINDOW TUMBLING", _DETAIL, _SPARK),
-    ("WINDOW", "HOPPING", "("): _Refusal("WINDOW HOPPING", _DETAIL, _SPARK),
-    ("WINDOW", "SESSION", "("): _Refusal("WINDOW SESSION", _DETAIL, _SPARK),
-    ("WINDOW", "("): _Refusal("window(…)", _DETAIL, _TICKS),
-    ("SESSION_WINDOW", "("): _Refusal("session_window(…)", _DETAIL, _TICKS),
-    ("EMIT", "CHANGES"): _Refusal("EMIT CHANGES", _EMIT, _TICKS),
-    ("EMIT", "FINAL"): _Refusal("EMIT FINAL", _EMIT, _TICKS),
+    ("TUMBLE", "("): _Refusal("TUMBLE(…)", _DETAIL, f"{_TUMBLE} {_TABLE_FUNCTION}"),
+    ("HOP", "("): _Refusal("HOP(…)", _DETAIL, f"{_HOP} {_TABLE_FUNCTION}"),
+    ("SESSION", "("): _Refusal("SESSION(…)", _DETAIL, f"{_TUMBLE} {_TABLE_FUNCTION}"),
+    ("WINDOW", "TUMBLING", "("): _Refusal("WINDOW TUMBLING", _DETAIL, _TUMBLE),
+    ("WINDOW", "HOPPING", "("): _Refusal("WINDOW HOPPING", _DETAIL, _HOP),
+    ("WINDOW", "SESSION", "("): _Refusal("WINDOW SESSION", _DETAIL, _TUMBLE),
+    ("WINDOW", "("): _Refusal("window(…)", _DETAIL, _TUMBLE),
+    ("SESSION_WINDOW", "("): _Refusal("session_window(…)", _DETAIL, _TUMBLE),
+    ("EMIT", "CHANGES"): _Refusal("EMIT CHANGES", _EMIT, _LEAVE_OUT),
+    ("EMIT", "FINAL"): _Refusal("EMIT FINAL", _EMIT, _LEAVE_OUT),
     ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER", _EMIT, "Leave it out."),
     ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT", _EMIT, "Leave it out."),
+    ("FOR", "'"): _Refusal("FOR '…'", "A condition is tested on each event.", _HELD),
+    **{
+        (word, "'"): _Refusal(f"{word} '…'", "Each match is a result.", _QUIET)
+        for word in ("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPLICATE")
+    },
+    **{
+        (word, "'"): _Refusal(f'action "{word}"', _ONLY_PUBLISH, _CONSUME)
+        for word in ("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK")
+    },
     ("TABLESAMPLE", "("): _Refusal("TABLESAMPLE", _EVENTS, "Choose events in WHERE."),
-    ("PIVOT", "("): _Refusal("PIVOT", _EVENTS, f"Aggregates may have FILTER. {_TICKS}"),
+    ("PIVOT", "("): _Refusal("PIVOT", _EVENTS, f"Aggregates may have FILTER. {_TUMBLE}"),
     ("UNPIVOT", "("): _Refusal("UNPIVOT", _EVENTS, "Name the columns."),
-    ("MATCH_RECOGNIZE", "("): _Refusal("MATCH_RECOGNIZE", "Patterns of several events are not found.", None),
-    ("MINUS", "SELECT"): _Refusal("MINUS", _SETS, None),
-    ("MINUS", "ALL"): _Refusal("MINUS", _SETS, None),
-    ("MINUS", "DISTINCT"): _Refusal("MINUS", _SETS, None),
-    ("MINUS", "("): _Refusal("MINUS", _SETS, None),
+    ("MATCH_RECOGNIZE", "("): _Refusal("MATCH_RECOGNIZE", "Patterns over several events are not searched.", _HELD),
+    **{
+        ("MINUS", word): _Refusal("MINUS", _SETS, "Write the second condition as AND NOT in WHERE.")
+        for word in ("SELECT", "ALL", "DISTINCT", "(")
+    },
     ("FOR", "SYSTEM_TIME"): _Refusal(
-        "FOR SYSTEM_TIME AS OF", "An event is joined with the rows that are there when it comes.", "Leave it out."
+        "FOR SYSTEM_TIME AS OF",
+        "An event is joined with the rows that the table has when the event comes.",
+        "Leave it out.",
     ),
 }
-"""By the words, and the parenthesis, that stand together."""
+"""By the words that stand together, with "(" for a parenthesis and "'" for a string."""
+CLAUSE_HINTS = {
+    **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
+    **dict.fromkeys(("FOR", "WITHIN", "HOLD"), _HELD),
+    **dict.fromkeys(("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPE", "DEDUPLICATE"), _QUIET),
+    "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
+    **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
+}
+"""By a word of other systems' clauses, where it is not expected: the clause that exists here."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
-_BEFORE_NAMES = frozenset((TokenType.DOT, TokenType.ALIAS, TokenType.FROM, TokenType.JOIN, TokenType.COMMA))
-"""What a name stands behind: ``FROM emit changes`` is a stream and its alias."""
+_BEFORE_NAMES = frozenset(
+    (TokenType.DOT, TokenType.ALIAS, TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.SELECT)
+)
+"""Tokens behind which a name stands: ``FROM emit changes`` is a stream and its alias."""
 
 _BEHIND_FROM = frozenset(
     (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.SELECT, TokenType.WINDOW)
@@ -69,7 +96,7 @@ _AROUND_COMMAS = frozenset((TokenType.L_PAREN, TokenType.R_PAREN, TokenType.FROM
 
 
 def check_forms(tokens: Sequence[Token]) -> None:
-    """Refuse what is no part of a standing query.
+    """Refuse clauses of other systems.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -85,7 +112,7 @@ def check_forms(tokens: Sequence[Token]) -> None:
 
 
 def check_words(words: tuple[str, ...]) -> None:
-    """Refuse what begins with these words, in capitals; raises as `check_forms` does."""
+    """Refuse a clause of other systems that begins with these words, in capitals; raises as `check_forms` does."""
     for length in range(2, len(words) + 1):
         if (refusal := _FORMS.get(words[:length])) is not None:
             raise unsupported(*refusal)
@@ -107,8 +134,10 @@ def _check_commas(tokens: Sequence[Token]) -> None:
         elif token.token_type in _BEHIND_FROM:
             within[-1] = False
         elif token.token_type is TokenType.COMMA and within[-1]:
-            raise unsupported("a join by comma", "It has no ON that says what is joined.", "Write JOIN … ON.")
+            raise unsupported("a join by comma", "A join needs ON and an equality.", "Write JOIN … ON.")
 
 
 def _word(token: Token) -> str:
+    if token.token_type is TokenType.STRING:
+        return "'"
     return "" if token.token_type in _QUOTED else token.text.upper()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError, near_name
+from grouping.statements.refused_forms import CLAUSE_HINTS
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
 
@@ -24,7 +25,7 @@ _CLAUSES = {
 }
 """By a clause's word: what stands behind it, and how that is written."""
 _WORDS = {
-    **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST stands behind DO PUBLISH: DO PUBLISH DIGEST ALL EVERY '10 minutes'."),
+    **CLAUSE_HINTS,
     "PUBLISH": "Write DO PUBLISH.",
     "GROUP": "Write GROUP BY.",
     "IF": "CREATE OR REPLACE CQ changes a CQ that exists.",

@@ -11,6 +11,7 @@ from cronsim import CronSim, CronSimError
 
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CronBased, TimerBased
+from grouping.model.wording import counted
 from grouping.values.iso8601 import parse_time
 from grouping.values.time_zone import iana_zones
 
@@ -31,6 +32,15 @@ LONGEST_INTERVAL = timedelta(days=365_000)
 """About a thousand years: an instant and an interval must add up to an instant."""
 
 _COUNTED = re.compile(r"([0-9]{1,15})\s+(second|minute|hour|day|week)s?", re.ASCII | re.IGNORECASE)
+_ABBREVIATED = re.compile(r"([0-9]{1,15})\s*([a-z]{1,9})", re.ASCII | re.IGNORECASE)
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "second"), "second"),
+    **dict.fromkeys(("m", "min", "minute"), "minute"),
+    **dict.fromkeys(("h", "hr", "hour"), "hour"),
+    **dict.fromkeys(("d", "day"), "day"),
+    **dict.fromkeys(("w", "wk", "week"), "week"),
+}
+"""From a unit as people abbreviate it to its name; "m" is the minute, as in Prometheus and Go."""
 _CRON_FIELDS = 5
 _CRON_BASE = datetime(2000, 1, 1, tzinfo=UTC)
 """Where the search for a first tick begins; an expression has one from anywhere or from nowhere."""
@@ -89,7 +99,7 @@ def parse_interval(text: str) -> timedelta:
             interval = isodate.parse_duration(_bounded(text))
     except (isodate.ISO8601Error, ValueError, ArithmeticError) as error:
         detail = "It is too long." if isinstance(error, OverflowError) else _INTERVAL_FORMS
-        raise _bad_interval(text, detail) from None
+        raise _bad_interval(text, detail, _nearest_interval(text)) from None
     if not isinstance(interval, timedelta):
         raise _bad_interval(text, "Months and years have no fixed length.", "EVERY CRON '0 8 1 * *' is once a month.")
     if not timedelta(0) < interval <= LONGEST_INTERVAL:
@@ -193,6 +203,14 @@ def _zone(name: str) -> str:
 @lru_cache(maxsize=1)
 def _zones() -> dict[str, str]:
     return {zone.casefold(): zone for zone in iana_zones()}
+
+
+def _nearest_interval(text: str) -> str | None:
+    """Return the hint for a number with an abbreviated unit, such as ``5m``."""
+    if (found := _ABBREVIATED.fullmatch(text.strip())) is None:
+        return None
+    unit = _UNITS.get(found[2].lower().removesuffix("s") or "s")
+    return f"Did you mean '{counted(int(found[1]), unit)}'?" if unit else None
 
 
 def _bad_interval(text: str, detail: str, hint: str | None = None) -> InputError:
