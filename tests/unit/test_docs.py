@@ -72,12 +72,12 @@ def test_every_design_note_is_in_the_index() -> None:
 
 def test_the_settings_are_listed(rewrite: bool) -> None:
     """The table of settings is the one that is made from the settings."""
-    check_section("operating.md", "settings", settings_table(), rewrite=rewrite)
+    check_section("settings.md", "settings", settings_table(), rewrite=rewrite)
 
 
 def test_the_limits_are_listed() -> None:
     """The table of limits names each setting that bounds what a CREATE may cost."""
-    section = page("operating.md").partition("\n## Sizes and limits\n")[2].partition("\n## ")[0]
+    section = page("sizing.md").partition("\n## Limits\n")[2].partition("\n## ")[0]
     assert not [name for name in variables() if name.startswith("CQ_LIMITS_") and f"`{name}`" not in section]
 
 
@@ -96,7 +96,7 @@ def test_the_functions_are_listed(rewrite: bool) -> None:
 
 def test_the_metrics_are_listed(rewrite: bool) -> None:
     """The table of metrics is the one that is made from the metrics."""
-    check_section("operating.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
+    check_section("monitoring.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
 
 
 def test_the_findings_of_the_doctor_are_listed() -> None:

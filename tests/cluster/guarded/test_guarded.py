@@ -92,7 +92,7 @@ def test_everything_is_guarded(guarded: GuardedServers, tmp_path: Path) -> None:
 
 
 def test_a_subscriber_reads_no_result_of_another(guarded: GuardedServers, tmp_path: Path) -> None:
-    """The recipe of docs/operating.md: with tokens an ACL by the subscriber's prefix opens its own results alone."""
+    """The recipe of docs/access.md: with tokens an ACL by the subscriber's prefix opens its own results alone."""
     keys = tmp_path / "keys"
     keys.mkdir()
     guarded.make_topic("trades")
