@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
+from gateway.commands.stored_queries import StoredQueries
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
@@ -23,6 +24,7 @@ from gateway.kafka import CommandConsumer, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
 from gateway.registry.stream_gauges import StreamGauges
+from gateway.registry.visibility import shorten_visibility
 from gateway.start import Succeeded, keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
@@ -142,6 +144,7 @@ class _Service:
         positions = Positions(settings, self._topics, result_topics, working, shared)
         counts = self._commits.counts
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep, counts)
+        self._stored_queries = StoredQueries(working, self._statements, positions)
         self._commands = Commands(
             settings,
             working,
@@ -251,6 +254,7 @@ class _Service:
                 self._epoch = self._recovery.run(now_ms(), rebuild=True)
             self._commands.queue.begin(self._commits.commands_read.ahead)
             self._statements.reload()
+            self._stored_queries.reload()
             self._timers.recover()
             self._ends.reload()
 
@@ -267,7 +271,8 @@ class _Service:
             self._commits.refresh(self._refreshed_ms)
         working.begin()
         work = Work()
-        work.take(self._statements.registry.shorten(self._timers.shortened()))
+        work.take(shorten_visibility(working, self._timers.shortened()))
+        work.take(self._stored_queries.step(now_ms()))
         work.take(self._lifetimes.step(now_ms()))
         work.take(self._ends.step(now_ms(), self._epoch))
         sources = self._sources.step(now_ms())
@@ -280,7 +285,7 @@ class _Service:
             self._commits.check()
         self._upkeep.step()
         self._audit.step()
-        return self._lifetimes.busy or self._ends.busy
+        return self._lifetimes.busy or self._ends.busy or self._stored_queries.busy
 
     def _tell(self) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""

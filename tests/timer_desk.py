@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
+from gateway.commands.stored_queries import StoredQueries
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
@@ -23,6 +24,7 @@ from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
 from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
 from gateway.model.unit import CqKey
+from gateway.registry.visibility import shorten_visibility
 from gateway.state.catalog_records import cq_record, definition_record, stream_record
 from gateway.state.commit import Commits
 from gateway.state.recovery.recovery import Recovery
@@ -79,6 +81,7 @@ class Desk:
         )
         upkeep = TableUpkeep(settings, self.working)
         self._statements = Statements(settings, self.working, topics, positions, upkeep, commits.counts)
+        self.stored_queries = StoredQueries(self.working, self._statements, positions)
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
         )
@@ -128,6 +131,7 @@ class Desk:
     def _begin(self) -> None:
         self._tell()
         self._statements.reload()
+        self.stored_queries.reload()
         self.timers.recover()
         self._ends.reload()
 
@@ -266,11 +270,12 @@ class Desk:
     def look_after(self) -> bool:
         """Do what the gateway does a few times a second, and return whether a CQ or a destination went."""
         self.working.begin()
-        shortened = self._registry.shorten(self.timers.shortened())
+        shortened = shorten_visibility(self.working, self.timers.shortened())
+        compared = self.stored_queries.step(self.now_ms)
         gone = self._lifetimes.step(self.now_ms)
         ended = self._ends.step(self.now_ms, self.epoch)
         work = Work()
-        for change in (shortened, gone, ended):
+        for change in (shortened, compared, gone, ended):
             work.take(change)
         if work:
             self._ends.commit(work, self.now_ms)

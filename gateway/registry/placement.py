@@ -106,6 +106,21 @@ class Placement:
         )
         return self._ask(family, old.constants, subscriber)
 
+    def recompiled(self, old: Destination, query: CompiledQuery, subscriber: Subscriber) -> DestinationRequest:
+        """Return the request of a destination's CQ when its text is compiled to another form."""
+        kept = query.plan.kept
+        family = DestinationFamily(
+            old.stream_id,
+            query.plan.group_id,
+            query.select.select_id,
+            old.trigger,
+            old.digest,
+            old.word,
+            None if kept is None else kept.slots,
+            self._owner(subscriber),
+        )
+        return self._ask(family, canonical_constants(query.row), subscriber)
+
     def _ask(self, family: DestinationFamily, constants: str, subscriber: Subscriber) -> DestinationRequest:
         ids = self._ids.get(family)
         if ids is None:

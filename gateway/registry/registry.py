@@ -23,11 +23,10 @@ from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.registry.times_seen import TimesSeen
-from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
+from gateway.state.catalog_records import cq_gone, cq_record, definition_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
-from grouping.digests.cursor import visibility_since
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
 from grouping.model.ids import DestinationId, StreamId, Subscriber
@@ -289,26 +288,17 @@ class Registry:
             check_groups(wanted, None, self._settings.limits, grouped=old.slots is not None)
             trigger = TriggerSpec.of(wanted, asked_ms if start_ms is None else start_ms)
         check_ticks(trigger, start_ms, now_ms)
-        destination, offset, joined_ms = old, cq.offset, cq.joined_ms
+        destination, moved = old, cq
         if trigger != old.trigger:
             self._check_digest(old, trigger)
             request = self.placing.new_request(old, trigger, key.subscriber)
             self.load((), [request])
             destination = self._destination(request.destination_id, key.subscriber)
             self._times.check((start_ms, expire_ms), destination)
-            offset = self._begin(destination)
-            now_ms = self.stays.moment(key, destination.destination_id, now_ms)
-            joined_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+            moved = self._moved(key, cq, destination, start_ms, now_ms)
         elif not cq.paused:
             self._times.check((start_ms, expire_ms), destination)
-        changed = msgspec.structs.replace(
-            cq,
-            destination_id=destination.destination_id,
-            start_ms=start_ms,
-            expire_ms=expire_ms,
-            offset=offset,
-            joined_ms=joined_ms,
-        )
+        changed = msgspec.structs.replace(moved, start_ms=start_ms, expire_ms=expire_ms)
         return self._put(key, changed, destination, now_ms)
 
     @staticmethod
@@ -321,18 +311,29 @@ class Registry:
                 hint="Create the CQ anew without VIRTUAL.",
             )
 
-    def shorten(self, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
-        """Forget the visibility of timer-based destinations before the epochs and versions that still matter."""
-        self._working.load_memberships(needed)
-        records = []
-        for name, table in needed.items():
-            membership = self._working.unit.membership(name)
-            if membership is not None:
-                visibility = visibility_since(membership.timed.visibility, table)
-                note = msgspec.structs.replace(membership.timed, visibility=visibility)
-                self._working.unit.set_timed(name, note)
-                records.append(timed_record(name, note))
-        return Change(catalog=tuple(records))
+    def recompile(self, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
+        """Give a CQ another compiled form of its own text; its trigger, times and pauses stay as they are.
+
+        As OR REPLACE of another text does, the CQ, which is loaded, goes to another destination between two batches.
+
+        Raises:
+            InputError: Its new destination cannot be made.
+            NotYet: The topic of its new destination is being made.
+        """
+        cq = self.find(key, key.name)
+        request = self.placing.recompiled(self.destination_of(cq), query, key.subscriber)
+        self.load((), [request])
+        destination = self._destination(request.destination_id, key.subscriber)
+        self._times.check(cq.window, destination)
+        moved = self._moved(key, cq, destination, cq.start_ms, now_ms)
+        return self._put(key, msgspec.structs.replace(moved, views=query.views), destination, now_ms, query)
+
+    def _moved(self, key: CqKey, cq: Cq, destination: Destination, start_ms: int | None, now_ms: int) -> Cq:
+        """Return a CQ as a member of another destination, from now on."""
+        offset, wanted = self._begin(destination), destination.destination_id
+        now_ms = self.stays.moment(key, wanted, now_ms)
+        joined_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+        return msgspec.structs.replace(cq, destination_id=wanted, offset=offset, joined_ms=joined_ms)
 
     def destination_of(self, cq: Cq) -> Destination:
         """Return the destination of a CQ's results."""

@@ -14,7 +14,7 @@ import msgspec
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.draft import Draft
 from grouping.compiler.statement_places import in_statement
-from grouping.compiler.template_shape import CompiledText, TemplateShape
+from grouping.compiler.template_shape import CompiledText, TemplateShape, has_fixed_literals
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
@@ -77,22 +77,36 @@ class Preparer:
         except InputError as error:
             raise in_statement(error, text, command.select) from None
 
-    def _whole_path(self, text: CqText, seen: Catalog | None) -> tuple[CreateCq, CompiledQuery]:
-        """Compile a text, and keep what was made of its template."""
-        whole, pieces = str(text), text.template.pieces
+    def has_fixed_literals(self, text: CqText) -> bool:
+        """Return whether literals of a text's SELECT decide more than its row of constants.
+
+        Only texts of such templates can have been compiled wrongly by a fast path that read all literals anew.
+
+        Raises:
+            InputError: As `create` does.
+        """
+        if not text.is_cut:
+            return False
+        compiled = self._compiled(text, None)
+        return _may_be_template(compiled) and has_fixed_literals(compiled)
+
+    def _compiled(self, text: CqText, seen: Catalog | None) -> CompiledText:
+        """Compile a text the whole way."""
+        whole = str(text)
         parsed, draft = self._compile(whole, seen)
-        command, query = _without_select(parsed), finish(draft)
         start = whole.find(parsed.select, text.name_end)
-        # The quote that may follow the name is none to hide behind.
-        if start < 0 or any(_OPAQUE.search(piece) for piece in (pieces[1].removeprefix('"'), *pieces[2:])):
-            return command, query
-        compiled = CompiledText(text, start, draft, command, query)
-        shape = self._shapes.get(pieces)
-        if shape is None:
-            _keep(self._firsts, pieces, compiled)
-        elif not shape.suits(compiled):
-            del self._shapes[pieces]  # the next text of this template may suit it better
-        return command, query
+        return CompiledText(text, start, draft, _without_select(parsed), finish(draft))
+
+    def _whole_path(self, text: CqText, seen: Catalog | None) -> tuple[CreateCq, CompiledQuery]:
+        """Compile a text, and keep the result for further texts of its template."""
+        compiled, pieces = self._compiled(text, seen), text.template.pieces
+        if _may_be_template(compiled):
+            shape = self._shapes.get(pieces)
+            if shape is None:
+                _keep(self._firsts, pieces, compiled)
+            elif not shape.suits(compiled):
+                del self._shapes[pieces]  # the next text of this template may suit it better
+        return compiled.command, compiled.query
 
     def _second(self, pieces: _Pieces) -> TemplateShape | None:
         """Return the shape of a template of which a second text comes; None if there was no first one."""
@@ -104,6 +118,14 @@ class Preparer:
             return None
         _keep(self._shapes, pieces, shape)
         return shape
+
+
+def _may_be_template(compiled: CompiledText) -> bool:
+    """Return whether all literals of a text are known, so that its template may have a shape."""
+    pieces = compiled.text.template.pieces
+    # The quote that may follow the name hides no literal.
+    rest = (pieces[1].removeprefix('"'), *pieces[2:])
+    return compiled.start >= 0 and not any(_OPAQUE.search(piece) for piece in rest)
 
 
 def _keep(kept: dict[_Pieces, _Kept], pieces: _Pieces, new: _Kept) -> None:

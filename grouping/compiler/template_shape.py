@@ -24,7 +24,7 @@ from grouping.model.sql_type import SqlType, set_of
 from grouping.statements.cq_text import LITERAL, CqText
 from grouping.values.literals import OF_STRINGS, READERS
 
-__all__ = ["CompiledText", "TemplateShape"]
+__all__ = ["CompiledText", "TemplateShape", "has_fixed_literals"]
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _VARIANTS = 100
@@ -178,6 +178,14 @@ class TemplateShape(NamedTuple):
         if self.grows:
             check_growth(_predicates(self.query.plan), row)
         return row
+
+
+def has_fixed_literals(compiled: CompiledText) -> bool:
+    """Return whether literals of a text's SELECT decide more than its row of constants, or the order of the row."""
+    shape = TemplateShape.of(compiled)
+    positions = _positions(str(compiled.text), compiled.text.name_end, compiled.start)
+    select = {ordinal for position, ordinal in positions.items() if 0 <= position < len(compiled.draft.text)}
+    return bool(shape.ordered) or not select.isdisjoint(shape.kept) or not shape.suits(compiled)
 
 
 def _positions(text: str, offset: int, start: int) -> dict[int, int]:

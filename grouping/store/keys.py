@@ -68,6 +68,11 @@ class RedisKeys(EvaluatorKeys):
         """There when the gateway died of a fault of ours: the next one fills Redis anew."""
         return f"{self.start}:doubted"
 
+    @property
+    def compiled(self) -> str:
+        """Number: the revision of the compiler that all stored CQs were compared with. The gateway's own."""
+        return f"{self.start}:compiled"
+
     # -- how far Redis and Kafka agree ---------------------------------------------------------------------------------
 
     @property

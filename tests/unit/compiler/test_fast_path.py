@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
+from grouping.compiler.literal_differences import differ_in_literals
 from grouping.compiler.prepared import Preparer
+from grouping.model.group import ConstantRow
+from grouping.statements.cq_text import CqText
 from tests.fuzz.inlined_texts import inlined_catalog
 from tests.fuzz.surfaces import SURFACES, outcome
 
@@ -84,3 +88,40 @@ def test_a_literal_in_several_places(name: str) -> None:
 def test_seeds_that_failed(seed: int) -> None:
     """Random templates of which the fast path once made something else, or raised StopIteration."""
     SURFACES["fast path"](random.Random(seed))
+
+
+@pytest.mark.parametrize("name", sorted(_TEMPLATES.keys() - {"ON of a LEFT JOIN whose table is not shown"}))
+def test_templates_that_earlier_versions_compiled_wrongly_are_known(name: str) -> None:
+    """Stored CQs of each of them are compared with what their text says; a second text is one that differs."""
+    template, literals = _TEMPLATES[name]
+    preparer = Preparer(inlined_catalog())
+    texts = [CqText.cut(f"CREATE CQ c AS {template.format(literal)}") for literal in literals]
+    assert [True, True] == [preparer.has_fixed_literals(text) for text in texts]
+    first, second = (preparer.create(text)[1] for text in texts)
+    assert differ_in_literals(first, second)
+    assert not differ_in_literals(second, preparer.create(texts[1])[1])
+
+
+def test_a_template_that_is_right_by_construction() -> None:
+    """A template whose literals are constants of the row, or belong to clauses, needs no look at its CQs."""
+    preparer = Preparer(inlined_catalog())
+    for where in ("symbol = 'a' AND price < 5", "symbol IN ('a', 'b') OR volume BETWEEN 1 AND 5"):
+        text = CqText.cut(f"CREATE CQ c AS SELECT symbol FROM quotes WHERE {where} EVERY '10 minutes'")
+        assert not preparer.has_fixed_literals(text)
+    assert not preparer.has_fixed_literals(CqText.cut("CREATE CQ é AS SELECT symbol FROM quotes WHERE price < 5"))
+
+
+def test_another_canonical_form_has_the_same_literals() -> None:
+    """A stored form of an earlier release, in which a conjunct stands elsewhere, is no wrong one."""
+    preparer = Preparer(inlined_catalog())
+    texts = ("price > 5 AND volume < 7", "price > 5 AND volume < 8")
+    right, wrong = (
+        preparer.create(CqText.cut(f"CREATE CQ c AS SELECT symbol FROM quotes WHERE {where}"))[1] for where in texts
+    )
+    plan, row = right.plan, right.row
+    swapped = ConstantRow(row.types[::-1], row.values[::-1])
+    conjuncts = tuple(msgspec.structs.replace(each, op="of an earlier form") for each in plan.conjuncts)
+    earlier = msgspec.structs.replace(right, plan=msgspec.structs.replace(plan, conjuncts=conjuncts), row=swapped)
+    assert not differ_in_literals(earlier, right)
+    assert differ_in_literals(earlier, wrong)
+    assert differ_in_literals(msgspec.structs.replace(right, row=swapped), right)

@@ -1,0 +1,172 @@
+"""Stored CQs are compared with their texts, once for each revision of the compiler, while the gateway serves.
+
+The fast path of earlier versions gave a second CQ of a text template the SELECT list, the aggregates or the join of the
+first one, where a literal stood in several places of the plan. A CQ that is stored with other literals than those of
+its text is compiled anew, as CREATE OR REPLACE would do. CQs of templates without fixed literals are right.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+
+from gateway.commands.statements import Statements
+from gateway.model.held import NotYet
+from gateway.model.unit import CqKey
+from gateway.state.cq_pass import CqPass
+from gateway.state.work import Change, joined
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.positions import Positions
+from grouping.compiler.literal_differences import differ_in_literals
+from grouping.compiler.prepared import Preparer
+from grouping.model.errors import InputError
+from grouping.model.group import CompiledQuery, canonical_constants
+from grouping.statements.cq_text import CqText
+
+__all__ = ["REVISION", "StoredQueries"]
+
+log = logging.getLogger(__name__)
+
+REVISION = 1
+"""The revision of the compiler. A higher number makes the next gateway compare all stored CQs again."""
+_STEP_SECONDS = 0.02
+"""The gateway's time that one step takes, about: commands come between two steps."""
+_LOADED_AT_ONCE = 50
+
+
+class StoredQueries:
+    """Finds stored CQs that are not what their texts say, and compiles them anew."""
+
+    def __init__(self, working: WorkingCopy, statements: Statements, positions: Positions) -> None:
+        self._working = working
+        self._statements = statements
+        self._positions = positions
+        self._pass = CqPass(working, REVISION)
+        self._waiting: deque[tuple[CqKey, bytes]] = deque()
+        """CQs that were read and not compared, with the ids of their templates."""
+        self._is_fixed: dict[bytes, bool] = {}
+        """By template: whether its CQs may be wrong."""
+        self._compared = self._replaced = 0
+
+    def reload(self) -> None:
+        """Begin anew, unless all CQs were compared; to be called before the first step.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        self._pass.reload()
+        self._preparer = Preparer(self._statements.catalog)
+        self._waiting.clear()
+        self._is_fixed.clear()
+        self._compared = self._replaced = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether CQs are left to be compared."""
+        return self._pass.is_due
+
+    def step(self, now_ms: int) -> Change:
+        """Compare some CQs within the unit of work, and return the change.
+
+        Args:
+            now_ms: The present.
+
+        Raises:
+            OperationalError: A server does not answer.
+        """
+        if not self._pass.is_due:
+            return Change()
+        until = time.monotonic() + _STEP_SECONDS
+        changes: list[Change] = []
+        while time.monotonic() < until:
+            if not self._waiting and not self._read():
+                if not changes:  # the changes of earlier steps are committed
+                    self._finish()
+                break
+            changes += self._compare(now_ms)
+        return joined(changes)
+
+    def _read(self) -> bool:
+        """Read further CQs, and return whether there were any."""
+        while found := self._pass.next():
+            texts = ((key, cq.template) for key, cq in found if cq.template)
+            self._waiting += [(key, template) for key, template in texts if self._is_fixed.get(template, True)]
+            if self._waiting:
+                return True
+        return False
+
+    def _finish(self) -> None:
+        self._pass.finish()
+        if self._compared:
+            log.info("stored cqs were compared", extra={"cqs": self._compared, "replaced": self._replaced})
+
+    def _compare(self, now_ms: int) -> list[Change]:
+        """Compare the next waiting CQs, and return the changes of those that are wrong."""
+        some = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LOADED_AT_ONCE))]
+        some = [(key, template) for key, template in some if self._is_fixed.get(template, True)]
+        self._working.load(key for key, _ in some)
+        changes = []
+        for key, template in some:
+            query = self._compiled(key, template)
+            if query is None or not self._is_wrong(key, query):
+                continue
+            try:
+                changes.append(self._replace(key, query, now_ms))
+            except NotYet:
+                self._waiting.append((key, template))
+            except InputError as error:
+                _log_kept(key, error)
+        return changes
+
+    def _compiled(self, key: CqKey, template: bytes) -> CompiledQuery | None:
+        """Return the query of a loaded CQ's text; None where the CQ is right by its template, or gone."""
+        cq = self._working.unit.cq(key)
+        try:
+            if cq is None or not self._may_be_wrong(template, cq.text):
+                return None
+            self._compared += 1
+            return self._preparer.create(cq.text)[1]
+        except InputError as error:
+            _log_kept(key, error)
+        except Exception:  # a fault of the compiler must not stop the gateway, now and after each restart
+            log.exception("a stored cq met a fault of the compiler", extra={"cq": key.name})
+        return None
+
+    def _may_be_wrong(self, template: bytes, text: CqText) -> bool:
+        fixed = self._is_fixed.get(template)
+        if fixed is None:
+            fixed = self._is_fixed[template] = self._preparer.has_fixed_literals(text)
+        return fixed
+
+    def _is_wrong(self, key: CqKey, query: CompiledQuery) -> bool:
+        """Return whether a loaded CQ is stored with other literals than its compiled text has."""
+        cq = self._working.unit.cq(key)
+        assert cq is not None, "it was loaded"
+        destination = self._statements.registry.destination_of(cq)
+        anew = (query.plan.group_id, query.select.select_id, canonical_constants(query.row))
+        if anew == (destination.group_id, destination.select_id, destination.constants):
+            return False
+        plan = self._working.plan(destination.stream_id, destination.group_id)
+        select = self._working.select(destination.stream_id, destination.select_id)
+        return differ_in_literals(CompiledQuery(plan, destination.row, select), query)
+
+    def _replace(self, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
+        self._positions.begin()
+        try:
+            change = self._statements.registry.recompile(key, query, now_ms)
+        finally:
+            self._positions.finish()
+        self._replaced += 1
+        log.warning(
+            "a stored cq had the plan of another text, and is compiled anew",
+            extra={"subscriber": key.subscriber, "cq": key.name},
+        )
+        return change
+
+
+def _log_kept(key: CqKey, error: InputError) -> None:
+    log.warning(
+        "a stored cq cannot be compiled anew, and stays as it is",
+        extra={"subscriber": key.subscriber, "cq": key.name, "error": str(error)},
+    )

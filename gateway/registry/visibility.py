@@ -1,0 +1,34 @@
+"""The history of what timer-based destinations may see, shortened to the part that still matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.state.catalog_records import timed_record
+from gateway.state.work import Change
+from gateway.state.working_copy import WorkingCopy
+from grouping.digests.cursor import visibility_since
+from grouping.model.ids import DestinationId
+
+__all__ = ["shorten_visibility"]
+
+
+def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
+    """Forget the visibility of timer-based destinations before the epochs and versions that still matter.
+
+    Args:
+        working: The working copy, of which the unit of work takes the change.
+        needed: By destination, the first epoch and version that matters.
+    """
+    working.load_memberships(needed)
+    records = []
+    for name, table in needed.items():
+        membership = working.unit.membership(name)
+        if membership is not None:
+            visibility = visibility_since(membership.timed.visibility, table)
+            note = msgspec.structs.replace(membership.timed, visibility=visibility)
+            working.unit.set_timed(name, note)
+            records.append(timed_record(name, note))
+    return Change(catalog=tuple(records))

@@ -1,0 +1,81 @@
+"""Comparison of two compiled forms of one query: do they differ in literals, or only in their canonical form?
+
+A later release may bring the same query to another canonical form, with another group id. Both forms have the same
+literals then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.group import CompiledQuery
+
+__all__ = ["differ_in_literals"]
+
+_CONTROL = "\x1f"
+"""Names of columns that begin with a character up to this one hold the text of an expression."""
+
+
+def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
+    """Return whether two compiled forms of one text have different literals or constants.
+
+    Literals are compared place by place where both forms have the same tree, else as sets: those of the SELECT list
+    with its aggregates, and all others.
+    """
+    if _trees(first) == _trees(second):
+        return _literals(first) != _literals(second) or first.row.values != second.row.values
+    return _literal_sets(first) != _literal_sets(second)
+
+
+def _trees(query: CompiledQuery) -> list[object]:
+    return [_tree(each) for each in (*_predicates(query), *_shown(query))]
+
+
+def _literals(query: CompiledQuery) -> list[object]:
+    return [value for each in (*_predicates(query), *_shown(query)) for value in _values(each)]
+
+
+def _literal_sets(query: CompiledQuery) -> tuple[set[str], set[str]]:
+    shown = {str(value) for each in _shown(query) for value in _values(each)}
+    others = {str(value) for each in _predicates(query) for value in _values(each)}
+    for constant in query.row.values:
+        others |= set(map(str, constant)) if isinstance(constant, tuple) else {str(constant)}
+    return shown, others
+
+
+def _predicates(query: CompiledQuery) -> Iterator[Expression]:
+    """Yield the expressions that decide which events match, and with which rows of tables."""
+    yield from query.plan.conjuncts
+    for join in query.plan.computation.joins if query.plan.computation else ():
+        yield from (key.left for key in join.keys)
+        yield from join.rest
+    yield from query.plan.kept.having if query.plan.kept else ()
+
+
+def _shown(query: CompiledQuery) -> Iterator[Expression]:
+    """Yield the expressions of the SELECT list, with those of its groups."""
+    yield from (item.expression for item in query.select.items)
+    if query.select.grouping is not None:
+        yield from (key.expression for key in query.select.grouping.keys)
+        for aggregate in query.select.grouping.aggregates:
+            yield from aggregate.args
+            if aggregate.condition is not None:
+                yield aggregate.condition
+
+
+def _values(expression: Expression) -> Iterator[object]:
+    return (node.value for node in walk(expression) if isinstance(node, Value))
+
+
+def _tree(expression: Expression) -> object:
+    """Return an expression without its literals and types."""
+    match expression:
+        case Call(op, args):
+            return (op, *map(_tree, args))
+        case Column(name):
+            return name[0] if name[:1] <= _CONTROL else name
+        case Slot(index):
+            return index
+        case _:
+            return None
