@@ -1,13 +1,13 @@
-"""The documentation's section on what an expression may use: made from the tables that the compiler reads."""
+"""The form, the group and the result type of each function: made from the tables that the compiler reads."""
 
 from __future__ import annotations
 
 from grouping.functions.aggregates import AGGREGATES
-from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
+from grouping.functions.functions import CASTING, FUNCTIONS, REWRITTEN, Function, result_type
 from grouping.functions.nested_functions import NESTED_FUNCTIONS
 from grouping.model.sql_type import SqlType
 
-__all__ = ["GROUPS", "form_of", "function_table", "group_of", "returns"]
+__all__ = ["GROUPS", "form_of", "group_of", "returns"]
 
 
 GROUPS = {
@@ -31,7 +31,7 @@ GROUPS = {
     "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest hash if int
         isnotnull isnull least nullif nvl2 smallint string timestamp tinyint xxhash64""",
 }
-"""Every function that a query may use, where the section shows it."""
+"""Functions without parts and aggregates, by the title under which the documentation shows them."""
 
 _PARAMS = {
     "ANY": "any",
@@ -92,48 +92,6 @@ _EXAMPLES = {
     "WHOLE": "BIGINT",
     "WRITTEN": "DATE",
 }
-_OPERATORS = (
-    "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
-    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >> >>>` and the bar between, `||`, `CASE`, `CAST`"
-)
-_NOTES = (
-    "A *pattern* is a constant of characters, sets, groups (`(?<name>…)` too), "
-    "`|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
-    "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
-    "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
-    "*format* of format_string has `%s` (STRING, whole numbers, BOOLEAN), `%d` (whole numbers), `%x`, `%X`, `%o` (INT, "
-    "BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
-    "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
-    "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
-    "a constant: a name of the IANA database (of Python's package `tzdata`, whatever the machine has), or an offset. "
-    "A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
-    "A *format* of a number, of to_char and to_number, has a sign `S` or `MI` first, `$`, up to 38 digits `0` and `9` "
-    "with `,` and one point between, and `S`, `MI` or `PR` last where no sign is first: `'$999,999.99'`. A number "
-    "with more digits than its format has `#` in their places.",
-    "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
-    "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
-    "the years 1 to 9999; what would leave these is NULL.",
-    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
-    "`floor` and `ceil` of a DOUBLE to a scale, `sin`, `cos` and `tan`, `-` and `abs` of one of more than 34 digits.",
-)
-
-
-def function_table() -> str:
-    """Return the section as Markdown, without the lines around it."""
-    lines = [f"**Operators**: {_OPERATORS}.", ""]
-    for title, names in GROUPS.items():
-        lines += [f"**{title}**: {', '.join(_shown(name) for name in names.split())}.", ""]
-    other = ", ".join(f"`{alias}` ({name})" for alias, name in sorted(ALIASES.items()))
-    lines += [f"**Other names**: {other}.", "", "| CAST of | to |", "|---|---|"]
-    lines += [f"| {source} | {', '.join(sorted(targets))} |" for source, targets in sorted(CASTS.items())]
-    for note in _NOTES:
-        lines += ["", note]
-    return "\n".join(lines)
-
-
-def _shown(name: str) -> str:
-    result = returns(name)
-    return f"`{form_of(name)}`" + (f" {result}" if result else "")
 
 
 def form_of(name: str) -> str:

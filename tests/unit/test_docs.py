@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from gateway import metrics
 from gateway.cli.main import app
 from grouping.access.access_path import Kind
-from grouping.functions.function_table import function_table
+from grouping.access.function_page import function_page
 from grouping.model.errors import CODES
 from grouping.process.metrics_server import RoleMetric, RoleState
 from grouping.settings.secret_files import secrets
@@ -91,7 +91,7 @@ def test_the_secrets_are_listed() -> None:
 
 def test_the_functions_are_listed(rewrite: bool) -> None:
     """The list of functions is the one that is made from the compiler's tables."""
-    check_section("expressions.md", "functions", function_table(), rewrite=rewrite)
+    check_section("expressions.md", "functions", function_page(), rewrite=rewrite)
 
 
 def test_the_metrics_are_listed(rewrite: bool) -> None:

@@ -1,0 +1,71 @@
+"""The documentation's section on operators, functions and CASTs: made from the tables that the compiler reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grouping.access.function_guide import describe_function, function_names
+from grouping.functions.functions import CASTS
+from grouping.functions.meanings import MEANINGS
+
+__all__ = ["function_page"]
+
+_OPERATORS = (
+    "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
+    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >> >>>` and the bar between, `||`, `CASE`, `CAST`"
+)
+_NOTES = (
+    "A *pattern* is a constant of characters, sets, groups (`(?<name>…)` too), "
+    "`|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
+    "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
+    "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
+    "*format* of format_string has `%s` (STRING, whole numbers, BOOLEAN), `%d` (whole numbers), `%x`, `%X`, `%o` (INT, "
+    "BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
+    "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
+    "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
+    "a constant: a name of the IANA database (of Python's package `tzdata`, whatever the machine has), or an offset. "
+    "A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
+    "A *format* of a number, of to_char and to_number, has a sign `S` or `MI` first, `$`, up to 38 digits `0` and `9` "
+    "with `,` and one point between, and `S`, `MI` or `PR` last where no sign is first: `'$999,999.99'`. A number "
+    "with more digits than its format has `#` in their places.",
+    "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
+    "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
+    "the years 1 to 9999; what would leave these is NULL.",
+    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
+    "`floor` and `ceil` of a DOUBLE to a scale, `sin`, `cos` and `tan`, `-` and `abs` of one of more than 34 digits.",
+)
+
+
+def function_page() -> str:
+    """Return the section as Markdown, without the lines around it.
+
+    Raises:
+        KeyError: A function has no meaning in ``MEANINGS``.
+    """
+    casts = [f"| {source} | {', '.join(sorted(targets))} |" for source, targets in sorted(CASTS.items())]
+    lines = [f"**Operators**: {_OPERATORS}.", "", *_functions(), "", "| CAST of | to |", "|---|---|", *casts]
+    for note in _NOTES:
+        lines += ["", note]
+    return "\n".join(lines)
+
+
+def _functions() -> Iterator[str]:
+    """Yield one table of all functions, in groups; aliases stand in the row of their function."""
+    yield "| function | result | meaning | example | index |"
+    yield "|---|---|---|---|---|"
+    described = [describe_function(name) for name in function_names() if name in MEANINGS]
+    group = ""
+    for row in sorted(described, key=lambda row: (str(row["group"]), str(row["function"]))):
+        if row["group"] != group:
+            group = str(row["group"])
+            yield f"| **{group}** | | | | |"
+        others = row["other_names"]
+        names = "".join(f", `{name}`" for name in others) if isinstance(others, list) else ""
+        cells = (
+            f"`{row['form']}`{names}",
+            str(row["returns"]),
+            MEANINGS[str(row["function"])],
+            f"`{row['example']}`",
+            "yes" if row["index"] else "",
+        )
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
