@@ -20,6 +20,10 @@ class PlacedRecord:
     time: datetime
     partition: int
     offset: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
 def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
@@ -32,5 +36,10 @@ def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
             "partition": pa.array([record.partition for record in records], pa.int32()),
             "offset": pa.array([record.offset for record in records], pa.int64()),
             "timestamp": pa.array([record.time for record in records], pa.timestamp("us", "UTC")),
+            "headers": pa.array([_packed(record.headers) for record in records], _HEADERS),
         }
     )
+
+
+def _packed(headers: tuple[tuple[str, bytes | None], ...]) -> list[dict[str, object]]:
+    return [{"key": name, "value": value} for name, value in headers]

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
@@ -45,6 +47,8 @@ class Origin(NamedTuple):
 
 def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColumn, ...]:
     """Return the columns that a statement declares, as the catalog keeps them."""
+    if isinstance(statement, CreateStream):
+        return statement.stream_columns
     return tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns)
 
 
@@ -55,7 +59,7 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
         "format": source.format,
         "framing": source.framing if source.format == "avro" else None,
         **({} if source.avro_schema is None else {"schema": source.avro_schema}),
-        "columns": [{"name": column.name, "type": column.type_text} for column in source.columns],
+        "columns": [msgspec.to_builtins(column) for column in source.columns],
     }
 
 

@@ -14,10 +14,11 @@ from grouping.model.errors import OperationalError
 
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
-FORMAT = 2
+FORMAT = 3
 """The format of the catalog's records that this version writes, and the latest that it reads.
 
-Format 2 has the access of sources, which a version that knows format 1 alone would not enforce.
+Format 2 has the access of sources, which a version that knows format 1 alone would not enforce. Format 3 has places of
+columns, without which an older version would read other values.
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -35,6 +35,8 @@ class Record:
     partition: int = 0
     offset: int | None = None
     """The one after the record before it in its partition, where it is not given."""
+    headers: Mapping[str, str | bytes] = field(default_factory=dict)
+    """For columns FROM HEADER."""
 
 
 Row = Mapping[str, object] | bytes | Record | None
@@ -64,9 +66,14 @@ def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedR
         if offset < first:
             raise ValueError(f"offset {offset} of partition {record.partition} does not follow {first - 1}")
         following[record.partition] = offset + 1
-        key = record.key.encode() if isinstance(record.key, str) else record.key
-        found.append(PlacedRecord(_written(record.value, stream), key, at, record.partition, offset))
+        key = None if record.key is None else _bytes(record.key)
+        headers = tuple((name, _bytes(text)) for name, text in record.headers.items())
+        found.append(PlacedRecord(_written(record.value, stream), key, at, record.partition, offset, headers))
     return found
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
 
 
 def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> bytes | None:

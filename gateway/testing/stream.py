@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from grouping.model.catalog import Stream as CatalogStream
-from grouping.model.catalog import StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
@@ -55,7 +54,7 @@ class Stream:
         self.declared = CatalogStream(
             stream_id=_STREAM_ID,
             name=statement.name,
-            columns=tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns),
+            columns=statement.stream_columns,
             topic=statement.topic,
             format=statement.format,
             start_offsets={"0": 0},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from grouping.model.access_statements import AccessStatement
+from grouping.model.column import StreamColumn
 from grouping.model.operator_statements import OperatorStatement
 from grouping.model.source_access import AccessKind
 from grouping.model.sql_type import SqlType
@@ -133,6 +135,13 @@ class CreateStream:
     framing: Literal["single-object", "confluent", "raw"] = "single-object"
     access: AccessKind | None = None
     if_not_exists: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+    """By column, the text of its FROM."""
+
+    @property
+    def stream_columns(self) -> tuple[StreamColumn, ...]:
+        """The columns as the catalog keeps them."""
+        return tuple(StreamColumn(name, str(kind), self.places.get(name, "")) for name, kind in self.columns)
 
 
 @dataclass(frozen=True, slots=True)

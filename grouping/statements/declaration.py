@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import (
     BIGINT,
     BINARY,
@@ -29,9 +31,19 @@ from grouping.model.sql_type import (
     map_of,
     struct_of,
 )
+from grouping.statements.column_place import read_place
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["PLAIN_TYPES", "Columns", "Options", "check_options", "read_columns", "read_options"]
+__all__ = [
+    "PLAIN_TYPES",
+    "Columns",
+    "DeclaredColumns",
+    "Options",
+    "check_options",
+    "read_column",
+    "read_columns",
+    "read_options",
+]
 
 Columns = tuple[tuple[str, SqlType], ...]
 """(name, type) in order."""
@@ -74,47 +86,76 @@ _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
 """Kafka's rule for the name of a topic."""
 
 
-def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple[str, ...]]:
+class DeclaredColumns(NamedTuple):
+    """The columns in parentheses."""
+
+    columns: Columns
+    key: tuple[str, ...]
+    """The names of the PRIMARY KEY columns, as they are written."""
+    places: dict[str, str]
+    """By column, the text of its FROM."""
+
+
+def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
     """Read the columns in parentheses.
 
     Args:
         tokens: The statement, before the parenthesis.
-        keyed: Whether they may have a PRIMARY KEY: those of a table.
-
-    Returns:
-        The columns, and the names of those of the PRIMARY KEY, as they are written.
+        keyed: Whether the columns are those of a table, which has a PRIMARY KEY and no FROM.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
     """
     tokens.expect_symbol(TokenType.L_PAREN, "(")
     columns: dict[str, tuple[str, SqlType]] = {}
+    places: dict[str, str] = {}
     key: tuple[str, ...] = ()
     while True:
         if keyed and columns and tokens.type() is TokenType.PRIMARY_KEY:
             key = _only(key, _key(tokens))
             tokens.expect_symbol(TokenType.R_PAREN, ")")
-            return tuple(columns.values()), key
+            return DeclaredColumns(tuple(columns.values()), key, places)
         if tokens.word() == "WATERMARK" and tokens.word(1) == "FOR":
             raise _without_watermark("WATERMARK")
-        name = tokens.name("the name of a column")
-        folded = name.casefold()
-        if folded in columns or folded in RECORD_FIELDS:
-            raise InputError(
-                f'column "{name}" exists already',
-                code="stream-mismatch",
-                detail="Every stream has it, from the source record."
-                if folded in RECORD_FIELDS
-                else "Names of columns are not case-sensitive.",
-                hint="Choose another name.",
-            )
-        sql_type = _type(tokens)
-        columns[folded] = (name, sql_type)
+        name, sql_type = read_column(tokens, columns, reserved=keyed)
+        columns[name.casefold()] = (name, sql_type)
         if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
+        elif keyed and tokens.word() == "FROM":
+            raise unsupported(
+                "FROM in a TABLE", f'Column "{name}" is the field of its name.', "A column of a STREAM can have FROM."
+            )
+        elif place := read_place(tokens):
+            places[name] = place
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.R_PAREN, ")")
-            return tuple(columns.values()), key
+            return DeclaredColumns(tuple(columns.values()), key, places)
+
+
+def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False) -> tuple[str, SqlType]:
+    """Read the name and the type of a column.
+
+    Args:
+        tokens: The statement, before the name.
+        taken: The names of other columns, in lower case.
+        reserved: Whether the names of the record's own fields are taken, too.
+
+    Raises:
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is taken.
+    """
+    name = tokens.name("the name of a column")
+    folded = name.casefold()
+    own = reserved and folded in RECORD_FIELDS
+    if own or folded in taken:
+        raise InputError(
+            f'column "{name}" exists already',
+            code="stream-mismatch",
+            detail="Every stream has it, from the source record."
+            if own
+            else "Names of columns are not case-sensitive.",
+            hint="Choose another name.",
+        )
+    return name, _type(tokens)
 
 
 def _key(tokens: Tokens) -> tuple[str, ...]:

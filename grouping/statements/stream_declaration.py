@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
+from grouping.model.errors import InputError
 from grouping.model.query import CreateStream
 from grouping.model.source_access import AccessKind
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
@@ -29,13 +30,21 @@ def read_stream(tokens: Tokens) -> CreateStream:
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
-    columns, _ = read_columns(tokens)
+    columns, _, places = read_columns(tokens)
     tokens.expect("WITH")
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
+    if places and options["format"] != "json":
+        raise InputError(
+            f'column "{next(iter(places))}" cannot have FROM',
+            code="stream-mismatch",
+            detail=f"FROM is for JSON streams, and the format of the stream is {options['format']}.",
+            hint="Name the column as the field of the schema.",
+        )
     return CreateStream(
         name=name,
         columns=columns,
+        places=places,
         topic=str(options["topic"]),
         format=cast(Literal["json", "avro"], options["format"]),
         partitions=cast(int | None, options.get("partitions")),

@@ -29,7 +29,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
-    columns, key = read_columns(tokens, keyed=True)
+    columns, key, _ = read_columns(tokens, keyed=True)
     tokens.expect("WITH")
     options = read_options(tokens, _OPTIONS, _CHOICES)
     check_options(options, "table")

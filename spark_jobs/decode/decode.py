@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.decode.avro_events import AvroReader
 from spark_jobs.decode.json_events import JsonReader
+from spark_jobs.decode.record_parts import PartsReader
 
 __all__ = ["Events", "decode", "record_reader"]
 
@@ -26,14 +28,18 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     """Decode a batch of source records.
 
     Args:
-        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source.
+        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a stream with a column
+            FROM HEADER also headers, a list of structs of key (string) and value (binary).
         stream: What the records should be.
         settings: For the topic of the dead letters.
 
     Returns:
         The good records, and one dead letter (code ``undecodable``) for each other one; None when there is none.
     """
-    read, wrong = record_reader(stream.format, stream.columns, stream.avro_schema or "", stream.framing)(batch["value"])
+    in_value = tuple(column for column in stream.columns if column.place.kind == "value")
+    read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
+    if len(in_value) < len(stream.columns):
+        read, wrong = _with_parts(batch, stream, read, wrong)
     if not wrong:
         return Events(stream, batch, read), None
     good = np.ones(batch.num_rows, bool)
@@ -41,6 +47,32 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     return Events(stream, batch.filter(pa.array(good)), read), dead_letters(
         batch, wrong, "undecodable", stream, settings
     )
+
+
+Read = Callable[[StreamColumn], list[Any]]
+
+
+def _with_parts(
+    batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str]
+) -> tuple[Read, dict[int, str]]:
+    """Add the columns that lie in keys and headers to those of the values."""
+    outside = tuple(column for column in stream.columns if column.place.kind != "value")
+    found, wrong = _parts_reader(outside)(batch)
+    of_value = [row for row in range(batch.num_rows) if row not in refused]
+    kept = [place for place, row in enumerate(of_value) if row not in wrong]
+
+    def column_of(column: StreamColumn) -> list[Any]:
+        if column.name in found:
+            return [found[column.name][of_value[place]] for place in kept]
+        values = read(column)
+        return values if len(kept) == len(values) else [values[place] for place in kept]
+
+    return column_of, dict(sorted((wrong | refused).items()))
+
+
+@lru_cache(maxsize=64)
+def _parts_reader(columns: tuple[StreamColumn, ...]) -> PartsReader:
+    return PartsReader(columns)
 
 
 Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]

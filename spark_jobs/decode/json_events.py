@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from operator import attrgetter
 from typing import Annotated, Any, TypedDict
 
 import msgspec
@@ -40,6 +39,7 @@ from grouping.model.sql_type import (
 from grouping.values.variant import variant_text
 from spark_jobs.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
 from spark_jobs.decode.json_extent import extent_check
+from spark_jobs.decode.json_layers import layers_of
 
 __all__ = ["JsonReader"]
 
@@ -70,23 +70,21 @@ class JsonReader:
     """Reads the JSON records of one stream."""
 
     def __init__(self, columns: Sequence[StreamColumn]) -> None:
+        """Take the columns that lie in the value, each at the path of its place."""
         self._columns = tuple(columns)
-        self._fields = {column.name: f"c{number}" for number, column in enumerate(columns)}
-        self._raw = [
-            (self._fields[column.name], variant_text if column.type == VARIANT else _decimal_reader(column.type))
-            for column in columns
-            if _is_raw(column.type)
-        ]
+        self._numbers = {column.name: number for number, column in enumerate(columns)}
         self._has_times = any(column.type == TIMESTAMP for column in columns)
         # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
         # are all read exactly.
-        self._exact = any(_NEEDS_ESCAPE.search(column.name) or _needs_finish(column.type) for column in columns)
-        fields = [
-            (field, _field_type(column.type), msgspec.field(default=None, name=None if self._exact else column.name))
-            for field, column in zip(self._fields.values(), columns, strict=True)
-        ]
-        self._record: Callable[..., Any] = msgspec.defstruct("Record", fields, gc=False)
-        self._decode = msgspec.json.Decoder(self._record).decode
+        self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
+        readers = {
+            number: variant_text if column.type == VARIANT else _decimal_reader(column.type)
+            for number, column in enumerate(columns)
+            if _is_raw(column.type)
+        }
+        types = [_field_type(column.type) for column in columns]
+        self._layers = layers_of(self._columns, types, readers, named=not self._exact)
+        self._layer = {number: at for at, layer in enumerate(self._layers) for number in layer.columns}
         self._check = extent_check(self._columns)
 
     def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
@@ -95,35 +93,56 @@ class JsonReader:
         Returns:
             What gives a column of the good records, and by row what is wrong with the others.
         """
-        records: list[Any] = []
+        decoded: list[list[Any]] = [[] for _ in self._layers]
+        first, *others = self._layers
+        records, decode = decoded[0], first.decode
+        exact: dict[int, list[object]] = {}
         wrong: dict[int, str] = {}
         delicate = self._delicate(values)
-        decode = self._finish if self._raw else self._decode
         for row, value in enumerate(values.to_pylist()):
             if value is not None and row not in delicate:
                 try:
-                    records.append(decode(value))
+                    record = decode(value)
+                    if others:
+                        for some, each in zip(decoded[1:], [layer.decode(value) for layer in others], strict=True):
+                            some.append(each)
+                    records.append(record)
                     continue
                 except _REFUSALS:
                     pass  # json_exact decides
             try:
-                records.append(self._record(*read_record(value, self._columns)))
+                exact[len(records)] = read_record(value, self._columns)
             except WrongRecord as exc:
                 wrong[row] = str(exc)
-        if self._check is not None:
-            sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
-            records = self._bounded(records, [row for row in range(len(values)) if row not in wrong], sizes, wrong)
-        return lambda column: self._column(records, column), wrong
+                continue
+            for some, layer in zip(decoded, self._layers, strict=True):
+                some.append(layer.empty)
+        holders = [{"": some} for some in decoded]
+        if self._check is None:
+            return lambda column: self._column(holders, exact, self._numbers[column.name]), wrong
+        found = [self._column(holders, exact, number) for number in range(len(self._columns))]
+        good = [row for row in range(len(values)) if row not in wrong]
+        kept = self._bounded(found, good, values, wrong)
+        bounded = found if len(kept) == len(good) else [[column[place] for place in kept] for column in found]
+        return lambda column: bounded[self._numbers[column.name]], wrong
 
-    def _bounded(self, records: list[Any], rows: list[int], sizes: list[int], wrong: dict[int, str]) -> list[Any]:
-        """Return the records that hold no more than may be; the others are added to the wrong ones, by row."""
+    def _column(self, holders: list[dict[str, list[Any]]], exact: dict[int, list[object]], number: int) -> list[Any]:
+        """Return a column of the good records."""
+        at = self._layer[number]
+        values = self._layers[at].values(holders[at], number)
+        for place, row in exact.items():
+            values[place] = row[number]
+        return [_utc(value) for value in values] if self._columns[number].type == TIMESTAMP else values
+
+    def _bounded(self, found: list[list[Any]], rows: list[int], values: pa.Array, wrong: dict[int, str]) -> list[int]:
+        """Return the places of records that hold no more than may be; the others are added to the wrong ones."""
         assert self._check is not None, "some record may hold too much"
-        values = attrgetter(*self._fields.values()) if len(self._fields) > 1 else lambda record: (record.c0,)
+        sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
         kept = []
-        for record, row in zip(records, rows, strict=True):
+        for place, (record, row) in enumerate(zip(zip(*found, strict=True), rows, strict=True)):
             try:
-                self._check(values(record), sizes[row])
-                kept.append(record)
+                self._check(record, sizes[row])
+                kept.append(place)
             except WrongRecord as exc:
                 wrong[row] = str(exc)
         return kept
@@ -137,18 +156,10 @@ class JsonReader:
         found = pc.indices_nonzero(pc.match_substring_regex(values, _DELICATE_TIME))
         return frozenset(found.to_pylist())
 
-    def _finish(self, value: bytes) -> Any:
-        """Decode a record that has columns which come raw."""
-        record = self._decode(value)
-        for field, read in self._raw:
-            raw = getattr(record, field)
-            if raw is not None:
-                setattr(record, field, read(bytes(raw)))
-        return record
 
-    def _column(self, records: list[Any], column: StreamColumn) -> list[Any]:
-        values = list(map(attrgetter(self._fields[column.name]), records))
-        return [_utc(value) for value in values] if column.type == TIMESTAMP else values
+def _needs_escape(column: StreamColumn) -> bool:
+    """Tell whether a step of the column's path is a name that JSON writes with an escape."""
+    return any(isinstance(step, str) and _NEEDS_ESCAPE.search(step) for step in column.place.path or ())
 
 
 def _is_raw(sql_type: SqlType) -> bool:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import NoReturn
 
 from grouping.model.catalog import StreamColumn
+from grouping.model.column_place import RecordPath, path_text
 from grouping.model.sql_type import (
     BIGINT,
     BINARY,
@@ -24,6 +25,7 @@ from grouping.model.sql_type import (
     FLOAT,
     INT,
     SMALLINT,
+    STRING,
     TIMESTAMP,
     TINYINT,
     VARIANT,
@@ -32,7 +34,15 @@ from grouping.model.sql_type import (
 from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.variant import MISSING, variant_number, write_variant
 
-__all__ = ["DECIMAL_TEXT", "FLOAT_BOUND", "WrongRecord", "fit_decimal", "read_record"]
+__all__ = [
+    "DECIMAL_TEXT",
+    "FLOAT_BOUND",
+    "WrongRecord",
+    "fit_decimal",
+    "read_record",
+    "read_text",
+    "takes_any_json",
+]
 
 DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 """A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
@@ -47,6 +57,16 @@ _LONGEST_INTEGER = 20
 
 class WrongRecord(ValueError):
     """The record is a dead letter; the message is its detail, a full sentence."""
+
+
+class _Misfit(ValueError):
+    """A value that a type cannot hold; the message is the reason, part of a sentence."""
+
+    def __init__(self, reason: str, sql_type: SqlType, path: str) -> None:
+        super().__init__(reason)
+        self.sql_type = sql_type
+        self.path = path
+        """Leads from the column's value to this one."""
 
 
 class _Number(str):
@@ -68,21 +88,59 @@ def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[ob
     if value is None:
         raise WrongRecord("The record has no value.")
     try:
-        record = json.loads(
-            value.decode("utf-8", "surrogateescape"),
-            parse_int=_Number,
-            parse_float=_Number,
-            parse_constant=_refuse_constant,
-        )
+        record = _loads(value)
     except RecursionError:
         raise WrongRecord("The value is nested too deeply.") from None
     except json.JSONDecodeError as exc:
         raise WrongRecord(
             f"The value is not one JSON object: {exc.msg.removesuffix(' at')} at character {exc.pos}."
         ) from None
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) and not takes_any_json(columns):
         raise WrongRecord("The value is JSON but no object.")
-    return [_read_column(record.get(column.name, MISSING), column) for column in columns]
+    return [_read_column(_found(record, column.place.path or ()), column) for column in columns]
+
+
+def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
+    """Tell whether records may be JSON values other than objects: a column is the whole value or an element of it."""
+    return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
+
+
+def read_text(value: bytes, column: StreamColumn) -> object:
+    """Return the value of a column that is the whole text of a record's key or header.
+
+    STRING and BINARY are the bytes, DATE, TIMESTAMP and DECIMAL are read from the text; other types are read as JSON.
+
+    Raises:
+        WrongRecord: The text is no value of the column's type.
+    """
+    if column.type == BINARY:
+        return value
+    text: object = value.decode("utf-8", "surrogateescape")
+    if not (column.type in (STRING, DATE, TIMESTAMP) or column.type.is_decimal):
+        try:
+            text = _loads(value)
+        except (WrongRecord, RecursionError, json.JSONDecodeError):
+            raise WrongRecord(_refusal(column, column.type, "", "the text is no JSON")) from None
+    return _read_column(text, column)
+
+
+def _loads(value: bytes) -> object:
+    return json.loads(
+        value.decode("utf-8", "surrogateescape"),
+        parse_int=_Number,
+        parse_float=_Number,
+        parse_constant=_refuse_constant,
+    )
+
+
+def _found(record: object, path: RecordPath) -> object:
+    """Return the value at a path, `MISSING` where there is none."""
+    for step in path:
+        if isinstance(step, str):
+            record = record.get(step, MISSING) if isinstance(record, dict) else MISSING
+        else:
+            record = record[step] if isinstance(record, list) and step < len(record) else MISSING
+    return record
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -94,15 +152,37 @@ def _read_column(value: object, column: StreamColumn) -> object:
         return _value(value, column.type)
     except RecursionError:
         raise WrongRecord(f'Column "{column.name}" is nested too deeply.') from None
-    except ValueError as exc:
-        raise WrongRecord(f'Column "{column.name}" of type {column.type} cannot hold the value: {exc}.') from None
+    except _Misfit as exc:
+        raise WrongRecord(_refusal(column, exc.sql_type, exc.path, str(exc))) from None
 
 
-def _value(value: object, sql_type: SqlType) -> object:
-    """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone."""
+def _refusal(column: StreamColumn, sql_type: SqlType, path: str, reason: str) -> str:
+    """Return the sentence for a value that its column cannot hold: with its path, if this is not the column's name."""
+    at = ""
+    if path or column.from_text:
+        place = column.place
+        begin = "" if place.path is None else path_text(place.path)
+        kind = {"value": "", "key": "the key ", "header": f'the header "{place.header}" '}[place.kind]
+        at = f" at {kind}{begin}{path}".rstrip()
+    return f'Column "{column.name}" of type {sql_type} cannot hold the value{at}: {reason}.'
+
+
+def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> object:
+    """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone.
+
+    Raises:
+        _Misfit: The type cannot hold the value; `step` leads to the value from the one around it.
+    """
     if value is MISSING or (value is None and sql_type != VARIANT):
         return None
-    return _convert(value, sql_type)
+    try:
+        return _convert(value, sql_type)
+    except _Misfit as exc:
+        if step is not None:
+            exc.path = path_text((step,))[1:] + exc.path
+        raise
+    except ValueError as exc:
+        raise _Misfit(str(exc), sql_type, "" if step is None else path_text((step,))[1:]) from None
 
 
 def _convert(value: object, sql_type: SqlType) -> object:
@@ -135,12 +215,12 @@ def _nested(value: object, sql_type: SqlType) -> object:
     if sql_type.name == "ARRAY":
         if not isinstance(value, list):
             raise ValueError(f"{_name(value)} is no array")
-        return [_value(each, _element(sql_type)) for each in value]
+        return [_value(each, _element(sql_type), place) for place, each in enumerate(value)]
     if not isinstance(value, dict):
         raise ValueError(f"{_name(value)} is no object")
     if sql_type.name == "MAP":
-        return {_text(key): _value(each, _element(sql_type)) for key, each in value.items()}
-    return {name: _value(value.get(name, MISSING), field) for name, field in sql_type.fields}
+        return {_text(key): _value(each, _element(sql_type), key) for key, each in value.items()}
+    return {name: _value(value.get(name, MISSING), field, name) for name, field in sql_type.fields}
 
 
 def _as_variant(value: object) -> object:

@@ -23,7 +23,7 @@ waits. By Kafka's default, 500 ms, an event that comes alone waits for half a se
 
 
 def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
-    """Return the stream's records: key, value, partition, offset, timestamp.
+    """Return the stream's records: key, value, partition, offset, timestamp, and headers where a column is in one.
 
     Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. One task reads one partition
     (no ``minPartitions``), so that results of a partition are written in its order.
@@ -49,5 +49,9 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         # Deleted events are reported by `progress`, and the stream goes on (docs/results.md).
         "failOnDataLoss": "false",
     }
+    columns = ["key", "value", "partition", "offset", "timestamp"]
+    if any(column.place.kind == "header" for column in stream.columns):
+        options["includeHeaders"] = "true"
+        columns.append("headers")
     source = spark.readStream.format("kafka").options(**options).load()
-    return source.select("key", "value", "partition", "offset", "timestamp")
+    return source.select(*columns)

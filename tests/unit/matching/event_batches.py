@@ -30,13 +30,14 @@ def batch(
     keys: Sequence[bytes | None] | None = None,
     partitions: Sequence[int] | None = None,
     first: int = FIRST_OFFSET,
+    headers: Sequence[tuple[tuple[str, bytes | None], ...]] | None = None,
 ) -> pa.RecordBatch:
     """Return records of those values, at offsets from `first` and a millisecond apart."""
     count = len(values)
     keys, partitions = keys or [b"k"] * count, partitions or [3] * count
     times = [datetime.fromtimestamp((TIME_MS + row) / 1000, UTC) for row in range(count)]
     offsets = range(first, first + count)
-    return source_batch(map(PlacedRecord, values, keys, times, partitions, offsets))
+    return source_batch(map(PlacedRecord, values, keys, times, partitions, offsets, headers or [()] * count))
 
 
 def headers(row: dict) -> list[tuple[str, bytes]]:

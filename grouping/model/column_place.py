@@ -1,0 +1,120 @@
+"""The place of a column in the record: the text behind FROM in a declaration."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from grouping.model.errors import InputError
+
+__all__ = ["ColumnPlace", "RecordPath", "parse_path", "path_text"]
+
+RecordPath = tuple[str | int, ...]
+"""Steps from the top of a JSON value: names of fields, and places in an array from 0."""
+
+_STEP = re.compile(r"""\.([^.\[\]'"\s*]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(0|[1-9][0-9]{0,8})\]""")
+_BARE = re.compile(r"""[^.\[\]'"\s*]+""")
+_MOST_STEPS = 32
+_LAST_ELEMENT = 255
+"""The decoder has a field for each element up to the one that is read."""
+_SHOWN = 60
+_PLACE = re.compile(r"(KEY|HEADER)?(?: ?'((?:[^']|'')*)')?")
+
+
+class ColumnPlace(NamedTuple):
+    """Where a record has the value of a column."""
+
+    kind: Literal["value", "header", "key"]
+    path: RecordPath | None = None
+    """The path in the value or in a JSON key. None for a header and for the whole key."""
+    header: str = ""
+    """The header's name."""
+
+    def __str__(self) -> str:
+        """Return the text behind FROM, which is the same for all spellings of a place.
+
+        Example:
+            >>> str(ColumnPlace("value", ("data", "p"))), str(ColumnPlace("header", header="ce_type"))
+            ("'$.data.p'", "HEADER 'ce_type'")
+        """
+        if self.kind == "header":
+            return f"HEADER {_quoted(self.header)}"
+        path = "" if self.path is None else _quoted(path_text(self.path))
+        return path if self.kind == "value" else f"KEY {path}".rstrip()
+
+    @classmethod
+    @lru_cache(maxsize=10_000)
+    def of(cls, text: str) -> ColumnPlace:
+        r"""Return the place that `str` wrote.
+
+        Example:
+            >>> ColumnPlace.of("KEY '$[\"a b\"]'")
+            ColumnPlace(kind='key', path=('a b',), header='')
+        """
+        found = _PLACE.fullmatch(text)
+        assert found is not None, "the catalog holds texts of places"
+        inner = None if found[2] is None else found[2].replace("''", "'")
+        if found[1] == "HEADER":
+            return cls("header", header=inner or "")
+        return cls("key" if found[1] else "value", None if inner is None else parse_path(inner))
+
+
+def parse_path(text: str) -> RecordPath:
+    """Return the steps of a path.
+
+    Raises:
+        InputError: ``syntax-error``.
+
+    Example:
+        >>> parse_path('$.data["id.orig_h"][0]'), parse_path("$")
+        (('data', 'id.orig_h', 0), ())
+    """
+    steps: list[str | int] = []
+    at = 1
+    while text.startswith("$") and at < len(text) and (step := _STEP.match(text, at)) is not None:
+        steps.append(int(step[4]) if step[4] else step[1] or step[2] or step[3])
+        at = step.end()
+    if not text.startswith("$") or at < len(text):
+        raise InputError(
+            f'path "{text[:_SHOWN]}" cannot be read',
+            code="syntax-error",
+            detail=f"Character {min(at, len(text)) if text.startswith('$') else 0} begins no step of a path.",
+            hint="A path is $ and then .name, [\"name\"] or [0], as in '$.data.price'.",
+        )
+    if len(steps) > _MOST_STEPS:
+        raise InputError(
+            f'path "{text[:_SHOWN]}" is too long',
+            code="syntax-error",
+            detail=f"A path has {_MOST_STEPS} steps at most.",
+        )
+    if any(isinstance(step, int) and step > _LAST_ELEMENT for step in steps):
+        raise InputError(
+            f'path "{text[:_SHOWN]}" names too late an element',
+            code="syntax-error",
+            detail=f"The last element that a path can name is [{_LAST_ELEMENT}].",
+            hint="A column of type ARRAY has all elements.",
+        )
+    return tuple(steps)
+
+
+def path_text(path: RecordPath) -> str:
+    """Return a path as text.
+
+    Example:
+        >>> path_text(("data", "id.orig_h", 0))
+        '$.data["id.orig_h"][0]'
+    """
+    return "$" + "".join(map(_step_text, path))
+
+
+def _step_text(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if _BARE.fullmatch(step):
+        return f".{step}"
+    return f"['{step}']" if '"' in step else f'["{step}"]'
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,164 @@
+"""Typed decoders for columns at their paths.
+
+A *layer* decodes columns with paths that do not overlap: no path begins with another one. Nearly all streams have one
+layer. Columns at `$.a` and `$.a.b`, or two columns of one field, are in two layers, and each layer decodes the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from grouping.model.catalog import StreamColumn
+from grouping.model.column_place import RecordPath
+
+__all__ = ["Layer", "Raw", "layers_of"]
+
+Raw = Callable[[bytes], object]
+"""Reads the JSON text of a value that msgspec leaves as it is."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A value in the record: a column, an object with fields, or an array with elements."""
+
+    children: dict[str | int, _Node] = field(default_factory=dict)
+    column: int | None = None
+
+
+class Layer:
+    """Decodes some columns of a record."""
+
+    def __init__(self, root: _Node, types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool) -> None:
+        """Make the decoder.
+
+        Args:
+            root: The paths.
+            types: By column, the type of its field.
+            readers: The columns of type `msgspec.Raw`, and what reads their values.
+            named: Whether fields have the names that records have; without, the decoder only holds values.
+        """
+        self._named = named
+        self._types = types
+        self._readers = readers
+        self._raw: list[tuple[Callable[[Any], Any] | None, str, Raw]] = []
+        self._places: dict[int, tuple[str, str]] = {}
+        """By column: the path of attributes to its holder, and its attribute there."""
+        self._empty: dict[str, Any] = {}
+        """By path of attributes: the holder without values, for records that have null there."""
+        if root.column is None:
+            record = self._struct(root, "")
+            self._decode = msgspec.json.Decoder(record).decode
+        else:
+            record = msgspec.defstruct("Whole", [("c", types[root.column], msgspec.field(default=None))], gc=False)
+            whole = msgspec.json.Decoder(types[root.column]).decode
+            self._decode = lambda value: record(whole(value))
+            self._add(root.column, "c", "")
+        self.empty: Any = record()
+        """A record without values."""
+        self.decode: Callable[[bytes], Any] = self._finish if self._raw else self._decode
+        """Decodes a record; raises what msgspec and readers of raw values do."""
+
+    @property
+    def columns(self) -> list[int]:
+        """The numbers of the layer's columns."""
+        return list(self._places)
+
+    def values(self, holders: dict[str, list[Any]], column: int) -> list[Any]:
+        """Return a column of decoded records.
+
+        Args:
+            holders: The decoded records, under ""; takes the values within them, which other columns lie in, too.
+            column: The column's number.
+        """
+        holder, attribute = self._places[column]
+        return list(map(attrgetter(attribute), self._holders(holders, holder)))
+
+    def _holders(self, known: dict[str, list[Any]], path: str) -> list[Any]:
+        found = known.get(path)
+        if found is None:
+            above, _, attribute = path.rpartition(".")
+            found = list(map(attrgetter(attribute), self._holders(known, above)))
+            if None in found:
+                empty = self._empty[path]
+                found = [empty if each is None else each for each in found]
+            known[path] = found
+        return found
+
+    def _finish(self, value: bytes) -> Any:
+        """Decode a record that has columns which come raw."""
+        record = self._decode(value)
+        for holder, name, read in self._raw:
+            owner = record if holder is None else _get(holder, record)
+            raw = getattr(owner, name, None)
+            if raw is not None:
+                setattr(owner, name, read(bytes(raw)))
+        return record
+
+    def _struct(self, node: _Node, path: str) -> Any:
+        """Return the type of an object or an array, which lies at a path of attributes."""
+        array = any(isinstance(step, int) for step in node.children)
+        steps: list[str | int] = list(node.children)
+        if array:
+            steps = list(range(max(step for step in node.children if isinstance(step, int)) + 1))
+        fields: list[tuple[str, Any, Any]] = []
+        for number, step in enumerate(steps):
+            name = step if isinstance(step, str) and self._named else None
+            child = node.children.get(step)
+            if child is None:
+                fields.append((f"u{number}", msgspec.Raw, msgspec.field(default=msgspec.Raw())))
+            elif child.column is not None:
+                fields.append((f"c{number}", self._types[child.column], msgspec.field(default=None, name=name)))
+                self._add(child.column, f"c{number}", path)
+            else:
+                below = f"{path}.n{number}".lstrip(".")
+                inner = self._struct(child, below)
+                empty = self._empty[below] = inner()
+                fields.append((f"n{number}", inner | None, msgspec.field(default_factory=_always(empty), name=name)))
+        return msgspec.defstruct("Record", fields, gc=False, array_like=array)
+
+    def _add(self, column: int, attribute: str, path: str) -> None:
+        self._places[column] = path, attribute
+        if column in self._readers:
+            self._raw.append((attrgetter(path) if path else None, attribute, self._readers[column]))
+
+
+def layers_of(
+    columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool
+) -> list[Layer]:
+    """Return the layers that decode all columns; one at least, which tells whether the record is JSON."""
+    roots: list[_Node] = [_Node()]
+    for number, column in enumerate(columns):
+        path = column.place.path or ()
+        if not any(_insert(root, path, number) for root in roots):
+            roots.append(_Node())
+            _insert(roots[-1], path, number)
+    return [Layer(root, types, readers, named=named) for root in roots]
+
+
+def _insert(root: _Node, path: RecordPath, column: int) -> bool:
+    """Put a column at its path; False, and nothing changed, where another path begins with it or it with another."""
+    node = root
+    for step in path:
+        if node.column is not None or type(next(iter(node.children), step)) is not type(step):
+            return False
+        node = node.children.setdefault(step, _Node())
+    if node.column is not None or node.children:
+        return False
+    node.column = column
+    return True
+
+
+def _always(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _get(getter: Callable[[Any], Any], record: Any) -> Any:
+    try:
+        return getter(record)
+    except AttributeError:
+        return None
