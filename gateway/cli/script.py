@@ -97,7 +97,11 @@ def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
 
 
 def _columns(source: Mapping[str, Any]) -> dict[str, str]:
-    return {column["name"]: column["type"] for column in source["columns"]}
+    """Return the type of each column, with FROM behind it."""
+    return {
+        column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
+        for column in source["columns"]
+    }
 
 
 def _topic(source: Mapping[str, Any]) -> dict[str, str | int]:

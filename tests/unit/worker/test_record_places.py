@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.cli.script import create_statement
+from gateway.sources.streams import describe_stream
+from gateway.testing import Record
+from gateway.testing import Stream as KitStream
+from gateway.testing.records import placed
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.column_place import ColumnPlace, parse_path, path_text
 from grouping.model.errors import InputError
 from grouping.statements.command import parse
+from spark_jobs.batch.events import arrow_type
 from spark_jobs.decode.decode import decode
 from spark_jobs.decode.json_events import JsonReader
 from spark_jobs.decode.json_exact import WrongRecord, read_record
@@ -142,7 +150,9 @@ def test_the_fast_decoder_reads_paths_as_the_exact_one(paths: list, records: lis
             wrong[row] = str(error)
     read, refused = JsonReader(columns)(pa.array(values, pa.binary()))
     assert refused == wrong
-    assert [list(row) for row in zip(*(read(column) for column in columns), strict=True)] == good
+    for number, column in enumerate(columns):
+        expected = pa.array([row[number] for row in good], arrow_type(column.type))
+        assert pa.array(read(column), arrow_type(column.type)).to_pylist() == expected.to_pylist()
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda name: not ('"' in name and "'" in name)) | st.integers(0, 255)))
@@ -163,3 +173,23 @@ def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(InputError) as refused:
         declared("x STRING FROM '" + path.replace("'", "''") + "'")
     assert refused.value.code == "syntax-error"
+
+
+def test_export_writes_places_as_they_are_declared() -> None:
+    """`cq export` makes the statement from what SHOW STREAMS answers."""
+    stream = declared("p DOUBLE FROM '$.data[\"it''s\"]', k STRING FROM KEY, h INT FROM HEADER 'it''s', v STRING")
+    assert parse(create_statement(describe_stream(stream))).stream_columns == stream.columns
+
+
+def test_columns_of_earlier_records_are_fields() -> None:
+    """The catalog's record of a column without FROM is as it was before there were places."""
+    old = b'{"name":"price","type":"DOUBLE"}'
+    column = msgspec.json.decode(old, type=StreamColumn)
+    assert (column.place, msgspec.json.encode(column)) == (ColumnPlace("value", ("price",)), old)
+
+
+def test_the_kit_gives_records_headers() -> None:
+    """Text is UTF-8."""
+    row = Record({"v": "a"}, headers={"type": "é", "raw": b"\xff"})
+    [record] = placed([row], KitStream("s (v STRING)"), datetime(2026, 11, 21, tzinfo=UTC))
+    assert record.headers == (("type", "é".encode()), ("raw", b"\xff"))
