@@ -16,6 +16,7 @@ from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.constants import coerce, settle
 from grouping.binding.nested import element_type, fixed
 from grouping.binding.operands import cast
+from grouping.model.errors import InputError
 from grouping.model.expression import Call, Slot, Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, struct_of
@@ -107,7 +108,7 @@ def _insert(name: str, array: Bound, place: Bound, value: Bound) -> Bound:
     added = _member(value, _parts(array, name), name)
     at = fixed(place, INT, f'the place of "{name}"')
     if not at.value or abs(int(at.value)) > LARGEST_COUNT:
-        raise unsupported("such a place", f"It counts from 1, or from the end from -1, up to {LARGEST_COUNT:,}.")
+        raise _out_of_range(f'the place of "{name}"', at.value, f"1 to {LARGEST_COUNT:,}, or -1 to -{LARGEST_COUNT:,}")
     return Term(name, (array, at, added), array.type)
 
 
@@ -177,10 +178,15 @@ def _repeat(name: str, value: Bound, count: Bound) -> Bound:
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.", "CAST it.")
     times = fixed(count, INT, f'the count of "{name}"')
     if not isinstance(times.value, int) or times.value > LARGEST_COUNT:
-        raise unsupported("such a count", f"It is up to {LARGEST_COUNT:,}.")
+        raise _out_of_range(f'the count of "{name}"', times.value, f"0 to {LARGEST_COUNT:,}")
     kept = settle(value) if isinstance(value, Constant) else value
     assert not isinstance(kept, Call | Slot), "a constant stays one"
     return Term(name, (kept, times), array_of(value.type))
+
+
+def _out_of_range(what: str, found: object, allowed: str) -> InputError:
+    shown = f"{found:,}" if isinstance(found, int) else "NULL"
+    return InputError(f"{what} is {shown}", code="unsupported-query", detail=f"Allowed are {allowed}.")
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
@@ -227,7 +233,7 @@ def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -
     stride = by[0] if by else 1 if end >= begin else -1  # type: ignore[operator]  # whole numbers
     whole = range(begin, end + (1 if stride > 0 else -1), stride) if stride else ()  # type: ignore[operator, arg-type]
     if not whole or len(whole) > LARGEST_COUNT:
-        raise unsupported("such a sequence", f"It has 1 to {LARGEST_COUNT:,} elements.")
+        raise _out_of_range(f'the number of elements of "{name}"', len(whole), f"1 to {LARGEST_COUNT:,}")
     return Term("array", tuple(Value(value, "INT") for value in whole), array_of(INT))
 
 

@@ -11,7 +11,8 @@ from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive,
 from grouping.binding.arrays import name_in_struct, zipped
 from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.calls.arguments import apply
-from grouping.binding.calls.call import call, function_name, refusal
+from grouping.binding.calls.call import call, function_name
+from grouping.binding.calls.refused import PATHS, no_path, refusal, unparenthesized
 from grouping.binding.calls.spelled import SPELLED, spelled_call
 from grouping.binding.cast_types import cast_type
 from grouping.binding.constants import number, string
@@ -197,12 +198,8 @@ class Binder(PredicateBinder):
         return apply("concat", [self.bind(part) for part in (node, *reversed(parts))])
 
     def _side_by_side(self, node: exp.Expr) -> Bound:
-        raise InputError(
-            "two strings stand side by side",
-            code="syntax-error",
-            detail="An operator is missing.",
-            hint="Use || or ''.",
-        )
+        detail = "An operator is missing."
+        raise InputError("two strings stand side by side", code="syntax-error", detail=detail, hint="Use || or ''.")
 
     def _case(self, node: exp.Expr) -> Term:
         subject = self.bind(node.this) if node.args.get("this") else None
@@ -263,14 +260,15 @@ class Binder(PredicateBinder):
     def _bitwise(self, node: exp.Expr) -> Bound:
         name, strength = _BITWISE[type(node)]
         if _BITWISE.get(type(node.this), ("", strength))[1] < strength:
-            raise unsupported(
-                "such an order of operators of bits", "They bind differently strong.", "Put one in parentheses."
-            )
+            raise unparenthesized(_BITWISE[type(node.this)][0], name)
         parts = (node.this, *(node.expressions or (node.expression,)))
         if None in parts:
             raise InputError('nothing stands behind ">>>"', code="syntax-error", detail="It moves bits by a number.")
         operands = [self.bind(part) for part in parts]
         return bitwise(name, *operands) if len(name) == 1 else apply(name, operands)
+
+    def _path(self, node: exp.Expr) -> Bound:
+        raise no_path(node, self.bind(node.this))
 
     def _bits_turned(self, node: exp.Expr) -> Bound:
         return bitwise("~", self.bind(node.this))
@@ -281,7 +279,7 @@ class Binder(PredicateBinder):
     def _lambda(self, name: str, *arguments: exp.Expr) -> Bound:
         *collections, function = arguments
         if not isinstance(function, exp.Lambda):
-            raise unsupported(f'"{name}" of such arguments', "Its last one is a lambda.")
+            raise unsupported(f'"{name}" without a last lambda', "The lambda is the last argument.")
         variables = len(function.expressions)
         bound = [self.bind(collection) for collection in collections]
         elements = elements_of(name, bound, variables)
@@ -301,7 +299,7 @@ class Binder(PredicateBinder):
         """Bind the body of a lambda, whose variables stand for these."""
         names = [variable.name.casefold() for variable in function.expressions]
         if len(names) != len(parts) or len({*names, *self._variables}) < len(names) + len(self._variables):
-            raise unsupported("such variables of a lambda", "Each has a name of its own.")
+            raise unsupported(f"the variable list ({', '.join(names)})", "Each variable needs a name of its own.")
         self._variables.update(zip(names, parts, strict=True))
         try:
             return self.bind(function.this)
@@ -328,6 +326,7 @@ class Binder(PredicateBinder):
         exp.TryCast: _cast,
         **dict.fromkeys(SPELLED, _spelled),
         **dict.fromkeys(_BITWISE, _bitwise),
+        **dict.fromkeys(PATHS, _path),
         exp.BitwiseNot: _bits_turned,
         exp.Extract: _extract,
         exp.Anonymous: _function,

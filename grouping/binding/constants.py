@@ -262,7 +262,7 @@ def settle(bound: Bound) -> Expression:
             args.append(settle(argument))
     if bound.op in _COMPARING and common_type([argument.type for argument in args]) is None:  # type: ignore[union-attr]
         raise InputError(
-            "a comparison of such wide numbers is not supported",
+            "a comparison of numbers this wide is not supported",
             code="unsupported-query",
             detail="No DECIMAL holds both sides.",
             hint="CAST one to DOUBLE.",

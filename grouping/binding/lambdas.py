@@ -47,7 +47,8 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
     most = 1 if name in ("exists", "forall") else max(least, 2)
     if not least <= variables <= most:
         has = f"{least} or {most}" if least < most else str(most)
-        raise unsupported("such variables of a lambda", f'That of "{name}" has {has}.')
+        message = f'the lambda of "{name}" takes {counted(most, "variable") if least == most else has}, not {variables}'
+        raise InputError(message, code="unsupported-query")
     if name == "zip_with":
         return paired(name, base, collections[1])
     if name == "map_zip_with":

@@ -62,7 +62,7 @@ def _map(name: str, *args: Bound) -> Bound:
     keys, values = args[::2], args[1::2]
     for key in keys:
         if is_null(key):
-            raise mismatch("a key is NULL", "A MAP has no such key.")
+            raise mismatch("a key of the MAP is NULL", "The keys of a MAP are never NULL.")
         _check_key(key.type, name)
     if all(map(is_null, values)):
         raise mismatch("the values of a MAP are NULL", "Their type is not known.", "CAST one.")

@@ -236,7 +236,11 @@ def delimiter_of(delimiter: Bound) -> Value:
     """Return the text that a constant delimiter, a regular expression, stands for."""
     sign = str(fixed(delimiter, STRING, "a delimiter").value)
     if not _DELIMITER.fullmatch(sign):
-        raise unsupported("such a delimiter", "It is a regular expression.", "Escape its sign: '\\|'.")
+        raise unsupported(
+            f'the delimiter "{sign[:20]}"',
+            "Spark reads a delimiter as a regular expression; one character is supported.",
+            "Escape a sign of regular expressions: '\\|'.",
+        )
     plain = sign.strip("[]") if len(sign) == 3 else sign
     return Value(plain.removeprefix("\\"), "STRING")
 

@@ -95,7 +95,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         read = tuple(map(_of_its_digits, read))
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
-        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
+        raise unsupported("a comparison of numbers this wide", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
+from grouping.binding.calls.refused import no_in_query
 from grouping.binding.listed import comparable_among, equal_rows, equalities, is_row
 from grouping.binding.operands import boolean, comparable
 from grouping.model.errors import InputError
@@ -101,7 +102,7 @@ class PredicateBinder(ABC):
 
     def _between(self, node: exp.Expr) -> Term:
         if node.args.get("symmetric"):
-            raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
+            raise unsupported("BETWEEN SYMMETRIC", "Spark has no SYMMETRIC.", "Write BETWEEN low AND high.")
         needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
         # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
         sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
@@ -109,7 +110,7 @@ class PredicateBinder(ABC):
 
     def _in(self, node: exp.Expr) -> Bound:
         if node.args.get("query") or node.args.get("unnest"):
-            raise unsupported("a subquery", "IN takes a list of values.")
+            raise no_in_query(node)
         if node.args.get("field"):
             raise InputError(
                 "the list after IN has no parentheses",
@@ -144,7 +145,11 @@ class PredicateBinder(ABC):
         if not isinstance(patterns, exp.Any | exp.All):
             return self._matched(name, texts, patterns, *escape, negated=negated)
         if name == "rlike" or escape:
-            raise unsupported(f"{name.upper()} ANY and {name.upper()} ALL here", "It takes one pattern.")
+            raise unsupported(
+                f"{name.upper()} ANY or {name.upper()} ALL here",
+                f"{name.upper()} takes one pattern.",
+                "Join several with OR or AND.",
+            )
         listed = patterns.this.unnest()
         each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
         if not each:
@@ -164,7 +169,7 @@ class PredicateBinder(ABC):
     def _escape(self, node: exp.Expr) -> Bound:
         inner = node.this
         if not isinstance(inner, exp.Like | exp.ILike):
-            raise unsupported("ESCAPE", "It belongs to LIKE.")
+            raise unsupported("ESCAPE here", "Only LIKE and ILIKE have ESCAPE.", "Write LIKE 'a!%' ESCAPE '!'.")
         return self._like(inner, self.bind(node.expression))
 
     METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {

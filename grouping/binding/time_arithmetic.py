@@ -89,7 +89,11 @@ def _moved(op: str, time: Bound, by: Bound) -> Bound:
 
 def _multiple(one: Bound, times: Bound) -> Bound:
     if times.type.name not in _WHOLE or not is_interval(one):
-        raise unsupported("such a multiple of an interval", "It is computed for whole numbers.", "CAST the number.")
+        raise unsupported(
+            "an interval times this operand",
+            f"The operand is of type {times.type}; intervals are multiplied by TINYINT, SMALLINT, INT or BIGINT.",
+            "CAST the number AS INT.",
+        )
     count, unit = (counted(one), "MONTH") if interval_unit(one) == "MONTH" else (whole(one), "SECOND")
     if BIGINT not in (count.type, times.type) and unit == "SECOND":
         count = Term("cast", (count,), BIGINT)

@@ -89,7 +89,9 @@ class _Reader:
         self._levels += 1
         self._parts += 1
         if self._parts > _MOST_PARTS:
-            raise unsupported("such a type", f"It has more than {_MOST_PARTS:,} parts.")
+            raise unsupported(
+                f"a type of more than {_MOST_PARTS:,} parts", "Types are limited in size.", "Leave fields out."
+            )
         written = self._take("word")
         name = _SYNONYMS.get(written.upper(), written.upper())
         match name:
@@ -106,7 +108,9 @@ class _Reader:
 
     def _nested(self, name: str) -> SqlType:
         if self._levels > _MOST_LEVELS:
-            raise unsupported("such a type", f"Its parts are nested more than {_MOST_LEVELS} deep.")
+            raise unsupported(
+                f"a type of more than {_MOST_LEVELS} levels", "Types are limited in depth.", "Leave levels out."
+            )
         self._mark("<")
         if name == "ARRAY":
             found = array_of(self._type())

@@ -130,7 +130,7 @@ def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
 
 def _check_common(one: Bound, other: Bound) -> None:
     if common_type((one.type, other.type)) is None:
-        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
+        raise unsupported("a comparison of numbers this wide", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
 
 
 def _turned(op: str, left: Bound, right: Bound) -> Bound:

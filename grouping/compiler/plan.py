@@ -67,25 +67,38 @@ class BoundQuery(NamedTuple):
     """The folded names of the sources that its own text names."""
 
 
+_ORDER = "Results come in the order of the events of a partition."
+_TOP = "EVERY '10 minutes' DO PUBLISH DIGEST TOP 10 BY price publishes the 10 largest matches of each 10 minutes."
+_LATEST = "EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol publishes the last match of each symbol."
+_ENDLESS = "A standing query has no last result."
+_WINDOWS = (
+    "A window function needs an order of several events.",
+    "GROUP BY symbol EVERY '5 minutes' computes aggregates of the events of each 5 minutes.",
+)
+_LEAVE_OUT = "Leave it out."
 _PARTS = {
-    "with_": ("WITH", "Common table expressions are not kept running."),
-    "distinct": ("DISTINCT", "Each event is a result of its own."),
-    "laterals": ("LATERAL VIEW", "A query is over one stream."),
-    "qualify": ("QUALIFY", "Windows are not kept running."),
-    "windows": ("WINDOW", "Windows are not kept running."),
-    "order": ("ORDER BY", "Results come in the order of their events."),
-    "sort": ("SORT BY", "Results come in the order of their events."),
-    "cluster": ("CLUSTER BY", "Results come in the order of their events."),
-    "distribute": ("DISTRIBUTE BY", "Results come in the order of their events."),
-    "limit": ("LIMIT", "A standing query has no last result."),
-    "offset": ("OFFSET", "A standing query has no last result."),
-    "into": ("INTO", "Results go where PUBLISH says."),
+    "with_": ("WITH", "A query has one SELECT.", "Write FROM (SELECT …) q, or CREATE VIEW q AS SELECT …."),
+    "distinct": ("DISTINCT", "Each matching event is a result.", f"{_LATEST} count(DISTINCT symbol) counts values."),
+    "laterals": (
+        "LATERAL VIEW",
+        "Each event is one row.",
+        "exists(tags, t -> t = 'a') tests the elements of an ARRAY.",
+    ),
+    "qualify": ("QUALIFY", *_WINDOWS),
+    "windows": ("WINDOW", *_WINDOWS),
+    "order": ("ORDER BY", _ORDER, _TOP),
+    "sort": ("SORT BY", _ORDER, _TOP),
+    "cluster": ("CLUSTER BY", _ORDER, _LEAVE_OUT),
+    "distribute": ("DISTRIBUTE BY", _ORDER, _LEAVE_OUT),
+    "limit": ("LIMIT", _ENDLESS, _TOP),
+    "offset": ("OFFSET", _ENDLESS, _LEAVE_OUT),
+    "into": ("INTO", "DO PUBLISH says where results go.", _LEAVE_OUT),
 }
-"""The parts of a SELECT that are refused, and why."""
+"""By sqlglot's name for a part of a SELECT that is refused: its name in SQL, why, and the form that works."""
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _DEEPEST = 32
-"""So many views and subqueries may stand within one another."""
+"""Limit on the nesting of views and subqueries."""
 
 
 def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
@@ -99,7 +112,9 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     named = frozenset(source_names(tree))
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
-        raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
+        raise unsupported(
+            "a table without a stream", "Events of a stream make results.", "Join the table with a stream."
+        )
     where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
@@ -146,7 +161,8 @@ class _Planner:
             )
         for name, value in tree.args.items():
             if value and name not in _KEPT:
-                raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
+                shown = name.strip("_").upper()
+                raise unsupported(*_PARTS.get(name, (shown, "No standing query has this clause.", _LEAVE_OUT)))
         found = read_from(tree, self._catalog, self._inline, self._budget)
         names = found.scope_alone(self._budget) if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
@@ -220,7 +236,9 @@ def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, 
                     "Give one of them an alias.",
                 )
     if not items:
-        raise InputError("the SELECT list is empty", code="syntax-error", detail="It names no column.", hint="Write *.")
+        raise InputError(
+            "the SELECT list is empty", code="syntax-error", detail="A SELECT names a column at least.", hint="Write *."
+        )
     return tuple(items.values())
 
 
@@ -241,6 +259,6 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
     column = expression.unnest()
     if not isinstance(column, exp.Column):
         binder.bind(expression)  # a fault within the expression is told first
-        raise unsupported("an expression without an alias", "A result needs a name for it.", "Add AS and a name.")
+        raise unsupported("an expression without an alias", "Each column of a result has a name.", "Add AS and a name.")
     name, value = binder.column(column)
     return [BoundItem(name, binder.finished(value))]

@@ -1,10 +1,10 @@
-"""Spark's functions that a continuous query cannot use, by the reason: they are refused, not unknown."""
+"""Functions of Spark that a continuous query cannot use, each with the reason: their code is ``unsupported-query``."""
 
 from __future__ import annotations
 
 from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
 
-__all__ = ["REASONS"]
+__all__ = ["PRESENT", "REASONS"]
 
 _AGGREGATES = frozenset(
     """
@@ -17,21 +17,21 @@ _AGGREGATES = frozenset(
     stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
     """.split()
 )
-"""They are of many events."""
+"""Aggregates of Spark."""
 
 _WINDOWS = frozenset(
     """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     """.split()
 )
-"""They are of many events, in an order."""
+"""Window functions of Spark."""
 
-_PRESENT = frozenset(
+PRESENT = frozenset(
     """
     curdate current_date current_time current_timestamp current_timezone localtimestamp now
     """.split()
 )
-"""They change while nothing happens."""
+"""Functions of the present time."""
 
 _CHANGING = frozenset(
     """
@@ -40,7 +40,7 @@ _CHANGING = frozenset(
     spark_partition_id uniform user uuid version
     """.split()
 )
-"""They give another result at each evaluation, or depend on who asks."""
+"""Functions with another result at each evaluation, or for each user."""
 
 _GENERATORS = frozenset(
     """
@@ -48,10 +48,10 @@ _GENERATORS = frozenset(
     variant_explode_outer
     """.split()
 )
-"""They make several rows of one."""
+"""Functions that make several rows of one."""
 
 _INEXACT = frozenset("cos cot csc sec sin tan".split())
-"""Java leaves their last digit to the processor."""
+"""Functions whose last digit Java leaves to the processor."""
 
 _OTHERS = frozenset(
     """
@@ -67,17 +67,20 @@ _OTHERS = frozenset(
 )
 """Further functions of Spark, without aggregates."""
 
-REASONS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(_OTHERS, ("function", "It is Spark's, but not computed here.")),
-    **dict.fromkeys(_INEXACT, ("function", "Java leaves the last digit of its result to the processor.")),
-    **dict.fromkeys(_GENERATORS, ("generator", "A generator makes several rows of one event.")),
-    **dict.fromkeys(_CHANGING, ("non-deterministic function", "A replay would give another result.")),
-    **dict.fromkeys(_PRESENT, ("present time", "The record's own time is there as _time.")),
-    **dict.fromkeys(_WINDOWS, ("window function", "A query is evaluated for each event alone.")),
-    **dict.fromkeys(_AGGREGATES, ("aggregate", "It is Spark's, but not kept here.")),
+_EACH_PERIOD = "GROUP BY symbol EVERY '5 minutes' computes aggregates of the events of each 5 minutes."
+
+REASONS: dict[str, tuple[str, str | None]] = {
+    **dict.fromkeys(_OTHERS, ("Spark has this function, and the evaluator does not compute it.", None)),
+    **dict.fromkeys(_INEXACT, ("Java leaves the last digit of its result to the processor.", None)),
+    **dict.fromkeys(
+        _GENERATORS, ("A generator makes several rows of one event.", "exists(tags, t -> t = 'a') tests elements.")
+    ),
+    **dict.fromkeys(_CHANGING, ("Its result is not deterministic: a replay would give another one.", None)),
+    **dict.fromkeys(_WINDOWS, ("A window function needs an order of several events.", _EACH_PERIOD)),
+    **dict.fromkeys(_AGGREGATES, ("Spark has this aggregate, and continuous queries do not.", None)),
     **dict.fromkeys(
         (*AGGREGATES, *AGGREGATE_ALIASES),
-        ("aggregate", "It is of the matches of a digest, and stands in SELECT and HAVING alone."),
+        ("An aggregate summarises the events of one tick.", "Use it in SELECT or HAVING, and add EVERY '5 minutes'."),
     ),
 }
-"""From a function's name to the part of the query that it is, and why that is refused."""
+"""By a function's name: why it is refused, and the form that works, if there is one."""

@@ -134,9 +134,9 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
         sizes.of(_ordinary(expression, row))
         if sizes.longest > _MOST_MADE:
             raise InputError(
-                "a value made so long is not supported",
+                f"the expression can make a value of {int(sizes.longest):,} bytes; the limit is {_MOST_MADE:,}",
                 code="unsupported-query",
-                detail=f"Of columns of {_ORDINARY} bytes it can make {_MOST_MADE:,}, and a longer value is NULL.",
+                detail=f"This is reckoned with {_ORDINARY} bytes for each text of a column; a longer value is NULL.",
                 hint="Repeat less, or replace by something shorter.",
             )
 

@@ -207,9 +207,10 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
     word = tokens.word()
     if depth >= _DEEPEST:
         raise InputError(
-            "so deep a type is not supported",
+            f"a type of more than {_DEEPEST} levels is not supported",
             code="unsupported-query",
-            detail=f"Types stand in {_DEEPEST} others at most.",
+            detail="STRUCT, ARRAY and MAP are limited in depth.",
+            hint="Declare the deep part as VARIANT.",
         )
     tokens.index += 1
     tokens.expect_symbol(TokenType.LT, "<")

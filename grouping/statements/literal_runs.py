@@ -127,7 +127,7 @@ def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
             if isinstance(literal, exp.Literal) and (run := left.pop(literal.meta.get("start", -1), None)) is not None:
                 (value if within else node).meta[_MARK] = run
     if left:
-        raise unsupported("so long a list of literals here", "IN takes it, and OR of equalities.")
+        raise unsupported("a long list of literals here", "Only IN and an OR of equalities take one.", "Write IN (…).")
 
 
 def run_before(node: exp.Expr) -> LiteralRun | None:

@@ -105,13 +105,9 @@ def read_select(text: str) -> exp.Select:
         raise InputError("there should be one SELECT", code="syntax-error", detail=found)
     tree = trees[0]
     if isinstance(tree, exp.SetOperation):
-        raise InputError(
-            "set operations are not supported", code="unsupported-query", detail=f"{tree.key.upper()} is one."
-        )
+        raise unsupported(tree.key.upper(), "A query has one SELECT.", "Write OR in WHERE, or create several CQs.")
     if isinstance(tree, exp.Subquery):
-        raise InputError(
-            "subqueries are not supported", code="unsupported-query", detail="The SELECT is in parentheses."
-        )
+        raise unsupported("a SELECT in parentheses", "A query is one SELECT.", "Leave the parentheses out.")
     if not isinstance(tree, exp.Select):
         raise InputError("there should be a SELECT", code="syntax-error", detail=f"There is {tree.key.upper()}.")
     mark_runs(tree, cut.runs)

@@ -164,9 +164,9 @@ def _count(text: str) -> tuple[SqlType, ConstantValue]:
     sql_type, value = _literal(text)
     if sql_type != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
-            f'"{text}" is no INT of up to {LARGEST_COUNT}',
+            f'"{text}" is too large or no INT',
             code="unsupported-query",
-            detail="It is the length or number of repetitions of a string.",
+            detail=f"The length or number of repetitions of a string is an INT of at most {LARGEST_COUNT:,}.",
         )
     return sql_type, value
 
@@ -221,10 +221,10 @@ def _escaped(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of LIKE that has an ESCAPE of its own."""
     if is_too_large(text):
         raise InputError(
-            "so large a pattern of LIKE is not supported",
+            f'the pattern of LIKE "{text[:_SHOWN]}…" is too large',
             code="unsupported-query",
-            detail="It has more than 100,000 bytes, or more than 5,000 wildcards.",
-            hint="Look for a part of it.",
+            detail="A pattern has at most 100,000 bytes and 5,000 wildcards.",
+            hint="Search for a shorter part of the text.",
         )
     return STRING, text
 
@@ -312,7 +312,7 @@ def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
     return InputError(
         f'"{text}" is no {sql_type or "number"}',
         code="type-mismatch",
-        detail=f"It stands where a {sql_type} in ISO 8601 is wanted." if form else "It is out of range.",
+        detail=f"A {sql_type} is written in ISO 8601." if form else "The value is out of range, or no number.",
         hint=f"Write it as '{form}'." if form else None,
     )
 

@@ -34,6 +34,8 @@ _CLASSES = {
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _NAME = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _COUNT = re.compile(r"\{(\d{1,3})(?:(,)(\d{1,3})?)?\}", re.ASCII)
+_MOST = 60
+"""Characters of a pattern that a message repeats."""
 
 
 class Presence(NamedTuple):
@@ -101,9 +103,9 @@ def occurrences(pattern: str) -> Groups:
     groups = rust_groups(pattern)
     if groups.empty:
         raise InputError(
-            "such a pattern is not supported",
+            f'regular expression "{_shown(pattern)}" matches the empty text',
             code="unsupported-query",
-            detail="It matches the empty text, which engines find in different places.",
+            detail="Engines find the empty text in different places.",
             hint="Ask for one character at least: + instead of *.",
         )
     return groups
@@ -333,11 +335,15 @@ class _Reader:
 
     def _refused(self, what: str) -> InputError:
         return InputError(
-            "such a pattern is not supported",
+            f'regular expression "{_shown(self._text)}" is not supported',
             code="unsupported-query",
             detail=f"After {self._at} characters there is {what}: engines read it differently.",
-            hint="Characters, sets, groups, |, ^, a last $, * + ? {n,m}, \\d \\w \\s \\b and a first (?i) are.",
+            hint="Characters, sets, groups, |, ^, a last $, * + ? {n,m}, \\d \\w \\s \\b and a first (?i) work.",
         )
+
+
+def _shown(pattern: str) -> str:
+    return pattern if len(pattern) <= _MOST else f"{pattern[:_MOST]}…"
 
 
 def _code(character: str) -> str:

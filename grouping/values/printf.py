@@ -69,7 +69,7 @@ def _conversion(found: re.Match[str], ordinary: int) -> str | Conversion:
         )
     wrong = not set(flags) <= set(_FLAGS[kind]) or len(set(flags)) < len(flags) or {"+", " "} <= set(flags)
     if wrong or {"-", "0"} <= set(flags) or (set(flags) & {"-", "0"} and not width):
-        raise _refused(found[0], "Java refuses such flags.")
+        raise _refused(found[0], "Java refuses these flags together.")
     if found["precision"] or (kind in "%n" and found[0] != f"%{kind}"):
         raise _refused(found[0], "It takes no width or precision.")
     if kind in "%n":

@@ -51,7 +51,7 @@ def _parts(text: str) -> list[str]:
         at += 1
         if character == "\\":
             if at == len(text):
-                raise _refused("It ends in a backslash.")
+                raise _refused(text, "It ends in a backslash.")
             parts.append("=" + text[at])
             at += 1
         elif character == "$":
@@ -59,7 +59,7 @@ def _parts(text: str) -> list[str]:
             while end < len(text) and text[end] in "0123456789":
                 end += 1
             if end == at:
-                raise _refused('A "$" in it has no number behind it.')
+                raise _refused(text, 'A "$" in it has no number behind it.')
             parts.append("$" + text[at:end])
             at = end
         else:
@@ -67,9 +67,9 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _refused(detail: str) -> InputError:
+def _refused(text: str, detail: str) -> InputError:
     return InputError(
-        "such a replacement is not supported",
+        f'replacement "{text[:60]}" is not supported',
         code="unsupported-query",
         detail=detail,
         hint="Write \\$ for a dollar and \\\\ for a backslash.",

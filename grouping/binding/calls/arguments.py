@@ -106,7 +106,7 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
         if not first.type.is_number:
             raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
         if common_type((args[0].type, other.type)) is None:
-            raise unsupported('"nullif" of such wide numbers', "No DECIMAL holds both.", "CAST one to DOUBLE.")
+            raise unsupported('"nullif" of numbers this wide', "No DECIMAL holds both.", "CAST one to DOUBLE.")
     return args[0], other
 
 
