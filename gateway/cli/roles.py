@@ -12,7 +12,8 @@ import typer
 
 from gateway.local.jars import SPARK, ensure_jars, show_progress
 from gateway.local.java import find_java
-from grouping.process.log_lines import change_level_by_signals, log_to
+from grouping.process.json_output import log_to_standard_error
+from grouping.process.log_lines import change_level_by_signals
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
 
@@ -30,7 +31,7 @@ def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None
 
     gc.enable()
     settings = _settings(data, kafka, redis)
-    log_to(sys.stderr, settings.logs.level, settings.logs.form)
+    log_to_standard_error(settings.logs.level, settings.logs.form)
     change_level_by_signals(settings.logs.level)
     run_gateway(settings)
 

@@ -145,6 +145,7 @@ class Commands:
             ran_ns = time.time_ns()
             self._ends.commit(batch.work, now_ms)
             batch.replies.count()
+            log.debug("commands answered", extra={"commands": len(done)})
             if self._traces is not None:
                 times = UnitTimes(began_ns, ran_ns, time.time_ns())
                 self._commits.once_published(partial(self._traces.tell, batch.answered, times))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from contextlib import suppress
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -15,7 +18,9 @@ from spark_jobs.application.properties_file import properties_file
 from spark_jobs.application.spark_options import hidden_options, spark_options
 from spark_jobs.application.submission import options_left
 
-__all__ = ["core_count", "executor_count", "jobs_started", "open_session"]
+__all__ = ["core_count", "executor_count", "jobs_started", "open_session", "silence_jvm"]
+
+_SILENCE_SECONDS = 1.0
 
 
 def open_session(settings: Settings, extra: dict[str, str] | None = None) -> SparkSession:
@@ -73,6 +78,24 @@ def _say_failures_once(spark: SparkSession) -> None:
     log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # pyspark has no other way
     for name in _REPEATING:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def silence_jvm() -> None:
+    """Have the JVM log nothing more: it is about to end, and its batches fail then with a stack trace each.
+
+    A JVM that does not answer within a second keeps its log.
+    """
+    jvm: Any = SparkContext._jvm  # noqa: SLF001  # pyspark has no other way
+
+    def silence() -> None:
+        with suppress(Exception):  # py4j's, where the JVM has ended
+            log4j = jvm.org.apache.logging.log4j
+            log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
+
+    if jvm is not None:
+        asking = threading.Thread(target=silence, name="silence", daemon=True)
+        asking.start()
+        asking.join(_SILENCE_SECONDS)
 
 
 def jobs_started(spark: SparkSession) -> int:

@@ -16,12 +16,13 @@ from typing import NoReturn
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.process.log_lines import change_level_by_signals, log_to
+from grouping.process.json_output import drain_output, log_to_standard_error
+from grouping.process.log_lines import change_level_by_signals
 from grouping.process.metrics_server import MetricsServer
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
 from spark_jobs.application.jvm import end_jvm, jvm_process
-from spark_jobs.application.session import open_session
+from spark_jobs.application.session import open_session, silence_jvm
 from spark_jobs.driver.leadership import Leadership
 from spark_jobs.driver.predecessor import end_predecessor, held, note_jvm
 from spark_jobs.driver.status_file import StatusFile
@@ -44,7 +45,7 @@ def main() -> NoReturn:
         settings = given_settings()
     except OperationalError as error:
         _refuse(error.line)
-    log_to(sys.stderr, settings.logs.level, settings.logs.form)
+    log_to_standard_error(settings.logs.level, settings.logs.form)
     change_level_by_signals(settings.logs.level)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)
@@ -67,6 +68,7 @@ def main() -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     _ending.set()
     _silence()
+    silence_jvm()
     end_jvm()
     leadership.release()
     os._exit(code)
@@ -133,7 +135,7 @@ def _end(reason: str) -> None:
 
 def _silence() -> None:
     """Drop what is written to standard error: pyspark's threads print stack traces when the JVM goes."""
-    sys.stderr.flush()
+    drain_output()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 

@@ -87,6 +87,8 @@ class Progress:
             positions = self.stream.positions(self._position.offsets)
             self._store.committed(self.stream.stream_id, self._position.batch, positions)
             self._told = self._position
+            told = {"stream": self.stream.name, "batch": self._position.batch, "events": self.batch_events}
+            log.debug("micro-batch evaluated", extra=told)
 
     def forget(self) -> None:
         """Tell the store anew next time: it has lost what it was told."""

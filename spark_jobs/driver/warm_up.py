@@ -52,15 +52,14 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
         stream = Stream(StreamId(name), name, (StreamColumn("a", "STRING"),), topic, "json", start, "")
         events = read_stream(spark, stream, [0], settings)
         query = write_stream(events, partial(_answer, topic), name, settings)
+        try:
+            _feed(query, topic, broker)
+        finally:
+            query.stop()
+    except OperationalError as error:
+        log.warning("not warmed up", extra={"reason": error.line})
     except Exception as error:  # pyspark's and py4j's have no common base
         log.warning("not warmed up", extra={"reason": str(error).splitlines()[0]})
-        return
-    try:
-        _feed(query, topic, broker)
-    except OperationalError as error:
-        log.warning("not warmed up", extra={"reason": error.message})
-    finally:
-        query.stop()
     with suppress(OperationalError):
         files.remove(location)
 

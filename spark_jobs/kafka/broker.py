@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, Places, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
+
+_LOOK_SECONDS = 0.02
 
 
 class SourceForm(NamedTuple):
@@ -137,10 +140,12 @@ class Broker:
             raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
 
     def ensure_topic(self, topic: str) -> None:
-        """Make a topic of one partition, unless it is there.
+        """Make a topic of one partition, unless it is there, and return when it can be read.
+
+        The controller answers before the brokers know the new topic, on a busy machine by seconds.
 
         Raises:
-            OperationalError: It cannot be made.
+            OperationalError: The topic cannot be made, or cannot be read within `ANSWER_SECONDS`.
         """
         try:
             self._admin.client.create_topics([NewTopic(topic, 1)])[topic].result()
@@ -148,6 +153,18 @@ class Broker:
             cause = exc.args[0]
             if not isinstance(cause, KafkaError) or cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self._is_known(topic, deadline):
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_known(self, topic: str, deadline: float) -> bool:
+        try:
+            self.form(topic)
+        except OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            return False
+        return True
 
 
 def _told(admin: AdminClient, topic: str) -> TopicDescription:

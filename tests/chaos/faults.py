@@ -16,7 +16,7 @@ from tests.chaos.host import ROLES
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 
-__all__ = ["FAULTS", "Fault", "Ground"]
+__all__ = ["FAULTS", "TRACES", "Fault", "Ground"]
 
 
 class Ground:
@@ -142,3 +142,9 @@ FAULTS: dict[str, Fault] = {
     "move-clock": _move_clock,
     "add-partition": _add_partition,
 }
+
+TRACES = (
+    "Python worker exited unexpectedly",  # workers were killed within a batch
+    "Python worker failed to connect back",  # workers were stopped, or killed at their start
+)
+"""Regular expressions of the stack traces that faults may cause."""

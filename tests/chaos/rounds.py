@@ -14,7 +14,7 @@ import redis
 from tests import strategies
 from tests.chaos.checks import Comparison
 from tests.chaos.companies import Companies
-from tests.chaos.faults import FAULTS, Fault, Ground
+from tests.chaos.faults import FAULTS, TRACES, Fault, Ground
 from tests.chaos.host import Deployment
 from tests.chaos.lives import Cq
 from tests.chaos.loop import Loop
@@ -86,7 +86,7 @@ class Chaos:
             tell: Is given what happens, line by line.
             faults: What can happen, by name.
             pause: Seconds between two publications of events; results are read five times as often.
-            logs: Data folders of roles, whose logs may get no stack trace while nothing happens.
+            logs: Data folders of roles, whose logs may get no stack trace but those that faults cause.
         """
         self.tally = Tally()
         self._pause = pause
@@ -116,7 +116,8 @@ class Chaos:
         """Let these faults happen, one after the other, while all goes on; then check.
 
         Raises:
-            AssertionError: Something was lost, doubled or left over.
+            AssertionError: Something was lost, doubled or left over, or a role has logged a stack trace that no fault
+                causes.
         """
         self.tally.rounds += 1
         with (
@@ -138,6 +139,7 @@ class Chaos:
             for cq in self._commands.cqs:
                 cq.redis_lost |= cq.gone and not cq.retired
         self._settle()
+        self._log_watch.check(self._logs, TRACES)
 
     def idle(self, seconds: float) -> None:
         """Publish no event for a while; then each query goes on where it was.
@@ -146,19 +148,17 @@ class Chaos:
             AssertionError: A role has logged a stack trace.
         """
         self._say(f"nothing happens for {seconds:g} s")
-        self._log_watch.new(self._logs)  # what the faults of the last round caused
         with Loop("readers", self._readers.step, 0.02) as readers:
             self._sleep([readers], seconds)
         with Loop("readers", self._readers.follow, 0.02):
             self._source.fence()
-        found = self._log_watch.new(self._logs)
-        assert not found, found
+        self._log_watch.check(self._logs)
 
     def finish(self) -> None:
         """Drop everything; nothing may be left.
 
         Raises:
-            AssertionError: Something is.
+            AssertionError: Something is, or a role has logged a stack trace.
         """
         for cq in self._commands.live:
             self._commands.drop(cq)
@@ -168,6 +168,7 @@ class Chaos:
         owner = self._lab.subscriber("owner")
         self._lab.client.result(f'DROP STREAM "{self._declared.name}"', owner)
         self._companies.drop()
+        self._log_watch.check(self._logs)
         self._lab.sources.clear()
         self._await_topics(set())
         wait_until(lambda: time.sleep(0.5) or not self._left(), f"end of the last key: {self._left()}", 60.0)

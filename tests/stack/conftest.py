@@ -12,25 +12,31 @@ from tests.ground import Ground, open_ground
 from tests.stack.lab import Lab
 from tests.stack.quiet import LONG_SECONDS, QuietStream
 from tests.stack.server import Stack
-from tests.stack.tracebacks import LogWatch, unexpected
+from tests.stack.tracebacks import LogWatch
 
 _FEW = {"partitions": 4}
 """What a gateway has that a test plays: it makes its topics in each test."""
 
 
-_LOGS = LogWatch()
-"""What was read of the logs of all stacks of this process."""
+@pytest.fixture(scope="session", autouse=True)
+def log_watch() -> Iterator[LogWatch]:
+    """The logs of all stacks of this process. The ends of the servers may cause no stack trace either."""
+    watch = LogWatch()
+    yield watch
+    watch.check(Stack.folders, watch.named)
 
 
-@pytest.fixture
-def no_tracebacks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``."""
-    _LOGS.new(Stack.folders)
+@pytest.fixture(autouse=True)
+def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterator[None]:
+    """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``.
+
+    A trace may come late: the next test may meet those that the test before it has named.
+    """
+    before, own = log_watch.named, [mark.args[0] for mark in request.node.iter_markers("traceback")]
+    log_watch.check(Stack.folders, before)
     yield
-    named = [mark.args[0] for mark in request.node.iter_markers("traceback")]
-    found = {log: unexpected(traces, named) for log, traces in _LOGS.new(Stack.folders).items()}
-    told = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]
-    assert not told, "\n".join(told)
+    log_watch.named = own
+    log_watch.check(Stack.folders, [*before, *own])
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ A test names the traces that it causes: ``@pytest.mark.traceback("a regular expr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ __all__ = ["LogWatch", "tracebacks", "unexpected"]
 
 _PYTHON = "Traceback (most recent call last):"
 _JAVA = re.compile(r"\s+at [\w.$/<>]+\(.*\)$")
+_JSON = re.compile(r'\{".*\}$')
 _GOES_ON = re.compile(
     r"\s|$|Caused by: |Suppressed: |Driver stacktrace:|During handling of|The above exception|Traceback "
 )
@@ -22,7 +24,11 @@ _GOES_ON = re.compile(
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
 
+    A line of JSON is a stack trace by itself where it has the member of one.
+
     Example:
+        >>> list(tracebacks(['{"message": "fine"}', '{"stack": "a"}', '{"exception": {"class": "a.B"}}', "fine"]))
+        ['{"stack": "a"}', '{"exception": {"class": "a.B"}}']
         >>> python = ["fine", "Traceback (most recent call last):", '  File "a.py"', "KeyError: 1", "fine"]
         >>> [trace.splitlines()[-1] for trace in tracebacks(python)]
         ['KeyError: 1']
@@ -35,7 +41,13 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     before = ""
     for line in lines:
         begins = _PYTHON in line
-        if trace and (in_python or _GOES_ON.match(line)):
+        if _JSON.match(line):
+            if trace:
+                yield "\n".join(trace)
+            trace, in_python = [], False
+            if json.loads(line).keys() & {"stack", "exception"}:
+                yield line
+        elif trace and (in_python or _GOES_ON.match(line)):
             trace.append(line)
             in_python = begins or (in_python and bool(_GOES_ON.match(line)))
         else:
@@ -58,6 +70,22 @@ class LogWatch:
 
     def __init__(self) -> None:
         self._read: dict[Path, int] = {}
+        self.named: Sequence[str] = ()
+        """Regular expressions of the stack traces that the last test may have caused."""
+
+    def check(self, folders: Iterable[Path], named: Sequence[str] = ()) -> None:
+        """Look at what was added to the logs.
+
+        Args:
+            folders: The data folders.
+            named: Regular expressions of the stack traces that are expected.
+
+        Raises:
+            AssertionError: There is a stack trace in which none of them is found.
+        """
+        found = {log: unexpected(traces, named) for log, traces in self.new(folders).items()}
+        told = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]
+        assert not told, "\n".join(told)
 
     def new(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
         """Return by file of a log the stack traces that are new in it; a log that was begun anew is read from there."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import random
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from tests.kafka_tail import DeadLetter, Tail, dead_letters
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
 
+pytestmark = pytest.mark.traceback("Python worker exited unexpectedly")
 _PREFIX = "harmed."
 _PLANTED = Path(__file__).parents[1] / "planted"
 
@@ -29,7 +33,7 @@ def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     redis = servers.settings.redis.url.get_secret_value()
     given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
     settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path}
-    settings["CQ_EVALUATOR_GROUP_SECONDS"] = "2"
+    settings |= {"CQ_EVALUATOR_GROUP_SECONDS": "2", "CQ_LOGS_FORM": "json"}
     harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
     try:
         harmed.up()
@@ -89,6 +93,7 @@ def _await_status(stack: Stack, name: str, told: Callable[[dict[str, Any]], bool
     return answers[-1]
 
 
+@pytest.mark.traceback("MemoryError: planted")
 @pytest.mark.parametrize(
     ("select", "reason"),
     [
@@ -163,3 +168,44 @@ def test_a_witness_is_served_beside_hostile_aggregates(lab: Lab) -> None:
     """The beginning of `python -m tests.fuzz.hostile_aggregates`, which has a thousand of them."""
     rounds = hostile_rounds(lab, lab.stream(COLUMNS), random.Random(39), rounds=2, at_once=3)
     assert max(rounds) < 2 * WITNESS_SECONDS, "on a machine that does other work, too"
+
+
+def test_details_are_logged_at_run_time(harmed: Stack, lab: Lab) -> None:
+    """SIGUSR1 has gateway and evaluator log details, SIGUSR2 ends that, and both go on."""
+    source, numbers = lab.stream("n INT"), itertools.count()
+    made = lab.create("every event", f"SELECT n FROM {source.name}", clauses="DO PUBLISH SHARED")
+
+    def details(role: str) -> set[str]:
+        """Return the messages at level DEBUG that an event and a command cause."""
+        before, number = len(_objects(harmed, role)), next(numbers)
+        source.publish_values(b'{"n": %d}' % number)
+        _await_numbers(lab, [made], number + 1)
+        lab.client.result("SHOW CQS", lab.subscriber())
+        harmed.settled_streams()
+        return {line["message"] for line in _objects(harmed, role)[before:] if line["level"] == "DEBUG"}
+
+    def send(number: signal.Signals) -> None:
+        for role in ("gateway", "evaluator"):
+            os.kill(harmed.endpoints()["pids"][role], number)
+
+    send(signal.SIGUSR1)
+    wait_until(lambda: "commands answered" in details("gateway"), "details of the gateway")
+    wait_until(lambda: "micro-batch evaluated" in details("evaluator"), "details of the evaluator")
+    send(signal.SIGUSR2)
+    wait_until(lambda: not details("gateway"), "the end of the gateway's details")
+    wait_until(lambda: not details("evaluator"), "the end of the evaluator's details")
+
+
+def test_each_line_of_the_logs_is_json(harmed: Stack) -> None:
+    """Lines of gateway, evaluator, workers, Spark and Java are objects, also those of workers that have died."""
+    assert "ready" == harmed.told()["state"]
+    told = _objects(harmed, "evaluator")
+    assert any("incubator modules" in line.get("message", "") for line in told), "a line of Java itself"
+    assert any("exception" in line for line in told), "a stack trace of Spark"
+    assert any("MemoryError: planted" in line.get("stack", "") for line in told), "a stack trace of a worker"
+    assert _objects(harmed, "gateway")
+
+
+def _objects(stack: Stack, role: str) -> list[dict[str, Any]]:
+    lines = (stack.data / "logs" / f"{role}.log").read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]

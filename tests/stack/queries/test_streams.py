@@ -114,7 +114,6 @@ def test_columns_as_they_were_created(lab: Lab) -> None:
     assert [("Symbol", "é"), ("Größe x", 1.0)] == list(one.row.items())
 
 
-@pytest.mark.usefixtures("no_tracebacks")
 def test_each_stream_has_its_share_of_the_slots(stack: Stack, lab: Lab) -> None:
     """While all of many streams have events, each of them gets results."""
     sources = [lab.stream("n INT") for _ in range(_STREAMS)]
@@ -150,7 +149,6 @@ def test_each_stream_has_its_share_of_the_slots(stack: Stack, lab: Lab) -> None:
         lab.matches(each, source)
 
 
-@pytest.mark.usefixtures("no_tracebacks")
 def test_an_idle_query_goes_on(quiet_stream: QuietStream) -> None:
     """After some seconds without events, and after a minute (at the end of the run), the same query goes on."""
     quiet_stream.idle(_IDLE_SECONDS)

@@ -108,7 +108,6 @@ def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, stat
     assert sorted([*range(before), *range(3)]) == sorted(found)
 
 
-@pytest.mark.usefixtures("no_tracebacks")
 @pytest.mark.traceback("TableAway: a transaction is open")
 def test_a_change_behind_an_open_transaction_is_waited_for(stack: Stack, lab: Lab) -> None:
     """The event that was published after the change meets it once the transaction ends; the table lags until then."""
