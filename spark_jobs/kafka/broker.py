@@ -159,7 +159,7 @@ class Broker:
 
     def _is_known(self, topic: str, deadline: float) -> bool:
         try:
-            self.form(topic)
+            self.ends(topic)
         except OperationalError:
             if time.monotonic() > deadline:
                 raise

@@ -35,6 +35,16 @@ def test_bounds_of_many_topics(ground: Ground) -> None:
     assert (bounds[names[7]]) == (broker.earliest(names[7]), broker.ends(names[7]))
 
 
+def test_a_topic_that_is_made_can_be_read(ground: Ground) -> None:
+    """The evaluator's own topic has a partition with a leader at once, also where it was made before."""
+    broker = Broker(ground.settings)
+    for number in range(20):
+        topic = f"{ground.settings.prefix}own{number}"
+        broker.ensure_topic(topic)
+        assert {0: 0} == broker.ends(topic)
+        broker.ensure_topic(topic)
+
+
 def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
     """One dead letter names the range that the broker deleted, once; what is left is how far the stream is behind."""
     settings, topic = ground.settings, f"{ground.settings.prefix}short"
