@@ -15,10 +15,11 @@ def is_unreadable(failure: str) -> bool:
     """Tell whether a query ended because its source met a record that it cannot convert.
 
     Example:
-        >>> is_unreadable("java.lang.ArithmeticException: long overflow ... org.apache.spark.sql.kafka010.KafkaRec…")
+        >>> is_unreadable("Record at topic quotes partition 0 offset 7 has timestamp value 9223372036854775807 that "
+        ...               "overflows when converting to Spark's microsecond-precision TimestampType.")
         True
     """
-    return "long overflow" in failure and "kafka010" in failure
+    return "overflows when converting to Spark's microsecond-precision TimestampType" in failure
 
 
 def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker: Broker) -> bool:
