@@ -15,6 +15,7 @@ from confluent_kafka.admin import NewPartitions
 from tests.chaos.host import ROLES
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
+from tests.stack.tracebacks import WORKER_DEATH
 
 __all__ = ["FAULTS", "TRACES", "Fault", "Ground"]
 
@@ -143,8 +144,5 @@ FAULTS: dict[str, Fault] = {
     "add-partition": _add_partition,
 }
 
-TRACES = (
-    "Python worker exited unexpectedly",  # workers were killed within a batch
-    "Python worker failed to connect back",  # workers were stopped, or killed at their start
-)
+TRACES = (WORKER_DEATH,)
 """Regular expressions of the stack traces that faults may cause."""

@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["LogWatch", "tracebacks", "unexpected"]
+__all__ = ["WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
+
+WORKER_DEATH = "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
+"""The stack traces of a query whose workers were killed within a task, or at their start."""
 
 _PYTHON = "Traceback (most recent call last):"
 _JAVA = re.compile(r"\s+at [\w.$/<>]+\(.*\)$")

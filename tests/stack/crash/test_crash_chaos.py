@@ -7,8 +7,10 @@ import pytest
 from tests.chaos.host import Host
 from tests.chaos.rounds import Chaos
 from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
 
 
+@pytest.mark.traceback(WORKER_DEATH)
 @pytest.mark.timeout(900)  # on a machine that does much else besides; half a minute on one that doesn't
 def test_chaos(stack: Stack) -> None:
     """What breaks while all goes on costs nobody a result, doubles none, and leaves nothing behind."""

@@ -21,6 +21,7 @@ from tests.stack.digests.ticks import digests, now_ms, tick_of
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
 
 Row = dict[str, Any]
 
@@ -245,6 +246,7 @@ class _Queries:
         return _alone(self._selects[name] + order, rows)
 
 
+@pytest.mark.traceback(WORKER_DEATH)
 def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
     """Workers, evaluator and gateway are killed, Redis is lost, and the stream gets a partition; CQs come and go.
 

@@ -15,6 +15,7 @@ from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
 
 _EVENTS = 60_000
 _STEPS = 240
@@ -62,6 +63,7 @@ def test_a_replay_sees_the_rows_that_the_batch_saw(stack: Stack, lab: Lab) -> No
     assert lab.results.repeats, "the batch was carried out again"
 
 
+@pytest.mark.traceback(WORKER_DEATH)
 def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, lab: Lab) -> None:
     """Workers and the evaluator are killed, and the table gets a partition, while rows are set, changed and removed.
 

@@ -165,7 +165,7 @@ def test_poison_in_avro(lab: Lab) -> None:
         assert [(at.offset, 300) for at in positions[1::2]] == matched
 
 
-@pytest.mark.traceback("overflows when converting to Spark's microsecond-precision TimestampType")
+@pytest.mark.traceback("kafkaMalformedRecordTimestamp")
 def test_timestamps_in_nanoseconds_hold_up_nobody(stack: Stack, lab: Lab) -> None:
     """A record whose timestamp Spark cannot convert is a dead letter, wherever it lies; all others are evaluated once.
 

@@ -20,8 +20,9 @@ from tests.kafka_client import wait_until
 from tests.kafka_tail import DeadLetter, Tail, dead_letters
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
 
-pytestmark = pytest.mark.traceback("Python worker exited unexpectedly")
+pytestmark = pytest.mark.traceback(WORKER_DEATH)
 _PREFIX = "harmed."
 _PLANTED = Path(__file__).parents[1] / "planted"
 

@@ -103,7 +103,7 @@ def test_the_task_that_died_first_is_the_one() -> None:
     assert 1 == dead_task(f"{crashed}: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)")
     assert dead_task(f"{crashed}: PythonException: Traceback (most recent call last):\n ...") is None
     assert dead_task("It stopped.") is None
-    overflow = "Record at topic q ... overflows when converting to Spark's microsecond-precision TimestampType."
+    overflow = "Record at topic q partition 0\n\tat org.apache.spark.sql.kafka010.KafkaExceptions$"
     assert dead_task(f"{crashed}: {overflow}") is None
 
 
