@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from gateway.model.records import instant
 from tests.stack.crash.test_crash import wipe_redis

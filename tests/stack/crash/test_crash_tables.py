@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 
+import pytest
 from confluent_kafka import KafkaException, Producer
 
 from grouping.settings.settings import Settings
