@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.topics.positions import topic_of
 from grouping.access.explain import shown_constants
+from grouping.access.query_warnings import query_warnings
 from grouping.compiler.reader_sql import filter_sql, select_sql
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
@@ -66,6 +67,8 @@ class CqResult(msgspec.Struct, frozen=True):
     destination: DestinationResult
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
     """Of a virtual destination."""
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What the query can never do though it seems to; absent for nearly all queries."""
 
 
 def cq_result(
@@ -82,6 +85,7 @@ def cq_result(
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
         _pauses(cq) if destination.mode == "virtual" else UNSET,
+        query_warnings(shared.plan, destination.row) or UNSET,
     )
 
 

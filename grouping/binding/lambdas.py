@@ -48,7 +48,7 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
     if not least <= variables <= most:
         has = f"{least} or {most}" if least < most else str(most)
         message = f'the lambda of "{name}" takes {counted(most, "variable") if least == most else has}, not {variables}'
-        raise InputError(message, code="unsupported-query")
+        raise InputError(message, code="unsupported-query", detail=f"The lambda has {counted(variables, 'variable')}.")
     if name == "zip_with":
         return paired(name, base, collections[1])
     if name == "map_zip_with":

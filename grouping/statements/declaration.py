@@ -206,12 +206,8 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
     """Read a type that holds others."""
     word = tokens.word()
     if depth >= _DEEPEST:
-        raise InputError(
-            f"a type of more than {_DEEPEST} levels is not supported",
-            code="unsupported-query",
-            detail="STRUCT, ARRAY and MAP are limited in depth.",
-            hint="Declare the deep part as VARIANT.",
-        )
+        what = f"a type of more than {_DEEPEST} levels"
+        raise unsupported(what, "STRUCT, ARRAY and MAP are limited in depth.", "Declare the deep part as VARIANT.")
     tokens.index += 1
     tokens.expect_symbol(TokenType.LT, "<")
     if word == "STRUCT":

@@ -108,6 +108,15 @@ def test_near_names_are_hinted(shared_lab: Lab, source: Source) -> None:
         assert near in (fields["hint"] or ""), fields
 
 
+def test_a_query_that_never_matches_has_warnings(shared_lab: Lab, source: Source) -> None:
+    """A comparison with NULL is accepted with a warning in the reply, and in DESCRIBE; other queries have no field."""
+    never = shared_lab.create("never", f"SELECT symbol FROM {source.name} WHERE price = NULL")
+    plain = shared_lab.create("plain", f"SELECT symbol FROM {source.name} WHERE price IS NULL")
+    described = shared_lab.client.result("DESCRIBE CQ never", shared_lab.subscriber())
+    assert ['"price = NULL" is never TRUE. Write price IS NULL.'] == described["warnings"] == never["warnings"]
+    assert "warnings" not in plain
+
+
 def test_cq_exists(shared_lab: Lab, source: Source) -> None:
     """A second CREATE of a name, in any case, is refused, and the first CQ stays as it was."""
     alice = shared_lab.subscriber()
