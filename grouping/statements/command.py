@@ -56,6 +56,7 @@ from grouping.statements.operators import (
     read_set_quota,
     read_show_quota,
 )
+from grouping.statements.refused_forms import ksqldb_declaration
 from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
@@ -270,11 +271,25 @@ def _stream(statement: Callable[[str], Statement]) -> Callable[[Tokens], Stateme
     return lambda tokens: statement(tokens.stream_name())
 
 
+def _declared(read: Callable[[Tokens], Statement]) -> Callable[[Tokens], Statement]:
+    """Return a reader that tells all faults at once where a declaration is in the form of ksqlDB."""
+
+    def read_here(tokens: Tokens) -> Statement:
+        start = tokens.index
+        try:
+            return read(tokens)
+        except InputError as error:
+            tokens.index = start
+            raise ksqldb_declaration(tokens) or error from None
+
+    return read_here
+
+
 STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "CQ"): _create_cq,
     ("CREATE", "OR", "REPLACE", "CQ"): _create_or_replace_cq,
-    ("CREATE", "STREAM"): read_stream,
-    ("CREATE", "TABLE"): read_table,
+    ("CREATE", "STREAM"): _declared(read_stream),
+    ("CREATE", "TABLE"): _declared(read_table),
     ("CREATE", "VIEW"): _create_view,
     ("DROP", "CQ"): _drop_cq,
     ("DROP", "CQS"): read_drop_cqs,

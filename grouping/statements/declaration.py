@@ -35,6 +35,7 @@ from grouping.statements.column_place import read_place
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = [
+    "OTHER_SPELLINGS",
     "PLAIN_TYPES",
     "Columns",
     "DeclaredColumns",
@@ -55,7 +56,7 @@ PLAIN_TYPES = {
     for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 }
 """The types of columns by their names, besides DECIMAL, which has sizes."""
-_OTHER_SPELLINGS = {
+OTHER_SPELLINGS = {
     "BLOB": "BINARY",
     "BOOL": "BOOLEAN",
     "BYTE": "TINYINT",
@@ -192,7 +193,7 @@ def _type(tokens: Tokens, depth: int = 0) -> SqlType:
         return _nested(tokens, depth)
     if not word:
         raise tokens.unexpected("the type of the column")
-    nearest = _OTHER_SPELLINGS.get(word)
+    nearest = OTHER_SPELLINGS.get(word)
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",

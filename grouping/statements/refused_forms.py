@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
+from grouping.statements.declaration import OTHER_SPELLINGS
+from grouping.statements.tokens import Tokens
 
-__all__ = ["CLAUSE_HINTS", "check_forms", "check_words"]
+__all__ = ["CLAUSE_HINTS", "check_forms", "check_words", "ksqldb_declaration"]
 
 
 class _Refusal(NamedTuple):
@@ -116,6 +119,50 @@ def check_words(words: tuple[str, ...]) -> None:
     for length in range(2, len(words) + 1):
         if (refusal := _FORMS.get(words[:length])) is not None:
             raise unsupported(*refusal)
+
+
+_KSQLDB = {"KAFKA_TOPIC": "topic", "VALUE_FORMAT": "format"}
+_KSQLDB_ONLY = frozenset(
+    ("KEY", "HEADERS", "KEY_FORMAT", "REPLICAS", "TIMESTAMP", "TIMESTAMP_FORMAT", "WRAP_SINGLE_VALUE")
+)
+
+
+def ksqldb_declaration(tokens: Tokens) -> InputError | None:
+    """Return the refusal of a declaration in the form of ksqlDB, with all that differs; None for another form.
+
+    Args:
+        tokens: The statement, behind CREATE STREAM or CREATE TABLE.
+    """
+    words = []
+    while tokens.type() is not None:
+        words.append(tokens.word())
+        tokens.index += 1
+    if words[1:3] == ["AS", "SELECT"]:
+        return unsupported(
+            "a declaration AS SELECT",
+            "CREATE STREAM and CREATE TABLE declare a topic that exists.",
+            "CREATE CQ name AS SELECT … publishes results; CREATE VIEW name AS SELECT … names a query.",
+        )
+    if not _KSQLDB.keys() & set(words):
+        return None
+    keyed = [word for place, word in enumerate(words) if word != "KEY" or words[place - 1] != "PRIMARY"]
+    renamed = [f"{_KSQLDB.get(word) or OTHER_SPELLINGS[word]} for {word}" for word in keyed if word in _NAMES]
+    left_out = [word for place, word in enumerate(keyed) if _is_left_out(keyed, place)]
+    detail = f"Write {', '.join(dict.fromkeys(renamed))}"
+    return InputError(
+        "the declaration has the form of ksqlDB",
+        code="syntax-error",
+        detail=f"{detail}; leave out {', '.join(dict.fromkeys(left_out))}." if left_out else f"{detail}.",
+        hint="CREATE STREAM quotes (symbol STRING, price DOUBLE) WITH (topic = 'quotes', format = 'json').",
+    )
+
+
+def _is_left_out(words: Sequence[str], place: int) -> bool:
+    """Return whether a word is of ksqlDB alone: TIMESTAMP is an option there, and a type of columns here."""
+    return words[place] in _KSQLDB_ONLY and (words[place] != "TIMESTAMP" or "WITH" in words[:place])
+
+
+_NAMES = _KSQLDB.keys() | OTHER_SPELLINGS.keys()
 
 
 def _check_commas(tokens: Sequence[Token]) -> None:
