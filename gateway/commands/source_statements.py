@@ -176,6 +176,8 @@ class SourceStatements:
             case DescribeStream(name):
                 source = stream = catalog.stream(name)
                 described = describe_stream(stream)
+                if stream.lenient:
+                    described["misfits"] = self._working.evaluator.misfits(stream.stream_id)
             case DescribeTable(name):
                 source = table = catalog.table(name)
                 with self._topics.of(origin.owner, origin.position) as topics:

@@ -132,13 +132,14 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
             if isinstance(statement, CreateView) or not isinstance(statement, wanted):
                 return False
             there = source.columns, source.topic, source.format, source.avro_schema, source.framing
-            return _declaration(statement) == (*there, source.key if isinstance(source, Table) else ())
+            rest = source.key if isinstance(source, Table) else (source.lenient, source.timestamps)
+            return _declaration(statement) == (*there, rest)
 
 
 def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
-    key = statement.key if isinstance(statement, CreateTable) else ()
+    rest = statement.key if isinstance(statement, CreateTable) else (statement.lenient, statement.timestamps)
     columns = declared_columns(statement)
-    return columns, statement.topic, statement.format, statement.schema, statement.framing, key
+    return columns, statement.topic, statement.format, statement.schema, statement.framing, rest
 
 
 # -- refusals of DROP --------------------------------------------------------------------------------------------------

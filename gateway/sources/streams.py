@@ -74,6 +74,8 @@ def create_stream(
         topic_id=form.topic_id,
         owner=origin.owner,
         access=Access(statement.access),
+        lenient=statement.lenient,
+        timestamps=statement.timestamps,
     )
     working.unit.sources.add_stream(stream)
     catalog.whole.add(stream)
@@ -108,6 +110,8 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         "stream": stream.name,
         "id": stream.stream_id,
         **describe_topic(stream),
+        **({"lenient": True} if stream.lenient else {}),
+        **({"timestamps": stream.timestamps} if stream.timestamps else {}),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

@@ -59,6 +59,12 @@ class EvaluatorNotes:
                 pipeline.hgetall(self._connection.keys.output(stream_id))
             return dict(zip(stream_ids, map(Output.unpack, pipeline.execute()), strict=True))
 
+    def misfits(self, stream_id: StreamId) -> dict[str, int]:
+        """Return how many values of a lenient stream did not fit, by column, since Redis was filled."""
+        with mapped():
+            counts = self._connection.redis.hgetall(self._connection.keys.misfits(stream_id))
+        return {column.decode(): int(count) for column, count in sorted(counts.items())}
+
     def owners(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Owner]:
         """Return the evaluators that have streams, by stream; a stream whose evaluator is gone is not there."""
         if not stream_ids:

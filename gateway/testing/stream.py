@@ -61,6 +61,8 @@ class Stream:
             created_at="",
             avro_schema=statement.schema,
             framing=statement.framing,
+            lenient=statement.lenient,
+            timestamps=statement.timestamps,
         )
         """As the gateway and the evaluator know it."""
 

@@ -57,6 +57,10 @@ class Stream(msgspec.Struct, frozen=True):
     """The subscriber that created it, against whose limits it counts; empty where an earlier version made it."""
     access: Access = Access()
     """Who else may read it."""
+    lenient: bool = False
+    """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
+    timestamps: str = ""
+    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where they do not fit."""
 
     @property
     def source_id(self) -> str:

@@ -137,6 +137,9 @@ class CreateStream:
     if_not_exists: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
     """By column, the text of its FROM."""
+    lenient: bool = False
+    timestamps: str = ""
+    """The unit of numbers for TIMESTAMP columns; empty without the option."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:

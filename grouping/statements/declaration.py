@@ -9,34 +9,13 @@ from typing import NamedTuple
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.catalog import RECORD_FIELDS
-from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    VARIANT,
-    SqlType,
-    array_of,
-    decimal,
-    map_of,
-    struct_of,
-)
-from grouping.statements.column_place import read_place
+from grouping.model.sql_type import SqlType
+from grouping.statements.column_parts import read_place, read_type
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = [
-    "OTHER_SPELLINGS",
-    "PLAIN_TYPES",
     "Columns",
     "DeclaredColumns",
     "Options",
@@ -51,37 +30,6 @@ Columns = tuple[tuple[str, SqlType], ...]
 Options = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
-PLAIN_TYPES = {
-    sql_type.name: sql_type
-    for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
-}
-"""The types of columns by their names, besides DECIMAL, which has sizes."""
-OTHER_SPELLINGS = {
-    "BLOB": "BINARY",
-    "BOOL": "BOOLEAN",
-    "BYTE": "TINYINT",
-    "BYTES": "BINARY",
-    "CHAR": "STRING",
-    "DATETIME": "TIMESTAMP",
-    "DEC": "DECIMAL",
-    "INTEGER": "INT",
-    "JSON": "VARIANT",
-    "JSONB": "VARIANT",
-    "LONG": "BIGINT",
-    "NUMERIC": "DECIMAL",
-    "REAL": "FLOAT",
-    "SHORT": "SMALLINT",
-    "TEXT": "STRING",
-    "TIMESTAMP_LTZ": "TIMESTAMP",
-    "TIMESTAMP_NTZ": "TIMESTAMP",
-    "TIMESTAMPTZ": "TIMESTAMP",
-    "VARCHAR": "STRING",
-}
-"""Names that other systems have for a type, for the hint only."""
-_NESTED = ("STRUCT", "ARRAY", "MAP")
-_DEEPEST = 16
-"""Types that may stand around a type."""
-_DEFAULT_DECIMAL = (10, 0)
 _MOST_PARTITIONS = 10_000
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
 """Kafka's rule for the name of a topic."""
@@ -156,7 +104,7 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
             else "Names of columns are not case-sensitive.",
             hint="Choose another name.",
         )
-    return name, _type(tokens)
+    return name, read_type(tokens)
 
 
 def _key(tokens: Tokens) -> tuple[str, ...]:
@@ -181,78 +129,6 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return key
 
 
-def _type(tokens: Tokens, depth: int = 0) -> SqlType:
-    word = tokens.word()
-    if word in PLAIN_TYPES:
-        tokens.index += 1
-        return PLAIN_TYPES[word]
-    if word == "DECIMAL":
-        tokens.index += 1
-        return _decimal(tokens)
-    if word in _NESTED:
-        return _nested(tokens, depth)
-    if not word:
-        raise tokens.unexpected("the type of the column")
-    nearest = OTHER_SPELLINGS.get(word)
-    raise InputError(
-        f'type "{clipped(tokens.source())}" does not exist',
-        code="syntax-error",
-        detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
-        "MAP<STRING, type>.",
-        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
-    )
-
-
-def _nested(tokens: Tokens, depth: int) -> SqlType:
-    """Read a type that holds others."""
-    word = tokens.word()
-    if depth >= _DEEPEST:
-        what = f"a type of more than {_DEEPEST} levels"
-        raise unsupported(what, "STRUCT, ARRAY and MAP are limited in depth.", "Declare the deep part as VARIANT.")
-    tokens.index += 1
-    tokens.expect_symbol(TokenType.LT, "<")
-    if word == "STRUCT":
-        return _struct(tokens, depth)
-    if word == "MAP":
-        if tokens.word() != "STRING":
-            raise tokens.unexpected("STRING, the type of the keys")
-        tokens.index += 1
-        tokens.expect_symbol(TokenType.COMMA, ",")
-    element = _type(tokens, depth + 1)
-    tokens.expect_symbol(TokenType.GT, ">")
-    return map_of(STRING, element) if word == "MAP" else array_of(element)
-
-
-def _struct(tokens: Tokens, depth: int) -> SqlType:
-    fields: dict[str, tuple[str, SqlType]] = {}
-    while True:
-        name = tokens.name("the name of a field")
-        if name.casefold() in fields:
-            raise InputError(
-                f'field "{name}" is there twice',
-                code="stream-mismatch",
-                detail="Names of fields are not case-sensitive.",
-            )
-        tokens.accept_symbol(TokenType.COLON)
-        fields[name.casefold()] = (name, _type(tokens, depth + 1))
-        if not tokens.accept_symbol(TokenType.COMMA):
-            tokens.expect_symbol(TokenType.GT, ">")
-            return struct_of(tuple(fields.values()))
-
-
-def _decimal(tokens: Tokens) -> SqlType:
-    precision, scale = _DEFAULT_DECIMAL
-    if tokens.accept_symbol(TokenType.L_PAREN):
-        precision = tokens.number("the precision", highest=WIDEST)
-        if tokens.accept_symbol(TokenType.COMMA):
-            zero = tokens.source() == "0"
-            if zero:
-                tokens.index += 1
-            scale = 0 if zero else tokens.number("the scale", highest=precision)
-        tokens.expect_symbol(TokenType.R_PAREN, ")")
-    return decimal(precision, scale)
-
-
 def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Options:
     """Read the options after WITH.
 
@@ -273,11 +149,20 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
         tokens.expect_symbol(TokenType.EQ, "=")
         if option == "partitions":
             options[option] = tokens.number("how many partitions", highest=_MOST_PARTITIONS)
+        elif option == "lenient":
+            options[option] = _boolean(tokens)
         else:
             options[option] = _choice(option, tokens.string(f"the {option}"), choices)
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return options
+
+
+def _boolean(tokens: Tokens) -> bool:
+    if tokens.accept("TRUE"):
+        return True
+    tokens.expect("FALSE")
+    return False
 
 
 def _without_watermark(what: str) -> InputError:

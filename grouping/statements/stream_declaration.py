@@ -18,8 +18,9 @@ CHOICES = {
     "start": ("latest", "earliest"),
     "framing": ("single-object", "confluent", "raw"),
     "access": ACCESS_CHOICES,
+    "timestamps": ("seconds", "millis", "micros"),
 }
-OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access")
+OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access", "lenient", "timestamps")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -34,6 +35,14 @@ def read_stream(tokens: Tokens) -> CreateStream:
     tokens.expect("WITH")
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
+    for option in ("lenient", "timestamps"):
+        if option in options and options["format"] != "json":
+            raise InputError(
+                f'option "{option}" is for JSON only',
+                code="stream-mismatch",
+                detail=f"The format of the stream is {options['format']}, in which values have types.",
+                hint="Leave it out.",
+            )
     if places and options["format"] != "json":
         raise InputError(
             f'column "{next(iter(places))}" cannot have FROM',
@@ -53,4 +62,6 @@ def read_stream(tokens: Tokens) -> CreateStream:
         framing=cast(Literal["single-object", "confluent", "raw"], options.get("framing", "single-object")),
         access=cast(AccessKind | None, options.get("access")),
         if_not_exists=if_not_exists,
+        lenient=bool(options.get("lenient", False)),
+        timestamps=str(options.get("timestamps", "")),
     )

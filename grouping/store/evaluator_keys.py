@@ -59,6 +59,10 @@ class EvaluatorKeys:
         """Hash of the fields of `Output` (notes.py). By workers; the gateway reads."""
         return f"{self.start}:output:{stream_id}"
 
+    def misfits(self, stream_id: StreamId) -> str:
+        """Hash of columns of a lenient stream to values that did not fit. By workers; the gateway reads."""
+        return f"{self.start}:misfits:{stream_id}"
+
     def quarantine(self, stream_id: StreamId) -> str:
         """Hash of work units to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
         return f"{self.start}:quarantine:{stream_id}"

@@ -302,6 +302,7 @@ class RedisKeys(EvaluatorKeys):
             self.matches,
             self.counted,
             self.output,
+            self.misfits,
             self.match_totals,
             self.pins,
             self.table_pins,

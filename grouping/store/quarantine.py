@@ -281,10 +281,17 @@ class QuarantineStore:
 
     def count_dead_letters(self, counts: Mapping[str, int]) -> None:
         """Add dead letters by code."""
+        self._add(self._keys.dead_letters, counts)
+
+    def count_misfits(self, stream_id: StreamId, counts: Mapping[str, int]) -> None:
+        """Add values of a lenient stream that did not fit, by column."""
+        self._add(self._keys.misfits(stream_id), counts)
+
+    def _add(self, key: str, counts: Mapping[str, int]) -> None:
         with mapped():
             pipeline = transaction(self._redis, None if self._fences is None else self._fences.lease)
-            for code, count in counts.items():
-                pipeline.hincrby(self._keys.dead_letters, code, count)
+            for field, count in counts.items():
+                pipeline.hincrby(key, field, count)
             pipeline.execute()
 
     def dead_letters(self) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,13 @@ def _with_entries(value: Any, sql_type: SqlType) -> Any:
 class Events:
     """The good records of a batch, in its order. Row numbers elsewhere (`Matches.event`) are of these."""
 
-    def __init__(self, stream: Stream, source: pa.RecordBatch, read: Callable[[StreamColumn], list[object]]) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        source: pa.RecordBatch,
+        read: Callable[[StreamColumn], list[object]],
+        misfits: Mapping[str, int] | None = None,
+    ) -> None:
         """Keep the records.
 
         Args:
@@ -67,7 +73,9 @@ class Events:
             source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
             read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
                 nested types dicts and lists of these.
+            misfits: By column of a lenient stream, how many values did not fit and are NULL.
         """
+        self.misfits = misfits or {}
         self.stream = stream
         self.source = source
         self.number = None

@@ -6,6 +6,7 @@ column of every record is checked here, whatever is used later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.decode.avro_events import AvroReader
 from spark_jobs.decode.json_events import JsonReader
+from spark_jobs.decode.json_lenient import STRICT, Leniency
 from spark_jobs.decode.record_parts import PartsReader
 
 __all__ = ["Events", "decode", "record_reader"]
@@ -37,27 +39,34 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
         The good records, and one dead letter (code ``undecodable``) for each other one; None when there is none.
     """
     in_value = tuple(column for column in stream.columns if column.place.kind == "value")
-    read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
+    misfits: Counter[str] = Counter()
+    if stream.format == "json":
+        read, wrong, misfits = _json_reader(in_value, _leniency(stream)).read(batch["value"])
+    else:
+        read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
     if len(in_value) < len(stream.columns):
-        read, wrong = _with_parts(batch, stream, read, wrong)
+        read, wrong = _with_parts(batch, stream, read, wrong, misfits)
     if not wrong:
-        return Events(stream, batch, read), None
+        return Events(stream, batch, read, misfits), None
     good = np.ones(batch.num_rows, bool)
     good[list(wrong)] = False
-    return Events(stream, batch.filter(pa.array(good)), read), dead_letters(
-        batch, wrong, "undecodable", stream, settings
-    )
+    events = Events(stream, batch.filter(pa.array(good)), read, misfits)
+    return events, dead_letters(batch, wrong, "undecodable", stream, settings)
+
+
+def _leniency(stream: Stream) -> Leniency:
+    return Leniency(stream.lenient, stream.timestamps)
 
 
 Read = Callable[[StreamColumn], list[Any]]
 
 
 def _with_parts(
-    batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str]
+    batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str], misfits: Counter[str]
 ) -> tuple[Read, dict[int, str]]:
     """Add the columns that lie in keys and headers to those of the values."""
     outside = tuple(column for column in stream.columns if column.place.kind != "value")
-    found, wrong = _parts_reader(outside)(batch)
+    found, wrong = _parts_reader(outside, _leniency(stream))(batch, misfits)
     of_value = [row for row in range(batch.num_rows) if row not in refused]
     kept = [place for place, row in enumerate(of_value) if row not in wrong]
 
@@ -71,8 +80,13 @@ def _with_parts(
 
 
 @lru_cache(maxsize=64)
-def _parts_reader(columns: tuple[StreamColumn, ...]) -> PartsReader:
-    return PartsReader(columns)
+def _parts_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> PartsReader:
+    return PartsReader(columns, leniency)
+
+
+@lru_cache(maxsize=64)
+def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonReader:
+    return JsonReader(columns, leniency)
 
 
 Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
@@ -89,4 +103,4 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
         schema: The writer's schema, for Avro.
         framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
     """
-    return JsonReader(columns) if form == "json" else AvroReader(columns, schema, framing)
+    return _json_reader(columns, STRICT) if form == "json" else AvroReader(columns, schema, framing)

@@ -11,10 +11,12 @@ generous, its field is kept raw or the record is sent to `json_exact` unseen:
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -40,8 +42,9 @@ from grouping.values.variant import variant_text
 from spark_jobs.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
 from spark_jobs.decode.json_extent import extent_check
 from spark_jobs.decode.json_layers import layers_of
+from spark_jobs.decode.json_lenient import LENIENT_DELICATE, STRICT, Leniency, time_reader
 
-__all__ = ["JsonReader"]
+__all__ = ["Decoded", "JsonReader"]
 
 _FIELD_TYPES: dict[SqlType, Any] = {
     STRING: str,
@@ -57,6 +60,10 @@ _FIELD_TYPES: dict[SqlType, Any] = {
     BINARY: bytes,
 }
 
+_WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
+_FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+"""A DOUBLE of a lenient stream: the lax decoder would read the texts of NaN and of infinities."""
+
 _REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
@@ -66,24 +73,40 @@ of NUL."""
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
 
+class Decoded(NamedTuple):
+    """The decoded records of a batch."""
+
+    column: Callable[[StreamColumn], list[Any]]
+    """Gives a column of the good records."""
+    wrong: dict[int, str]
+    """By row, what is wrong with the other records."""
+    misfits: Counter[str]
+    """By column of a lenient stream, how many values did not fit and are NULL."""
+
+
 class JsonReader:
     """Reads the JSON records of one stream."""
 
-    def __init__(self, columns: Sequence[StreamColumn]) -> None:
+    def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency = STRICT) -> None:
         """Take the columns that lie in the value, each at the path of its place."""
         self._columns = tuple(columns)
+        self._leniency = leniency
         self._numbers = {column.name: number for number, column in enumerate(columns)}
-        self._has_times = any(column.type == TIMESTAMP for column in columns)
+        lax = leniency.lenient
+        has_times = any(column.type == TIMESTAMP for column in columns)
+        has_wholes = any(_holds_wholes(column.type) for column in columns)
+        patterns = [_DELICATE_TIME] if has_times else []
+        self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
         # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
         # are all read exactly.
         self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
-        readers = {
-            number: variant_text if column.type == VARIANT else _decimal_reader(column.type)
+        found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
+        readers = {number: read for number, read in found.items() if read is not None}
+        types: list[Any] = [
+            msgspec.Raw if number in readers else _field_type(column.type, lax=lax)
             for number, column in enumerate(columns)
-            if _is_raw(column.type)
-        }
-        types = [_field_type(column.type) for column in columns]
-        self._layers = layers_of(self._columns, types, readers, named=not self._exact)
+        ]
+        self._layers = layers_of(self._columns, types, readers, named=not self._exact, lax=lax)
         self._layer = {number: at for at, layer in enumerate(self._layers) for number in layer.columns}
         self._check = extent_check(self._columns)
 
@@ -93,11 +116,18 @@ class JsonReader:
         Returns:
             What gives a column of the good records, and by row what is wrong with the others.
         """
+        column, wrong, _ = self.read(values)
+        return column, wrong
+
+    def read(self, values: pa.Array) -> Decoded:
+        """Decode the values of a batch."""
         decoded: list[list[Any]] = [[] for _ in self._layers]
         first, *others = self._layers
         records, decode = decoded[0], first.decode
         exact: dict[int, list[object]] = {}
         wrong: dict[int, str] = {}
+        misfits: Counter[str] = Counter()
+        counted = misfits if self._leniency.lenient else None
         delicate = self._delicate(values)
         for row, value in enumerate(values.to_pylist()):
             if value is not None and row not in delicate:
@@ -111,7 +141,7 @@ class JsonReader:
                 except _REFUSALS:
                     pass  # json_exact decides
             try:
-                exact[len(records)] = read_record(value, self._columns)
+                exact[len(records)] = read_record(value, self._columns, self._leniency, counted)
             except WrongRecord as exc:
                 wrong[row] = str(exc)
                 continue
@@ -119,12 +149,12 @@ class JsonReader:
                 some.append(layer.empty)
         holders = [{"": some} for some in decoded]
         if self._check is None:
-            return lambda column: self._column(holders, exact, self._numbers[column.name]), wrong
+            return Decoded(lambda column: self._column(holders, exact, self._numbers[column.name]), wrong, misfits)
         found = [self._column(holders, exact, number) for number in range(len(self._columns))]
         good = [row for row in range(len(values)) if row not in wrong]
         kept = self._bounded(found, good, values, wrong)
         bounded = found if len(kept) == len(good) else [[column[place] for place in kept] for column in found]
-        return lambda column: bounded[self._numbers[column.name]], wrong
+        return Decoded(lambda column: bounded[self._numbers[column.name]], wrong, misfits)
 
     def _column(self, holders: list[dict[str, list[Any]]], exact: dict[int, list[object]], number: int) -> list[Any]:
         """Return a column of the good records."""
@@ -151,9 +181,9 @@ class JsonReader:
         """Return the rows that the fast decoder must not see."""
         if self._exact:
             return range(len(values))
-        if not self._has_times:
+        if not self._delicate_pattern:
             return frozenset()
-        found = pc.indices_nonzero(pc.match_substring_regex(values, _DELICATE_TIME))
+        found = pc.indices_nonzero(pc.match_substring_regex(values, self._delicate_pattern))
         return frozenset(found.to_pylist())
 
 
@@ -166,18 +196,35 @@ def _is_raw(sql_type: SqlType) -> bool:
     return sql_type.is_decimal or sql_type == VARIANT
 
 
-def _field_type(sql_type: SqlType) -> Any:
+def _raw_reader(sql_type: SqlType, leniency: Leniency) -> Callable[[bytes], object] | None:
+    """Return what reads a column from its JSON text; None where the decoder reads the column."""
+    if sql_type == VARIANT:
+        return variant_text
+    if sql_type == TIMESTAMP and leniency != STRICT:
+        return time_reader(leniency)
+    return _decimal_reader(sql_type) if sql_type.is_decimal else None
+
+
+def _field_type(sql_type: SqlType, *, lax: bool = False) -> Any:
     if _is_raw(sql_type):
         return msgspec.Raw
+    if lax and sql_type == DOUBLE:
+        return _FINITE | None
     match sql_type.name:
         case "ARRAY":
-            return list[_field_type(sql_type.element)] | None  # type: ignore[arg-type, misc]  # it is made while running
+            return list[_field_type(sql_type.element, lax=lax)] | None  # type: ignore[arg-type, misc]  # it is made while running
         case "MAP":
-            return dict[str, _field_type(sql_type.element)] | None  # type: ignore[arg-type, misc]
+            return dict[str, _field_type(sql_type.element, lax=lax)] | None  # type: ignore[arg-type, misc]
         case "STRUCT":
-            fields = {name: _field_type(field) for name, field in sql_type.fields}
+            fields = {name: _field_type(field, lax=lax) for name, field in sql_type.fields}
             return TypedDict("Struct", fields, total=False) | None  # type: ignore[operator]
     return _FIELD_TYPES[sql_type] | None
+
+
+def _holds_wholes(sql_type: SqlType) -> bool:
+    """Tell whether values of a type are or hold whole numbers."""
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    return sql_type in _WHOLE or any(map(_holds_wholes, parts))
 
 
 def _needs_finish(sql_type: SqlType) -> bool:

@@ -10,6 +10,7 @@ import binascii
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NoReturn
@@ -33,6 +34,8 @@ from grouping.model.sql_type import (
 )
 from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.variant import MISSING, variant_number, write_variant
+from spark_jobs.decode.json_lenient import STRICT, Leniency, relaxed
+from spark_jobs.decode.json_number import JsonNumber
 
 __all__ = [
     "DECIMAL_TEXT",
@@ -48,6 +51,7 @@ DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-
 """A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
+_JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
 """The least double that is rounded to an infinite FLOAT."""
@@ -69,14 +73,19 @@ class _Misfit(ValueError):
         """Leads from the column's value to this one."""
 
 
-class _Number(str):
-    """A JSON number as it was written."""
-
-    __slots__ = ()
-
-
-def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[object]:
+def read_record(
+    value: bytes | None,
+    columns: Sequence[StreamColumn],
+    leniency: Leniency = STRICT,
+    misfits: Counter[str] | None = None,
+) -> list[object]:
     """Return the values of the columns, in their order.
+
+    Args:
+        value: The record.
+        columns: Its columns.
+        leniency: The stream's.
+        misfits: Of a lenient stream: counts by column the values that do not fit, which are NULL.
 
     Raises:
         WrongRecord: docs/expressions.md makes the record a dead letter.
@@ -97,7 +106,8 @@ def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[ob
         ) from None
     if not isinstance(record, dict) and not takes_any_json(columns):
         raise WrongRecord("The value is JSON but no object.")
-    return [_read_column(_found(record, column.place.path or ()), column) for column in columns]
+    found = ((_found(record, column.place.path or ()), column) for column in columns)
+    return [_read_column(each, column, leniency, misfits) for each, column in found]
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
@@ -105,10 +115,13 @@ def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
     return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
 
 
-def read_text(value: bytes, column: StreamColumn) -> object:
+def read_text(
+    value: bytes, column: StreamColumn, leniency: Leniency = STRICT, misfits: Counter[str] | None = None
+) -> object:
     """Return the value of a column that is the whole text of a record's key or header.
 
     STRING and BINARY are the bytes, DATE, TIMESTAMP and DECIMAL are read from the text; other types are read as JSON.
+    With the option `timestamps` a text that is a number is one.
 
     Raises:
         WrongRecord: The text is no value of the column's type.
@@ -120,15 +133,18 @@ def read_text(value: bytes, column: StreamColumn) -> object:
         try:
             text = _loads(value)
         except (WrongRecord, RecursionError, json.JSONDecodeError):
-            raise WrongRecord(_refusal(column, column.type, "", "the text is no JSON")) from None
-    return _read_column(text, column)
+            if misfits is None:
+                raise WrongRecord(_refusal(column, column.type, "", "the text is no JSON")) from None
+    elif column.type == TIMESTAMP and leniency.timestamps and _JSON_NUMBER.fullmatch(str(text)):
+        text = JsonNumber(text)
+    return _read_column(text, column, leniency, misfits)
 
 
 def _loads(value: bytes) -> object:
     return json.loads(
         value.decode("utf-8", "surrogateescape"),
-        parse_int=_Number,
-        parse_float=_Number,
+        parse_int=JsonNumber,
+        parse_float=JsonNumber,
         parse_constant=_refuse_constant,
     )
 
@@ -147,8 +163,23 @@ def _refuse_constant(name: str) -> NoReturn:
     raise WrongRecord(f"The value is not one JSON object: {name} is no JSON.")
 
 
-def _read_column(value: object, column: StreamColumn) -> object:
+def _read_column(value: object, column: StreamColumn, leniency: Leniency, misfits: Counter[str] | None) -> object:
     try:
+        return _fitted(value, column, leniency)
+    except WrongRecord:
+        if misfits is None:
+            raise
+        misfits[column.name] += 1
+        return None
+
+
+def _fitted(value: object, column: StreamColumn, leniency: Leniency) -> object:
+    try:
+        if leniency != STRICT:
+            try:
+                value = relaxed(value, column.type, leniency)
+            except ValueError as exc:
+                raise _Misfit(str(exc), column.type, "") from None
         return _value(value, column.type)
     except RecursionError:
         raise WrongRecord(f'Column "{column.name}" is nested too deeply.') from None
@@ -197,7 +228,7 @@ def _convert(value: object, sql_type: SqlType) -> object:
     if sql_type in (DOUBLE, FLOAT):
         return _double(_number(value), FLOAT_BOUND if sql_type == FLOAT else math.inf)
     if sql_type.is_decimal:
-        text = _number(value) if isinstance(value, _Number) else _text(value)
+        text = _number(value) if isinstance(value, JsonNumber) else _text(value)
         return fit_decimal(text, sql_type.precision, sql_type.scale)
     if sql_type == DATE:
         return parse_date(_text(value))
@@ -226,7 +257,7 @@ def _nested(value: object, sql_type: SqlType) -> object:
 def _as_variant(value: object) -> object:
     """Return any value with its numbers as VARIANTs have them, and its texts checked."""
     match value:
-        case _Number():
+        case JsonNumber():
             return variant_number(value)
         case str():
             return _text(value)
@@ -244,19 +275,19 @@ def _element(sql_type: SqlType) -> SqlType:
 
 def _name(value: object) -> str:
     """Return what JSON calls the value's type."""
-    if isinstance(value, _Number):
+    if isinstance(value, JsonNumber):
         return "a number"
     return {str: "a string", bool: "a boolean", dict: "an object"}.get(type(value), "an array")
 
 
 def _number(value: object) -> str:
-    if not isinstance(value, _Number):
+    if not isinstance(value, JsonNumber):
         raise ValueError(f"{_name(value)} is no number")
     return str(value)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or isinstance(value, _Number):
+    if not isinstance(value, str) or isinstance(value, JsonNumber):
         raise ValueError(f"{_name(value)} is no string")
     try:
         value.encode()

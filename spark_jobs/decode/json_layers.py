@@ -33,7 +33,9 @@ class _Node:
 class Layer:
     """Decodes some columns of a record."""
 
-    def __init__(self, root: _Node, types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool) -> None:
+    def __init__(
+        self, root: _Node, types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
+    ) -> None:
         """Make the decoder.
 
         Args:
@@ -41,6 +43,7 @@ class Layer:
             types: By column, the type of its field.
             readers: The columns of type `msgspec.Raw`, and what reads their values.
             named: Whether fields have the names that records have; without, the decoder only holds values.
+            lax: Whether texts of numbers and booleans are taken for these.
         """
         self._named = named
         self._types = types
@@ -52,10 +55,10 @@ class Layer:
         """By path of attributes: the holder without values, for records that have null there."""
         if root.column is None:
             record = self._struct(root, "")
-            self._decode = msgspec.json.Decoder(record).decode
+            self._decode = msgspec.json.Decoder(record, strict=not lax).decode
         else:
             record = msgspec.defstruct("Whole", [("c", types[root.column], msgspec.field(default=None))], gc=False)
-            whole = msgspec.json.Decoder(types[root.column]).decode
+            whole = msgspec.json.Decoder(types[root.column], strict=not lax).decode
             self._decode = lambda value: record(whole(value))
             self._add(root.column, "c", "")
         self.empty: Any = record()
@@ -94,8 +97,7 @@ class Layer:
         record = self._decode(value)
         for holder, name, read in self._raw:
             owner = record if holder is None else _get(holder, record)
-            raw = getattr(owner, name, None)
-            if raw is not None:
+            if owner is not None and (raw := getattr(owner, name)) is not None:
                 setattr(owner, name, read(bytes(raw)))
         return record
 
@@ -128,7 +130,7 @@ class Layer:
 
 
 def layers_of(
-    columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool
+    columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
 ) -> list[Layer]:
     """Return the layers that decode all columns; one at least, which tells whether the record is JSON."""
     roots: list[_Node] = [_Node()]
@@ -137,7 +139,7 @@ def layers_of(
         if not any(_insert(root, path, number) for root in roots):
             roots.append(_Node())
             _insert(roots[-1], path, number)
-    return [Layer(root, types, readers, named=named) for root in roots]
+    return [Layer(root, types, readers, named=named, lax=lax) for root in roots]
 
 
 def _insert(root: _Node, path: RecordPath, column: int) -> bool:

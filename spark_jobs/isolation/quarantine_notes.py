@@ -146,6 +146,13 @@ class QuarantineNotes:
             known = {}
         self._put({unit: Quarantine.of_fault(why, now_ms, known.get(unit)) for unit, why in raised.items()})
 
+    def report_misfits(self, counts: Mapping[str, int]) -> None:
+        """Write how many values of a lenient stream did not fit, by column."""
+        try:
+            self._store.count_misfits(self._stream_id, counts)
+        except OperationalError as error:
+            log.warning("misfits not counted", extra={"stream": self._stream_id, "reason": error.message})
+
     def _put(self, states: Mapping[str, Quarantine]) -> None:
         try:
             if states:

@@ -126,6 +126,7 @@ class _Task:
         self._watch = watch
         self._matches = _MatchCounts()
         self._letters: Counter[str] = Counter()
+        self._misfits: Counter[str] = Counter()
         self._traces = traces
         self._trail: Trail | None = None
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
@@ -162,6 +163,7 @@ class _Task:
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         began_ns = time.time_ns()
         events, letters = decode(batch, self._stream, self._settings)
+        self._misfits.update(events.misfits)
         if letters is not None:
             yield letters
         if events.count:
@@ -225,6 +227,8 @@ class _Task:
             PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
         if self._letters:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
+        if self._misfits:
+            self._watch.notes.report_misfits(self._misfits)
 
 
 @lru_cache(maxsize=64)

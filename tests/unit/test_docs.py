@@ -22,8 +22,8 @@ from grouping.settings.secret_files import secrets
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import settings_table, variables
 from grouping.statements.clauses import CLAUSE_READERS
+from grouping.statements.column_parts import PLAIN_TYPES
 from grouping.statements.command import STATEMENTS, parse
-from grouping.statements.declaration import PLAIN_TYPES
 from grouping.statements.stream_declaration import CHOICES, OPTIONS
 from spark_jobs.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page

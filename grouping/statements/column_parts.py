@@ -1,0 +1,175 @@
+"""The parts of a column's declaration behind its name: the type, and FROM with the place in the record."""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.column_place import ColumnPlace, parse_path
+from grouping.model.decimal_types import WIDEST
+from grouping.model.errors import InputError, near_name
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VARIANT,
+    SqlType,
+    array_of,
+    decimal,
+    map_of,
+    struct_of,
+)
+from grouping.statements.tokens import Tokens, clipped
+
+__all__ = ["OTHER_SPELLINGS", "PLAIN_TYPES", "read_place", "read_type"]
+
+_LONGEST_HEADER = 255
+
+PLAIN_TYPES = {
+    sql_type.name: sql_type
+    for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
+}
+"""The types of columns by their names, besides DECIMAL, which has sizes."""
+OTHER_SPELLINGS = {
+    "BLOB": "BINARY",
+    "BOOL": "BOOLEAN",
+    "BYTE": "TINYINT",
+    "BYTES": "BINARY",
+    "CHAR": "STRING",
+    "DATETIME": "TIMESTAMP",
+    "DEC": "DECIMAL",
+    "INTEGER": "INT",
+    "JSON": "VARIANT",
+    "JSONB": "VARIANT",
+    "LONG": "BIGINT",
+    "NUMERIC": "DECIMAL",
+    "REAL": "FLOAT",
+    "SHORT": "SMALLINT",
+    "TEXT": "STRING",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMP",
+    "VARCHAR": "STRING",
+}
+"""Names that other systems have for a type, for the hint only."""
+_NESTED = ("STRUCT", "ARRAY", "MAP")
+_DEEPEST = 16
+"""Types that may stand around a type."""
+_DEFAULT_DECIMAL = (10, 0)
+
+
+def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
+    """Read a type.
+
+    Args:
+        tokens: The statement, before the type.
+        depth: The number of types around it.
+
+    Raises:
+        InputError: ``syntax-error``, ``stream-mismatch`` or ``unsupported-query``.
+    """
+    word = tokens.word()
+    if word in PLAIN_TYPES:
+        tokens.index += 1
+        return PLAIN_TYPES[word]
+    if word == "DECIMAL":
+        tokens.index += 1
+        return _decimal(tokens)
+    if word in _NESTED:
+        return _nested(tokens, depth)
+    if not word:
+        raise tokens.unexpected("the type of the column")
+    nearest = OTHER_SPELLINGS.get(word)
+    raise InputError(
+        f'type "{clipped(tokens.source())}" does not exist',
+        code="syntax-error",
+        detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
+        "MAP<STRING, type>.",
+        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
+    )
+
+
+def _nested(tokens: Tokens, depth: int) -> SqlType:
+    """Read a type that holds others."""
+    word = tokens.word()
+    if depth >= _DEEPEST:
+        what = f"a type of more than {_DEEPEST} levels"
+        raise unsupported(what, "STRUCT, ARRAY and MAP are limited in depth.", "Declare the deep part as VARIANT.")
+    tokens.index += 1
+    tokens.expect_symbol(TokenType.LT, "<")
+    if word == "STRUCT":
+        return _struct(tokens, depth)
+    if word == "MAP":
+        if tokens.word() != "STRING":
+            raise tokens.unexpected("STRING, the type of the keys")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.COMMA, ",")
+    element = read_type(tokens, depth + 1)
+    tokens.expect_symbol(TokenType.GT, ">")
+    return map_of(STRING, element) if word == "MAP" else array_of(element)
+
+
+def _struct(tokens: Tokens, depth: int) -> SqlType:
+    fields: dict[str, tuple[str, SqlType]] = {}
+    while True:
+        name = tokens.name("the name of a field")
+        if name.casefold() in fields:
+            raise InputError(
+                f'field "{name}" is there twice',
+                code="stream-mismatch",
+                detail="Names of fields are not case-sensitive.",
+            )
+        tokens.accept_symbol(TokenType.COLON)
+        fields[name.casefold()] = (name, read_type(tokens, depth + 1))
+        if not tokens.accept_symbol(TokenType.COMMA):
+            tokens.expect_symbol(TokenType.GT, ">")
+            return struct_of(tuple(fields.values()))
+
+
+def _decimal(tokens: Tokens) -> SqlType:
+    precision, scale = _DEFAULT_DECIMAL
+    if tokens.accept_symbol(TokenType.L_PAREN):
+        precision = tokens.number("the precision", highest=WIDEST)
+        if tokens.accept_symbol(TokenType.COMMA):
+            zero = tokens.source() == "0"
+            if zero:
+                tokens.index += 1
+            scale = 0 if zero else tokens.number("the scale", highest=precision)
+        tokens.expect_symbol(TokenType.R_PAREN, ")")
+    return decimal(precision, scale)
+
+
+def read_place(tokens: Tokens) -> str:
+    """Read FROM and the place, if they come next.
+
+    Returns:
+        The text of the place; empty where there is no FROM.
+
+    Raises:
+        InputError: ``syntax-error``.
+    """
+    if not tokens.accept("FROM"):
+        return ""
+    if tokens.accept("HEADER"):
+        name = tokens.string("the name of a header")
+        if not 0 < len(name) <= _LONGEST_HEADER:
+            raise InputError(
+                "the name of the header has no usual length",
+                code="syntax-error",
+                detail=f"The name of a header has 1 to {_LONGEST_HEADER} characters.",
+            )
+        return str(ColumnPlace("header", header=name))
+    if tokens.accept("KEY"):
+        path = parse_path(tokens.string("a path")) if tokens.type() is TokenType.STRING else None
+        return str(ColumnPlace("key", path))
+    if tokens.type() is not TokenType.STRING:
+        raise tokens.unexpected("a path such as '$.data.price', HEADER 'name' or KEY")
+    return str(ColumnPlace("value", parse_path(tokens.string("a path"))))
