@@ -37,6 +37,12 @@ MOST_HELD = 64
 """Positions that a cursor names, at most; where there are more, the log is read again from the first."""
 
 
+_MOST_OFFSETS = 200_000
+"""Offsets in the coverages of a window, about: three megabytes of a record on `cq.ticks`."""
+_LEAST_COVERAGES = 60
+"""Coverages of a window that are kept however many partitions the stream has."""
+
+
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
     """The matches in a digest and those before it: of times before its tick, and of offsets that its cut covered."""
 
@@ -154,15 +160,28 @@ def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covere
         [26, 28]
     """
     reached = highest(covered, cursor.covered)
-    window = tuple(DigestCoverage(at_ms, reached) for at_ms in range(tick_ms - over_ms, tick_ms, every_ms))
+    step_ms = -(-_resolution(over_ms, reached) // every_ms) * every_ms or every_ms
+    window = tuple(DigestCoverage(at_ms, reached) for at_ms in range(tick_ms - over_ms, tick_ms, step_ms))
     return msgspec.structs.replace(cursor, window=window)
 
 
 def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages that windows of later ticks may begin behind."""
-    known = tuple(one for one in cursor.window if one.tick_ms < latest.tick_ms)
-    base = window_base(cursor, latest.tick_ms + 1, over_ms)
-    return (*(one for one in known if base is None or one.tick_ms >= base.tick_ms), latest)
+    """Return the coverages that windows of later ticks may begin behind, so many that Kafka takes the cursor."""
+    base, step_ms = window_base(cursor, latest.tick_ms + 1, over_ms), _resolution(over_ms, latest.covered)
+    kept: list[DigestCoverage] = []
+    for one in cursor.window:
+        if one.tick_ms < latest.tick_ms and (base is None or one.tick_ms >= base.tick_ms):
+            if not kept or one.tick_ms >= kept[-1].tick_ms + step_ms:
+                kept.append(one)
+    return (*kept, latest)
+
+
+def _resolution(over_ms: int, covered: Offsets) -> int:
+    """Return the least time between two coverages that a cursor keeps of a window, milliseconds.
+
+    Where a window has more ticks than that allows, which no new CQ's has, the window may begin so much earlier.
+    """
+    return over_ms // max(_LEAST_COVERAGES, _MOST_OFFSETS // max(len(covered), 1))
 
 
 def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
