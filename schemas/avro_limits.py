@@ -19,7 +19,7 @@ _BESIDES = 10_000
 """Values that it may hold besides."""
 
 _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
-"""Of the primitive types whose values have not one byte at least."""
+"""Least bytes of a value, for the primitive types where this is not 1."""
 
 
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:

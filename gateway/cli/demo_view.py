@@ -34,7 +34,7 @@ class Tally:
     matches: int = 0
     digests: int = 0
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_LATENCIES))
-    """Of the latest results: seconds from the event's publication to its hand-over."""
+    """Seconds from an event's publication to its hand-over, for the latest results."""
     latest: deque[Match] = field(default_factory=lambda: deque(maxlen=_KEPT_MATCHES))
     latest_digests: deque[Digest] = field(default_factory=lambda: deque(maxlen=_KEPT_DIGESTS))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

@@ -92,7 +92,7 @@ def _answer(
     """Return all that is told; while a stream is not evaluated, not everything is ready.
 
     Args:
-        state: Of all roles.
+        state: The state of all roles.
         roles: The roles by name.
         addresses: Addresses by name.
         gateway: What the gateway told of streams and tables.

@@ -66,7 +66,7 @@ class CqResult(msgspec.Struct, frozen=True):
     expires_at: str | None
     destination: DestinationResult
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
-    """Of a virtual destination."""
+    """When a virtual destination was paused."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """What the query can never do though it seems to; absent for nearly all queries."""
 

@@ -23,7 +23,7 @@ class CommandOutcome(NamedTuple):
     statement: str
     """The kind of its statement, "" where it is none."""
     code: str
-    """Of its reply."""
+    """The code of the reply."""
 
 
 class UnitTimes(NamedTuple):

@@ -67,7 +67,7 @@ class Commands:
         self._ends = ends
         self._clock = clock
         self.trials = CommandTrials(commits.take_in_hand)
-        """Of commands at which the last gateway may have ended."""
+        """Attempts at commands during which an earlier gateway may have died."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
         """By subscriber whose command is held: its position, and when it was tried first."""
         limits = settings.limits

@@ -25,7 +25,7 @@ from grouping.values.times import instant, parse_instant
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""Of the event and the rows beside it."""
+"""Bytes of the event and of the rows given with it, at most."""
 _FIELDS = ("_key", "_time")
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 

@@ -27,7 +27,7 @@ class Repeats:
         """Begin before anything is known.
 
         Args:
-            reader: Of the topic of replies.
+            reader: Reads the topic of replies.
             looked_up: Where the first replies lie, by key, once that is looked up.
             most_bytes: Replies of more bytes than that are not read on.
         """

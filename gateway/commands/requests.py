@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "RequestReader"]
 
 _KEY_BYTES = 4096
-"""Of the longest subscriber's name."""
+"""Bytes of the longest subscriber's name."""
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -82,7 +82,7 @@ class PreparedCommand(msgspec.Struct, frozen=True):
     key: CqKey
     """The CQ that it is about; of a statement about none, without a name."""
     text: str = ""
-    """Of a statement with a SELECT that was not compiled yet: errors name places in the text."""
+    """The text of a statement whose SELECT is not compiled yet: errors name places in the text."""
     create: Create | None = None
     """The further fields of a CREATE CQ."""
     asked_ms: int = 0

@@ -34,7 +34,7 @@ def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) ->
     """Return conjuncts with their constants, one that holds AND, OR or NOT in parentheses.
 
     Args:
-        conjuncts: Of a predicate.
+        conjuncts: The predicate's conjuncts.
         constants: By slot, as SQL writes them.
     """
     return [_enclosed(conjunct, render_part(conjunct, constants)) for conjunct in conjuncts]

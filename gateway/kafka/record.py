@@ -17,7 +17,7 @@ class Record(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     time_ms: int
-    """Of an append-time topic when the broker took it in, else when it was made."""
+    """Kafka's timestamp: on an append-time topic when the broker appended the record, else when the record was made."""
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]

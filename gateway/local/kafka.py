@@ -102,7 +102,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     Args:
         folder: Kafka's own; an interrupted first start is begun anew.
         log: Where its output goes.
-        ports: Of the broker and of the controller.
+        ports: The ports of the broker and of the controller.
         java: What to run it with.
         jars: The folder of the broker's.
     """

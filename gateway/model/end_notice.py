@@ -28,13 +28,13 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     written: bool = False
     """Whether `cq.end` is out, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
-    """Of a timer-based destination, which may have a last digest to come."""
+    """For a timer-based destination, whose last digest may still come."""
     select: SelectList | None = None
     """For a last digest that needs the columns' types: the stream's own may be gone by then."""
     until: tuple[int, ...] = ()
     """By source partition, the offset up to which events still count; none once they are evaluated."""
     plan: GroupPlan | None = None
-    """Of a query over groups, whose last digest needs it."""
+    """The plan, for a query over groups: the last digest needs it."""
     members: tuple[str, ...] = ()
     """The tokens of members that left it to others; none where it ended."""
     after_ms: int = 0

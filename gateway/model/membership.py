@@ -29,7 +29,7 @@ class Membership(msgspec.Struct, array_like=True):
     """Paused members."""
     timed: TimedNote = TimedNote()
     bounds: dict[str, int] = {}
-    """Of a store of groups: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
+    """For a store of groups: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
 
     def count(self, cq: Cq, by: int, trigger: TriggerSpec | None = None) -> None:
         """Add (or with -1 remove) a member.

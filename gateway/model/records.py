@@ -43,7 +43,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """0 for change-based and cron."""
     phase_ms: int = 0
-    """Of the grid START + k × EVERY: START, or acceptance, modulo the interval."""
+    """Phase of the ticks START + k × EVERY: START, or the time of acceptance, modulo the interval."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
@@ -121,7 +121,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     word: str = ""
     """The word after PUBLISH, if there was one."""
     slots: int | None = None
-    """Of a query over groups, and of its store: how many of the constants are WHERE's, and decide what is stored."""
+    """For a query over groups and its store: the number of WHERE's constants, which decide what is stored."""
 
     @property
     def row(self) -> ConstantRow:

@@ -43,7 +43,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     template: bytes
     """Empty: the text is the one literal."""
     literals: tuple[str, ...]
-    """Of the text; "" for the first one where that is the name."""
+    """The literals of the text; the first is "" where it is the name."""
     name: str
     """As it was written; "" where that is the key."""
     destination: bytes
@@ -83,7 +83,7 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     timed: TimedNote = TimedNote()
     slots: int | None = None
     bounds: dict[str, int] = {}
-    """Of a store of groups, as `Membership` has it."""
+    """The bounds of a store of groups, as in `Membership`."""
 
 
 decode_cq = msgspec.msgpack.Decoder(StoredCq).decode

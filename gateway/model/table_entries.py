@@ -24,7 +24,7 @@ class TableEntries(msgspec.Struct, frozen=True):
     windows: list[tuple[tuple[int, ...], list[Window]]]
     """The windows by the source offsets that bound them (none of live members)."""
     bounds: bytes = b""
-    """Of a store of groups (`grouping.model.panes`)."""
+    """The bounds of a store of groups (`grouping.model.panes`)."""
 
 
 _NONE = TableEntries(0, [])

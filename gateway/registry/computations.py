@@ -73,7 +73,7 @@ class Computations:
         """Make sure that a stream has room for the computation of a plan: each costs every event a look-up.
 
         Args:
-            plan: Of a new query.
+            plan: The plan of a new query.
             limit: Computations of one stream.
 
         Raises:

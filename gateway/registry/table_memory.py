@@ -24,11 +24,11 @@ from grouping.store.notes import ExecutorsNote
 __all__ = ["TableMemory", "bearable"]
 
 _ROW_BYTES = 100
-"""Of a row of which no worker told: 52 to 98 were measured (benchmark ``footprint``)."""
+"""Bytes reckoned for a row before a worker has measured any: 52 to 98 were measured (benchmark ``footprint``)."""
 _CHARACTER_BYTES = 3
 """Memory for each character of a row's constants: the row, its index and, for a moment, the part that replaces it."""
 _WORKER_BYTES = 300e6
-"""Of a Python worker beside the tables: its code, and the events that it has in hand (docs/sizing.md)."""
+"""Bytes of a Python worker without tables: its code, and the events in hand (docs/sizing.md)."""
 _AT_LOAD = 2
 """For some seconds a table that is loaded lies in memory twice."""
 

@@ -121,7 +121,7 @@ class Outbox:
             text: The statement.
             timeout: Seconds until it is given up without a reply.
             command_id: For sending again; otherwise one is made.
-            headers: Of its record, besides a token.
+            headers: Headers of the record, besides a token.
         """
         if command_id is None:
             command_id = secrets.token_hex(16)

@@ -39,11 +39,11 @@ class Destination(msgspec.Struct, frozen=True):
     since: datetime | None = None
     """When the CQ came here, where that is not when it was created."""
     filter: str | None = None
-    """Of a virtual destination: SQL over the stream's columns that the reader applies."""
+    """For a virtual destination: SQL over the stream's columns that the reader applies."""
     select: str | None = None
-    """Of a virtual destination: the SELECT list that the reader applies."""
+    """For a virtual destination: the SELECT list that the reader applies."""
     columns: list[dict[str, str]] = []
-    """Of a virtual destination: the stream's columns, each with its `name` and `type`."""
+    """For a virtual destination: the stream's columns, each with `name` and `type`."""
 
     def begins(self) -> dict[int, int]:
         """Offset to begin at, by partition."""
@@ -150,9 +150,9 @@ class Match(msgspec.Struct, frozen=True):
     """The source record's time (`ce_time`)."""
     stream: str
     partition: int
-    """Of the source record."""
+    """Partition of the source record."""
     offset: int
-    """Of the source record."""
+    """Offset of the source record."""
     destination: str
     written_at: datetime | None = None
     """When Kafka appended the result."""

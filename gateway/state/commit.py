@@ -161,7 +161,7 @@ class Commits:
         """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
 
         Args:
-            keys: Of the commands' ids, as `CommandIds.key` makes them.
+            keys: The keys of the commands' ids, from `CommandIds.key`.
             now_ms: The present.
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)

@@ -27,7 +27,7 @@ class StreamEvaluators:
         """Connect when first used.
 
         Args:
-            settings: Of the gateway, which say which evaluators there are to be.
+            settings: The gateway's settings, which name the evaluators.
             notes: Say which there are.
             clock: Monotonic seconds.
         """

@@ -227,7 +227,7 @@ def oldest_to_merge(sizes: Sequence[int]) -> int | None:
     """Return the place of the first segment that all newer ones are together half of, None where there is none.
 
     Args:
-        sizes: Of the segments, from the oldest to the newest.
+        sizes: The sizes of the segments, from the oldest to the newest.
 
     Example:
         >>> oldest_to_merge([54_000, 300, 300, 10]), oldest_to_merge([54_000, 300, 10])

@@ -64,7 +64,7 @@ def digests(
         until: Ticks up to this time count too, though no row is as late: for EVEN IF EMPTY.
 
     Returns:
-        Of each digest what a reader gets, its parts put together: `fired_at`, `from`, `to`, `count` and `rows`.
+        For each digest, its parts put together: `fired_at`, `from`, `to`, `count` and `rows`.
 
     Raises:
         InputError: As the gateway refuses the query; ``bad-interval`` for one without EVERY.

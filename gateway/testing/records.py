@@ -20,7 +20,7 @@ __all__ = ["Record", "Row", "json_record", "placed"]
 
 _STEP = timedelta(milliseconds=1)
 _CONFLUENT_HEADER = bytes(5)
-"""Of schema id 0; readers take any."""
+"""Header with schema id 0; readers accept any id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedR
     """Return rows as records, one after the other.
 
     Args:
-        rows: Of the test.
+        rows: The rows of the test.
         stream: Theirs.
         begin: The time of the first, where it has none.
 

@@ -30,7 +30,7 @@ class Table:
 
         Args:
             declaration: ``name (column TYPE, …, PRIMARY KEY (column, …))``.
-            rows: Of two with one PRIMARY KEY the later counts.
+            rows: The rows; the later one counts where two have the same PRIMARY KEY.
 
         Raises:
             InputError: As CREATE TABLE is refused.

@@ -30,7 +30,7 @@ class StreamActivity(msgspec.Struct, frozen=True):
     behind: int
     seconds_behind: float
     cores: float
-    """Of matching alone: decoding, encoding and Kafka take theirs besides."""
+    """CPU time of matching, in cores; decoding, encoding and Kafka are not counted."""
 
 
 class GroupActivity(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class GroupActivity(msgspec.Struct, frozen=True):
     candidates_per_event: float
     matches_per_event: float
     share: float
-    """Of the time that all groups took."""
+    """Share of the time that all groups took, from 0 to 1."""
     signature: str
 
 

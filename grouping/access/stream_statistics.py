@@ -94,7 +94,7 @@ class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
     """When this was written."""
     epoch: int
     version: int
-    """Of the constant tables."""
+    """The version of the constant tables."""
     columns: dict[str, ColumnSample]
     groups: dict[str, GroupLoad]
     table_bytes: int = 0

@@ -45,7 +45,7 @@ class Scope(NamedTuple):
     """The stream that its events come from; None over a table alone, which a join will read."""
     sources: tuple[Source, ...]
     budget: Budget
-    """Of the query that it is a part of."""
+    """The budget of the whole query."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()

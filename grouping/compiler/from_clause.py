@@ -37,7 +37,7 @@ class InlinedSelect(NamedTuple):
 
     base: Stream | Table
     scope: Scope | None
-    """Of a stream's events; None over a table alone."""
+    """The scope of a stream's events; None over a table alone."""
     where: tuple[Bound, ...]
     columns: tuple[tuple[str, Bound], ...]
 
@@ -49,7 +49,7 @@ class Relation(NamedTuple):
     source: Source
     where: tuple[Bound, ...] = ()
     scope: Scope | None = None
-    """Of a view or subquery over a stream's events: the scope of its SELECT."""
+    """For a view or subquery over a stream's events: the scope of its SELECT."""
 
     def scope_alone(self, budget: Budget) -> Scope:
         """Return what the expressions of a SELECT over a table alone may name."""

@@ -41,7 +41,7 @@ class Preparer:
         self._catalog = catalog
         self._shapes: dict[_Pieces, TemplateShape] = {}
         self._firsts: dict[_Pieces, CompiledText] = {}
-        """Of templates that came once: many never come again, and a shape takes a quarter of a compilation."""
+        """The first text of each template that came once: making its shape takes a quarter of a compilation."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command that a CREATE CQ is, and its SELECT, which is empty there, compiled.

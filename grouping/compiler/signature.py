@@ -55,7 +55,7 @@ AGGREGATE = "aggregate"
 _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
 Key = tuple[int, str, str, tuple[Any, ...]]
-"""Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""
+"""The sort key of a part: rank, first column, text with ``:c`` for every constant, and the constants."""
 
 
 def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:

@@ -28,7 +28,7 @@ __all__ = [
 
 _INDENT = "  "
 _MOST_CHARACTERS = 50_000
-"""Of a tree: a reply holds those of all stages, whatever the query is."""
+"""Characters of a tree, at most: one reply holds the trees of all stages."""
 _MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
 """Values after IN that are written: more have no place in these characters."""
 

@@ -54,7 +54,7 @@ class _Place(NamedTuple):
     ordinal: int
     """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
     read_text: Callable[[str], Typed]
-    """Of its kind of literal."""
+    """Reads a literal of the slot's kind."""
     of_string: bool
     sign: str
     literal_type: SqlType | None

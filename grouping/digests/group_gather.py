@@ -74,7 +74,7 @@ def gather_groups(
 
     Args:
         log: Where the groups are.
-        questions: Of destinations.
+        questions: The questions of destinations.
         take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
         bounds: Of what is held in memory.
     """

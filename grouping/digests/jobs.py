@@ -40,7 +40,7 @@ class Job(msgspec.Struct, frozen=True):
     """The offset of the first answer."""
     state: Literal["asked", "taken", "done"] = "asked"
     name: str = ""
-    """Of the evaluator."""
+    """The evaluator's name."""
 
 
 _encode = msgspec.json.encode

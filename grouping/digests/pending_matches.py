@@ -74,9 +74,9 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     """By item (int32): of groups its place among the items of its store and range; of a match the number of its row
     among those of its event, left out where an event has one at most."""
     before: int = 0
-    """Of a rolled record: it stands for all that its stores have before this offset of the log; else 0."""
+    """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
-    """Of a rolled record: groups that earlier versions of the tables met, in the order of these."""
+    """For a rolled record: groups that earlier versions of the tables met, in the order of the versions."""
 
     @property
     def whole(self) -> tuple[PendingMatches, ...]:

@@ -19,7 +19,7 @@ class AggregateFunction(NamedTuple):
     """The arguments that an aggregate takes."""
 
     params: tuple[str, ...]
-    """Of each argument: ``NUMBER``, ``BOOLEAN``, ``ORDERED`` (of a type whose values have an order) or ``ANY``."""
+    """Kind of each argument: ``NUMBER``, ``BOOLEAN``, ``ORDERED`` (of a type whose values have an order) or ``ANY``."""
     variadic: bool = False
     """Whether it takes one argument or more."""
 

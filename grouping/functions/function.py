@@ -11,7 +11,7 @@ class Function(NamedTuple):
     """The arguments that a function takes; `result_type` has the types of results."""
 
     params: tuple[str, ...]
-    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER``
+    """Kind of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER``
     (any); ``DAY`` (DATE or TIMESTAMP); ``BYTES`` (BINARY or STRING); ``TEXT`` (these, or what is cast to STRING);
     ``HEXED`` (``TEXT`` or ``WHOLE``); ``VALUE`` (any type without parts); ``LIKE`` (a pattern); ``SECONDS``
     (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``, ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES``

@@ -124,7 +124,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
 
     Args:
         expressions: What is computed.
-        row: Of the slots.
+        row: The constants of the slots.
 
     Raises:
         InputError: ``unsupported-query``; nothing but NULL could come of most events.

@@ -243,7 +243,7 @@ class DestinationIds:
             group: The group's id.
             select: The id of the SELECT list.
             trigger: When results leave.
-            phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
+            phase_ms: For a TimerBased trigger: START (or acceptance) modulo the interval, epoch milliseconds.
             digest: The digest clause; the default one when there is none.
             mode: The word after PUBLISH, None when there is none.
             owner: The subscriber whose destinations they are; empty where equal CQs of all subscribers share one.

@@ -35,7 +35,7 @@ class Aggregate(msgspec.Struct, frozen=True, omit_defaults=True):
     type_text: str = msgspec.field(name="type")
     distinct: bool = False
     condition: Expression | None = None
-    """Of FILTER: a match for which it is not TRUE counts for nothing."""
+    """The condition of FILTER: only matches for which it is TRUE are aggregated."""
 
     @property
     def type(self) -> SqlType:

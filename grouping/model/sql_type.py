@@ -141,9 +141,9 @@ TIMESTAMP = SqlType("TIMESTAMP")
 BINARY = SqlType("BINARY")
 VARIANT = SqlType("VARIANT")
 NUMERIC = SqlType("NUMERIC")
-"""Of a constant beside an exact column: an exact number that no BIGINT holds. No column has it."""
+"""Type of a constant beside an exact column: an exact number that no BIGINT holds. No column has this type."""
 UNKNOWN = SqlType("")
-"""Of a result in a plan, where the types of the row's constants decide it."""
+"""Type of a result in a plan that depends on the types of the row's constants."""
 
 _PLAIN = {
     plain.name: plain
@@ -164,7 +164,7 @@ _PLAIN = {
     )
 }
 _DEFAULT_SIZE = (10, 0)
-"""Of a DECIMAL that is written without, in Spark too."""
+"""Precision and scale of a DECIMAL without them, as in Spark."""
 
 
 def decimal(precision: int, scale: int) -> SqlType:

@@ -113,7 +113,7 @@ class MetricsServer:
         self._server.connection_seconds = connection_seconds
         host = "127.0.0.1" if address in _EVERY_ADDRESS else address
         self.url = f"http://{host}:{self._server.server_port}/metrics"
-        """Of the metrics, as this machine reaches them."""
+        """The address of the metrics on this machine."""
         threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -33,7 +33,7 @@ class Traces:
 
         Args:
             processor: Takes the spans.
-            role: Of this process.
+            role: The role of this process.
             prefix: The gateway's.
             share: How much is told of what belongs to no sender's trace, 0 to 1.
         """

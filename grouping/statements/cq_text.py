@@ -46,7 +46,7 @@ class TextTemplate(msgspec.Struct, frozen=True):
 
 
 WHOLE = TextTemplate("", ("", ""))
-"""Of a text that is one literal."""
+"""The template of a text that is one literal."""
 
 
 class CqText(msgspec.Struct, frozen=True, array_like=True):

@@ -73,9 +73,9 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
     """Return the ``syntax-error`` of a SELECT.
 
     Args:
-        tokens: Of the SELECT.
-        line: Of the token at which reading ended, from 1.
-        column: Of that token's last character, from 1.
+        tokens: The tokens of the SELECT.
+        line: The line of the token at which reading ended, from 1.
+        column: The column of that token's last character, from 1.
         shown: That token, as it is written; empty for the end of the SELECT.
     """
     if not tokens:

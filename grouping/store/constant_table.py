@@ -36,7 +36,7 @@ class Block(NamedTuple):
     select_id: SelectId
     mode: str
     until: tuple[int, ...] = ()
-    """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
+    """For a destination that is leaving: by source partition, the offset of the first event that no longer counts."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
-    """Of a store of groups: what its panes lie between (`grouping.model.panes`)."""
+    """For a store of groups: the bounds of its panes (`grouping.model.panes`)."""
 
 
 def storage_type(sql_type: SqlType) -> pa.DataType:

@@ -50,12 +50,12 @@ class Lease:
         Args:
             settings: Where Redis is.
             role: Whose lease.
-            name: Of the evaluator; empty for the unnamed one, and for the gateway.
+            name: The evaluator's name; empty for the unnamed one, and for the gateway.
         """
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
         self.key = keys.lease(role, name)
-        """Of the lease, in Redis."""
+        """The lease's key in Redis."""
         self._fence = keys.fence(role, name)
         self.lifetime_ms = LIFETIME_MS[role]
         self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"

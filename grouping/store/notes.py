@@ -53,11 +53,11 @@ class Output(NamedTuple):
     """
 
     matches: int = 0
-    """Of destinations that count them: virtual ones do not."""
+    """Matches of all destinations but virtual ones."""
     results: int = 0
     """Records on topics of results."""
     nbytes: int = 0
-    """Of their keys, values and headers."""
+    """Bytes of keys, values and headers."""
 
     @classmethod
     def unpack(cls, fields: Mapping[bytes, bytes]) -> Output:
@@ -149,7 +149,7 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
     """What the evaluator's tasks run on; the value of `RedisKeys.executors`."""
 
     cores: int = 0
-    """Of all executors together: so many tasks run at once, each in a Python worker of its own."""
+    """Cores of all executors together: each runs one task at a time in its own Python worker."""
     worker_bytes: int | None = None
     """Memory that an executor has for each worker, None where nothing was said of it."""
 

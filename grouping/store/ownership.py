@@ -40,9 +40,9 @@ class Owner(NamedTuple):
     """An evaluator that has a stream."""
 
     name: str
-    """Of the evaluator, empty for the unnamed one."""
+    """The evaluator's name, empty for the unnamed one."""
     token: str
-    """Of the process, with which it holds the evaluator's lease."""
+    """The token with which the process holds the evaluator's lease."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> Owner | None:

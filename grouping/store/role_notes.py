@@ -48,10 +48,10 @@ class RoleNotes:
         """Tell the state of this process.
 
         Args:
-            role: Of this process.
+            role: The role of this process.
             state: What it does.
             more: What it knows of its work.
-            name: Of the evaluator.
+            name: The evaluator's name.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -65,7 +65,7 @@ class RoleNotes:
 
         Args:
             role: Which one.
-            name: Of the evaluator.
+            name: The evaluator's name.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -26,7 +26,7 @@ _SURE = 18
 """Characters of a number that any type has a place for."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
-"""Of the characters that Java holds in one of its own."""
+"""The last character that is one `char` in Java."""
 _SHOWN = 20
 _PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
 """Characters of a literal that a refusal repeats, when it is longer."""

@@ -31,7 +31,7 @@ class NumberFormat(NamedTuple):
     """The sign before the digits, empty where there is none."""
     dollar: bool
     groups: tuple[tuple[int, bool], ...]
-    """Of each group before the point, the last one first: its digits, and whether it must be there whole."""
+    """For each group before the point, the last one first: its number of digits, and whether all must be there."""
     point: bool
     scale: int
     """The digits behind the point."""

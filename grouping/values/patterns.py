@@ -71,7 +71,7 @@ class Groups(NamedTuple):
     """For Rust's engine: its group 1 is the match, group n + 1 the pattern's group n; the last one, where it ends in
     ``$``, the line end behind that."""
     number: int
-    """Of the pattern's own groups."""
+    """Number of capturing groups in the pattern."""
     ends: bool
     """Whether it ends in ``$``."""
     empty: bool

@@ -43,7 +43,7 @@ class Part(NamedTuple):
     """Empty for a text, ``[`` and ``]`` around what may be missing."""
     times: int
     text: str
-    """Of a text."""
+    """The characters of a literal part."""
 
 
 _LONGEST = 1000

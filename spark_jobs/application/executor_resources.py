@@ -20,7 +20,7 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
     """Return what there is now.
 
     Args:
-        options: Of Spark.
+        options: Spark's options.
         cores: Those of all executors, or of the driver, where a local master has none.
         executors: How many executors there are.
 
@@ -39,8 +39,8 @@ def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
     `spark.executor.memoryOverhead` leaves. Spark's own default for that is no statement about our workers.
 
     Args:
-        options: Of Spark.
-        cores: Of an executor, which has a worker for each.
+        options: Spark's options.
+        cores: The cores of an executor, which has a worker for each core.
 
     Example:
         >>> worker_bytes({"spark.executor.pyspark.memory": "4g"}, 4) == 1 << 30

@@ -27,7 +27,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
     """Start Spark, with Kafka's connector and our own worker daemon.
 
     Args:
-        settings: Of the evaluator.
+        settings: The evaluator's settings.
         extra: Further Spark options, which win.
 
     Raises:

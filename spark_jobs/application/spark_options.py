@@ -22,7 +22,7 @@ _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.Fil
 """Spark's default forks some 42 processes per micro-batch on a local file system; it stays for URLs."""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
-"""Of the driver. 15% less CPU an event than Java's default on two cores; the longer pauses are of a small heap."""
+"""Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
 
 _OPTIONS = {
     # A task that runs twice at once could write a result after the mark that a reader keeps (spark_jobs/README.md).

@@ -164,7 +164,7 @@ def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = T
     """Charge an account of the process's budget, if it has one, with the block.
 
     Args:
-        name: Of the account.
+        name: The account's name.
         suspects: Names the groups or SELECT lists that the block evaluates for; None for those of the account around.
         alike: Whether one of them would take as long as all of them.
 

@@ -31,7 +31,7 @@ class Matches:
     mode: NDArray[np.int8]
     """Index into `grouping.store.constant_table.MODES`."""
     partition: NDArray[np.int32]
-    """Of the topic that the mode writes to."""
+    """The partition of the topic that the mode writes to."""
     number: NDArray[np.int32]
     """Where matches of the destination are counted."""
     select: NDArray[np.int32]

@@ -16,7 +16,10 @@ Ints = NDArray[np.int64]
 
 
 class Partners(NamedTuple):
-    """Of some rows: itself of one that has a row of the table; of one of NULLs those that the same event meets."""
+    """The join partners of each row.
+
+    A row that met the table has itself; a row padded with NULLs has all rows of its event that met the table.
+    """
 
     rows: EventSource | None
     """The rows that the join made; None where later joins have left them as they are, so that they are these."""

@@ -20,7 +20,7 @@ _PER_BYTE = 16
 _BESIDES = 10_000
 """Places that it may take besides."""
 _ELEMENT_BYTES = 3
-"""Of the shortest element, ``{}`` and a comma."""
+"""Bytes of the shortest element, ``{}`` and a comma."""
 
 
 def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], int], None] | None:

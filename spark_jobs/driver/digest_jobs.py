@@ -39,7 +39,7 @@ class DigestJobs:
 
         Args:
             spark: The session.
-            settings: Of the evaluator.
+            settings: The evaluator's settings.
             fence: That of the evaluator's lease: whom requests must name, and who alone may write.
             failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
                 job may go on writing for a while.

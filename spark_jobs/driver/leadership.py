@@ -33,7 +33,7 @@ class Leadership:
         """Prepare to take the lease.
 
         Args:
-            settings: Of the evaluator.
+            settings: The evaluator's settings.
             clock: Monotonic seconds.
             lost: Called, in the thread, when the lease is somebody else's or could not be renewed in time; it must end
                 the JVM and the process.

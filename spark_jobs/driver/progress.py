@@ -27,7 +27,7 @@ class Progress:
 
         Args:
             stream: Which one.
-            position: Of its checkpoint; batch -1 before the first commit.
+            position: The position of the checkpoint; batch -1 before the first commit.
             store: Where it is told.
             broker: Where the topic is.
         """
@@ -42,7 +42,7 @@ class Progress:
         self.events_deleted = 0
         """Offsets that were gone before they were evaluated, since this process began."""
         self.batch_events = 0
-        """Of the last micro-batch that was committed."""
+        """Events of the last committed micro-batch."""
         self.phases: dict[str, float] = {}
         """Its seconds, by Spark's names of the phases."""
 

@@ -53,7 +53,7 @@ def serve(
 
     Args:
         spark: The session.
-        settings: Of the evaluator.
+        settings: The evaluator's settings.
         fences: Those under which it writes.
         status: Where it tells its state.
         metrics_url: Where its metrics are.

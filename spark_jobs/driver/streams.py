@@ -93,7 +93,7 @@ class Streams:
 
         Args:
             spark: The session.
-            settings: Of the evaluator.
+            settings: The evaluator's settings.
             ownership: Sees to it that no other evaluator has the same streams.
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.

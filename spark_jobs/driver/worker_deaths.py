@@ -20,7 +20,7 @@ _EXITED = "Python worker exited"
 _RAISED = "Traceback (most recent call last)"
 _AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
 _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
-"""Of a traceback: the exception, with its module and text. Those that it came of are told before."""
+"""The last line of a traceback: the exception, with its module and text. Its causes come before it."""
 
 
 def dead_task(failure: str) -> int | None:

@@ -91,7 +91,7 @@ def compile_expression(
 
     Args:
         expression: What to compile.
-        types: Of the slots.
+        types: The types of the slots.
         most_bytes: What a computed text may have: a longer one is NULL, and never made. None where none can be longer.
 
     Raises:

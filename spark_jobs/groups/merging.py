@@ -112,7 +112,7 @@ def _extent(table: pl.DataFrame) -> tuple[int, int]:
 
 
 _MOST_TABLES = 16
-"""Of merged parts, before they are merged themselves."""
+"""Merged parts that are kept before these are merged in turn."""
 _NO_GROUPS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 

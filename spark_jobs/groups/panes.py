@@ -72,7 +72,7 @@ def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
     """Return the place of the owner's last phase that is not after `at`; before its first one if there is none.
 
     Args:
-        owner: Of each phase; ascending.
+        owner: The owner of each phase; ascending.
         phase: Ascending for each owner, less than `span`.
         span: More than any phase.
         of: The owners that are asked for.

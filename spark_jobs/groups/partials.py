@@ -60,7 +60,7 @@ class Partials:
             by: Columns by which they are told apart besides their keys.
             keys: By key, the values.
             args: By aggregate, the values of its arguments, and which matches FILTER lets through.
-            offsets: Of their events.
+            offsets: The offsets of the events.
         """
         columns = [series.alias(name) for name, series in by.items()]
         columns += [

@@ -41,7 +41,7 @@ class AggregateState:
         Args:
             args: The aggregate's arguments, by match.
             counted: Which matches FILTER lets through.
-            offsets: Of the matches' events, which tell what came first.
+            offsets: The offsets of the matches' events, which give their order.
         """
         raise NotImplementedError
 

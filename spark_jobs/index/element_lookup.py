@@ -25,8 +25,8 @@ class ElementLookup:
 
         Args:
             conjunct: The group's, which is the key.
-            types: Of the slots.
-            constants: Of the slots, one value per row; NULL is in no array.
+            types: The types of the slots.
+            constants: The constants of the slots, one value per row; NULL is in no array.
         """
         _, self._column, slot = comparison(conjunct)
         element = self._column.type.element

@@ -31,7 +31,7 @@ class KeyCodes:
             column: The column that is compared with them.
             column_type: Its type.
             sql_type: The type of the constants.
-            constants: Of the rows.
+            constants: The constants of the rows.
             length: For so many first characters of a STRING column instead of all of it.
         """
         self.column = column

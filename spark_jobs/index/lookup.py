@@ -116,8 +116,8 @@ class Lookup:
         Args:
             conjuncts: The group's.
             path: Which of them are keys.
-            types: Of the slots.
-            constants: Of the slots, one value per row.
+            types: The types of the slots.
+            constants: The constants of the slots, one value per row.
             count: How many rows there are.
         """
         self._codes: JointCodes | None = None

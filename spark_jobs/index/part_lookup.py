@@ -22,9 +22,9 @@ __all__ = ["PartLookup", "part_lookups"]
 _WIDTHS = (8, 4, 2, 1)
 _TYPES = {8: "<u8", 4: "<u4", 2: "<u2", 1: "u1"}
 _SLICE_BYTES = 1 << 21
-"""Of texts whose windows are looked up at a time."""
+"""Bytes of texts whose windows are looked up at a time."""
 _FILTER_BITS = 22
-"""Of the filter that nearly all windows stop at: four million flags, which a processor's cache holds."""
+"""Bits of a hash in the filter that rejects nearly all windows: four million flags fit a processor's cache."""
 
 
 def part_lookups(column: str, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:

@@ -36,7 +36,7 @@ class PrefixLookup:
 
         Args:
             conjunct: The group's, which is the key.
-            constants: Of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
+            constants: The constants of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
         """
         op, column, slot = comparison(conjunct)
         beginnings = _beginnings(op, constants[slot])

@@ -42,7 +42,7 @@ def join(
         value_bytes: What a computed text may have; a longer one is NULL.
 
     Raises:
-        Exception: Of any kind, as the expressions of ON are somebody else's code (`faults.FAULTS`).
+        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
     """
     return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
 
@@ -72,7 +72,7 @@ def join_slices(
         which is a slice of its own, makes too many.
 
     Raises:
-        Exception: Of any kind, as the expressions of ON are somebody else's code (`faults.FAULTS`).
+        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
     """
     scattered = any(len(one.keys) > 1 and not one.single for one in computation.joins)
     width = _PROBES if scattered else max(events.count, 1)

@@ -45,7 +45,7 @@ class JoinedEvents:
 
         Args:
             events: The decoded events.
-            event: Of each joined row, ascending.
+            event: The event of each joined row, ascending.
             rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
             several: Whether an event may have several rows.
             numbers: How they are told apart.

@@ -55,7 +55,7 @@ class PinLog:
         """Connect when first used.
 
         Args:
-            settings: Of the evaluator.
+            settings: The evaluator's settings.
             log: Reads topics.
         """
         self._topic = settings.topics.pins

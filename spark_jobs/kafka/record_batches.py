@@ -26,7 +26,7 @@ from spark_jobs.kafka.varints import varints
 __all__ = ["RecordBatch", "record_batches"]
 
 _BATCH_BYTES = 512 * 1024
-"""Of records in one batch, unless one alone has more: brokers take 1 MiB by default."""
+"""Bytes of records in one batch, unless one record alone has more: brokers take 1 MiB by default."""
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
 _VERSION = 2
@@ -54,7 +54,7 @@ class RecordBatch:
 
         Args:
             producer_id: Whose it is, by which the broker knows a repetition.
-            producer_epoch: Of that producer.
+            producer_epoch: The producer's epoch.
             first_sequence: How many records of the partition that producer has sent before.
             now_ms: The time of writing, epoch milliseconds; brokers put theirs in its place (LogAppendTime).
         """

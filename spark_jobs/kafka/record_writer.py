@@ -34,7 +34,7 @@ __all__ = ["FinishedBatch", "RecordWriter", "RecordsTooLarge", "acknowledged", "
 T = TypeVar("T")
 
 _WAITING_BYTES = 32 << 20
-"""Of rows that Kafka has not yet: more are not taken."""
+"""Bytes of rows that wait for Kafka, at most."""
 _FORGET_SECONDS = 60.0
 """How often topics are forgotten that were not written to lately.
 

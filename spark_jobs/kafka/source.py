@@ -31,8 +31,8 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
     Args:
         spark: The session.
         stream: Which one.
-        partitions: Of the topic, now: one that was added since the stream's creation is read from its beginning.
-        settings: Of the evaluator.
+        partitions: The topic's partitions now; a partition newer than the stream is read from its beginning.
+        settings: The evaluator's settings.
     """
     starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
     offsets = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}

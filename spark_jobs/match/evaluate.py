@@ -51,7 +51,7 @@ def matches(
         value_bytes: What a text that is computed may have; a longer one is NULL.
 
     Raises:
-        Exception: Of any kind, as what a group's predicate does is somebody else's code (`faults.FAULTS`).
+        Exception: Any exception: a group's predicate runs code of libraries (`faults.FAULTS`).
     """
     events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}

@@ -12,7 +12,7 @@ from spark_jobs.batch.event_column import EventSource, as_plain
 __all__ = ["MOST_ELEMENTS", "ReductionSource"]
 
 MOST_ELEMENTS = 10_000
-"""Of an array that is reduced: each is a step of its own, and of a longer array NULL is made."""
+"""Elements of an array that `reduce` takes, one step each; a longer array gives NULL."""
 
 
 class ReductionSource:

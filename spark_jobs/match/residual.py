@@ -56,8 +56,8 @@ def holds(
         conjuncts: What must hold.
         events: The batch.
         positions: The event of each pair.
-        types: Of the slots.
-        constants: Of the slots, by row.
+        types: The types of the slots.
+        constants: The constants of the slots, by row.
         rows: The row of each pair; None for conjuncts without slots.
     """
     true = np.ones(positions.size, np.bool_)

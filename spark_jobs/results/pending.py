@@ -50,7 +50,7 @@ def pending_records(
         events: The decoded events, of one source partition.
         matches: Which event meets which store; those of other modes are passed over.
         stream: The events' stream.
-        version: Of the tables that gave the matches: it tells later which CQs saw them.
+        version: The version of the tables that gave the matches, from which the CQs that saw them are known.
         settings: For the topics' prefix.
         evaluate_expression: For the items of a SELECT list that are no plain column.
 

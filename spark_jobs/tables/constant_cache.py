@@ -79,7 +79,7 @@ class Snapshot:
     computations: tuple[Computation, ...] = ()
     """The computations that some of the groups are over."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
-    """Of stores of groups, by where their matches are counted: what their panes lie between."""
+    """The bounds of panes of stores of groups, by the place where matches are counted."""
 
     @property
     def rows(self) -> int:

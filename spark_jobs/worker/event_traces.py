@@ -60,9 +60,9 @@ class EventTraces:
 
         Args:
             traces: Takes the spans.
-            stream: Of the events.
+            stream: The stream of the events.
             batch: The number of the micro-batch.
-            version: Of the constant tables.
+            version: The version of the constant tables.
         """
         self._traces = traces
         self._stream = stream

@@ -24,7 +24,7 @@ class ReplicaNotes:
         """Begin with nothing told.
 
         Args:
-            replica: Of the table.
+            replica: The table's replica.
             clock: Epoch milliseconds.
             evaluator: The name of the evaluator whose worker this is.
         """

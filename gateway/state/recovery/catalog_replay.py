@@ -38,7 +38,7 @@ class CatalogReplay:
         self._definitions: dict[str, GroupPlan | SelectList] = {}
         self._timed: dict[DestinationId, TimedNote] = {}
         self.mark: CommitMark | None = None
-        """Of the last commit that was met."""
+        """The mark of the last commit that was read."""
         self.following = 0
         """The offset behind the last record that was met."""
 

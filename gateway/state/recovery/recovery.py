@@ -181,7 +181,7 @@ class Recovery:
         """Write the last unit's records to Kafka if it lacks them, and go on behind it.
 
         Args:
-            mark: Of the last commit that Redis lacked.
+            mark: The mark of the last commit that Redis lacked.
             hung: Partitions in which a transaction had hung: what they had of a unit that is written, they lack.
             now_ms: The present.
         """

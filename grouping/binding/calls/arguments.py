@@ -146,7 +146,7 @@ _CONSTANT_PARAMS = {
     "MASK": (STRING, "mask"),
     "KEY": (STRING, "key"),
 }
-"""Of a parameter that takes a constant only: its type, and how it is read."""
+"""For a parameter that takes only a constant: its type, and the reader of its text."""
 _SECONDS = decimal(16, 6)
 _NULL_PARAMS = {
     "NUMBER": DOUBLE,

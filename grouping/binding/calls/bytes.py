@@ -18,7 +18,7 @@ def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
     """Return one of `OF_BYTES` of arguments of which some are BINARY.
 
     Args:
-        name: Of the function.
+        name: The function's name.
         args: As many as the function takes; places and lengths are INT.
 
     Raises:

@@ -22,7 +22,7 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT")
 _SECONDS = decimal(18, 6)
 _SECOND = 1_000_000
 _MICROS = (DAY_MICROS, 3600 * _SECOND, 60 * _SECOND)
-"""Of a day, an hour and a minute."""
+"""Microseconds of a day, an hour and a minute."""
 _NOTHING = Constant(0, INT)
 
 

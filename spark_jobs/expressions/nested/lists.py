@@ -30,9 +30,9 @@ class Lists(NamedTuple):
 
     elements: pa.Array
     row: Ints
-    """Of each element."""
+    """The row of each element."""
     null: NDArray[np.bool_]
-    """Of each row: whether its array is NULL."""
+    """Whether the array of each row is NULL."""
 
     @property
     def place(self) -> Ints:
@@ -41,7 +41,7 @@ class Lists(NamedTuple):
 
     @property
     def length(self) -> Ints:
-        """Of each row."""
+        """Number of elements of each row's array."""
         return np.bincount(self.row, minlength=self.null.size).astype(np.int64)
 
     @property

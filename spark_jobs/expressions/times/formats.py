@@ -32,7 +32,7 @@ _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
 """The calendar, weekdays too, comes again after so many years."""
 _MICROS = 10**6
-"""Of a second."""
+"""Microseconds of a second."""
 _LONGS = 2**64
 
 
