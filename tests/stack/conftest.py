@@ -26,7 +26,7 @@ def log_watch() -> Iterator[LogWatch]:
     watch.check(Stack.folders, watch.named)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterator[None]:
     """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``.
 

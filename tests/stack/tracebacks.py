@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
+__all__ = ["KAFKA_AWAY", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
 
 WORKER_DEATH = "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
 """The stack traces of a query whose workers were killed within a task, or at their start."""
@@ -22,6 +22,10 @@ _GOES_ON = re.compile(
     r"\s|$|Caused by: |Suppressed: |Driver stacktrace:|During handling of|The above exception|Traceback "
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
+
+KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment"
+"""The stack trace of a query whose broker is away for a minute, as a broker that starts anew may be on a busy machine.
+"""
 
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from tests.kafka_client import wait_until
 from tests.stack.digests.ticks import digests
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
+from tests.stack.tracebacks import KAFKA_AWAY
 
 COLUMNS = "symbol STRING, n INT"
 MANY = 100
@@ -38,6 +39,7 @@ def check(lab: Lab, source: Source, watched: dict[int, Any], count: int) -> None
         assert list(range(n, count, 4)) == [one.row["n"] for one in lab.settled_matches(created, source)]
 
 
+@pytest.mark.traceback(KAFKA_AWAY)
 @pytest.mark.timeout(900)  # three roles start anew
 def test_sigkill_mid_flow(stack: Stack, lab: Lab) -> None:
     """A role killed while events and commands flow is restarted; no result is lost, each command has one reply."""

@@ -16,7 +16,7 @@ from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
-from tests.stack.tracebacks import WORKER_DEATH
+from tests.stack.tracebacks import KAFKA_AWAY, WORKER_DEATH
 
 _EVENTS = 60_000
 _STEPS = 240
@@ -106,6 +106,7 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
         assert found[n]["said"] in said[symbol][change:], f"event {n} met a row of before it"
 
 
+@pytest.mark.traceback(KAFKA_AWAY)
 def test_a_topic_made_anew_after_its_broker_died_is_read(stack: Stack, lab: Lab) -> None:
     """The leader's epoch of the new topic is lower than the one that the driver has seen, which takes it for stale."""
     topic = lab.client.make_topic(f"anew-{lab.token}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+import pytest
 import redis
 
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.digests.ticks import Flow, digests, now_ms, numbers
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
+from tests.stack.tracebacks import KAFKA_AWAY
 
 _EVERY = {"fast": 1000, "slow": 3000}
 _ALL = ("redis", "gateway", "evaluator", "kafka")
@@ -58,6 +60,7 @@ def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
             assert len(digest.row["rows"]) == digest.row["count"], f"{name}, when {dead} was killed"
 
 
+@pytest.mark.traceback(KAFKA_AWAY)
 def test_killed_around_ticks(stack: Stack, lab: Lab) -> None:
     """Each match is in exactly one digest of each timer class, whichever role dies at a tick.
 
