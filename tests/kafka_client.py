@@ -169,9 +169,12 @@ class RawClient:
         return self.publish_all(topic, [(value, key, partition, at_ms)])[0]
 
     def publish_all(
-        self, topic: str, records: Iterable[tuple[bytes | None, str | bytes | None, int | None, int]]
+        self,
+        topic: str,
+        records: Iterable[tuple[bytes | None, str | bytes | None, int | None, int]],
+        headers: list[tuple[str, bytes]] | None = None,
     ) -> list[TopicPartition]:
-        """Publish (value, key, partition, epoch ms) records and return where they are, in their order."""
+        """Publish (value, key, partition, epoch ms) records, all with the same headers, and return their places."""
         placed: dict[int, TopicPartition] = {}
         count = 0
 
@@ -184,7 +187,8 @@ class RawClient:
 
         for value, key, partition, at_ms in records:
             extra = {} if partition is None else {"partition": partition}
-            self._producer.produce(topic, value, key, on_delivery=delivered(count), timestamp=at_ms, **extra)  # type: ignore[arg-type]
+            noted = delivered(count)
+            self._producer.produce(topic, value, key, on_delivery=noted, timestamp=at_ms, headers=headers, **extra)  # type: ignore[arg-type]
             count += 1
         assert self._producer.flush(DEADLINE) == 0, f"{topic} did not take all records"
         return [placed[number] for number in range(count)]

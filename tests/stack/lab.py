@@ -44,10 +44,14 @@ class Source:
         return positions
 
     def publish_values(
-        self, *values: bytes | None, key: str | bytes | None = None, partition: int = 0
+        self,
+        *values: bytes | None,
+        key: str | bytes | None = None,
+        partition: int = 0,
+        headers: list[tuple[str, bytes]] | None = None,
     ) -> list[Position]:
         """Publish records as they are, outside of `events`."""
-        places = self._lab.client.publish_all(self.topic, [(value, key, partition, 0) for value in values])
+        places = self._lab.client.publish_all(self.topic, [(value, key, partition, 0) for value in values], headers)
         return [Position(place.partition, place.offset) for place in places]
 
     def fence(self) -> None:
