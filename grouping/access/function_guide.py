@@ -202,7 +202,8 @@ def describe_function(written: str) -> dict[str, object]:
         function_name(written)
     canonical = _canonical(name)
     example = example_of(canonical)
-    others = sorted({canonical, *(alias for alias, of in _ALIASES.items() if of == canonical)} - {name})
+    aliases = {**_ALIASES, **AGGREGATE_ALIASES}
+    others = sorted({canonical, *(alias for alias, of in aliases.items() if of == canonical)} - {name})
     return {**function_item(name), "group": group_of(canonical), "other_names": others, "example": example} | (
         {"index": False, "note": "It is of the matches of a digest."} if canonical in AGGREGATES else _index(example)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
@@ -34,6 +35,10 @@ _READMES = [
     path for room in ("gateway", "grouping", "spark_jobs", "tests") for path in (ROOT / room).rglob("README.md")
 ]
 _PATH = re.compile(r"`((?:docs|docker|gateway|grouping|schemas|spark_jobs|tests)/[\w./-]*)(?:::\w+)?`")
+_TEST_NAME = re.compile(r"`([\w/]+\.py)::(\w+)`")
+_TEST_FILE = re.compile(r"`((?:[\w/]+/)?test_\w+\.py)(?:::\w+)?`")
+_NAMED_BESIDE = re.compile(r"`(\w+|[A-Z]\w*\.\w+)(?:\(\))?`,? \(`([\w/]+\.py)`\)")
+_MODULE_NAME = re.compile(r"`([a-z_]+)\.(?!py`)([A-Za-z_]\w*)`")
 _SHELL = re.compile(r"^(?:\.venv/bin/)?cq (\w+)(.*)$", re.MULTILINE)
 
 
@@ -54,6 +59,39 @@ def test_paths_are_there(path: Path) -> None:
     """What is written as a path of the repository is one."""
     for name in _PATH.findall(path.read_text("utf-8")):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_signposts_lead_to_definitions(path: Path) -> None:
+    """A file that a page names defines what the page names with it: ``file.py::name`` and ``name`` (``file.py``)."""
+    text = path.read_text("utf-8")
+    for file, name in _TEST_NAME.findall(text):
+        assert any(_defines(found, name) for found in _files(file)), f"{file}::{name}"
+    for name, file in _NAMED_BESIDE.findall(text):
+        assert any(_defines(found, name.split(".")[0]) for found in _files(file)), f"{name} in {file}"
+    if path.parent.name == "design":
+        for module, name in _MODULE_NAME.findall(text):
+            assert not (found := _files(f"{module}.py")) or any(_defines(file, name) for file in found), name
+    for file in _TEST_FILE.findall(text):
+        assert _files(file), file
+
+
+@lru_cache(maxsize=1)
+def _sources() -> tuple[Path, ...]:
+    """Return the modules of the repository."""
+    folders = ("docs", "gateway", "grouping", "schemas", "spark_jobs", "tests")
+    return tuple(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def _files(name: str) -> list[Path]:
+    """Return the modules of the repository that have a path with this end."""
+    return [path for path in _sources() if f"/{path.relative_to(ROOT)}".endswith(f"/{name.removeprefix('/')}")]
+
+
+def _defines(path: Path, name: str) -> bool:
+    """Return whether a module has a function, a class or a variable of this name."""
+    pattern = rf"^\s*(?:(?:async )?def|class) {name}\b|^\s*{name}\b[^=\n]*="
+    return bool(re.search(pattern, path.read_text("utf-8"), re.MULTILINE))
 
 
 def test_every_page_is_in_the_contents() -> None:
@@ -167,6 +205,21 @@ def test_every_statement_and_clause_has_an_example() -> None:
         assert re.search(rf"\b{word}\b", whole), word
     for choice in (choice for choices in CHOICES.values() for choice in choices):
         assert f"'{choice}'" in whole, choice
+
+
+def test_pages_do_not_collide() -> None:
+    """Pages whose examples are carried out one after the other, on one stack, create no source twice."""
+    created: dict[str, str] = {}
+    for name in _PAGES:
+        for block in blocks(name):
+            if block.title.startswith("rejected") or name in ("testing.md", "commands.md"):
+                continue
+            for source in re.findall(r"CREATE (?:STREAM|TABLE|VIEW) (\w+)", block.text):
+                if source != "IF":
+                    assert created.setdefault(source, name) == name, source
+            for source in re.findall(r'create_(?:stream|table|view)\(\s*"(\w+)"', block.text):
+                assert created.setdefault(source, name) == name, source
+    assert len(created) > 20
 
 
 def test_every_kind_of_index_is_listed() -> None:

@@ -16,9 +16,13 @@ from tests.pages import Block, blocks
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
-_STREAMS = ("quotes", "trades", "plain_trades", "framed_trades", "bad_trades", "orders")
-_TABLES = ("profiles", "owners")
-_VIEWS = ("listed",)
+_STREAMS = (
+    *("quotes", "trades", "plain_trades", "framed_trades", "bad_trades", "orders"),  # statements
+    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks"),
+)
+_TABLES = ("profiles", "owners", "companies", "pages")
+_VIEWS = ("listed", "classified")
+_SUBSCRIBERS = ("alice", "rita", "sam", "alerts_desk")
 _REJECTED = "rejected: "
 
 
@@ -29,7 +33,7 @@ class Example:
         self.client: RawClient = lab.client
         self.subscriber = lab.subscriber("reader")
         self._names = {name: f"{name}_{lab.token}" for name in (*_STREAMS, *_TABLES, *_VIEWS)}
-        self._names |= {"alice": self.subscriber, "127.0.0.1:9092": stack.bootstrap}
+        self._names |= dict.fromkeys(_SUBSCRIBERS, self.subscriber) | {"127.0.0.1:9092": stack.bootstrap}
         self._names["cq.replies"] = "cq.replies"  # no stream's name
 
     def text(self, block: Block | str) -> str:
@@ -57,7 +61,7 @@ def example(stack: Stack, lab: Lab) -> Iterator[Example]:
     example.leave()
 
 
-@pytest.mark.parametrize("name", ["statements.md", "expressions.md"])
+@pytest.mark.parametrize("name", ["statements.md", "expressions.md", "nothing-comes.md", "coming-from.md"])
 def test_statements_are_answered_as_the_page_says(example: Example, name: str) -> None:
     """Each statement of a page, in order, is accepted, or rejected with the code that its title names."""
     result: Any = None
@@ -82,7 +86,7 @@ def test_programs_print_what_the_page_says(example: Example, name: str, run: Cal
             assert block.text.strip() == printed.strip(), str(block)
 
 
-@pytest.mark.parametrize("name", ["../README.md", "first-steps.md"])
+@pytest.mark.parametrize("name", ["../README.md", "first-steps.md", "alerts-in-an-hour.md"])
 def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -> None:
     """A page's `cq sql` statements are accepted, its programs run."""
     for block in blocks(name):
@@ -90,8 +94,9 @@ def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -
             printed = run(block)
         elif block.title == "output":
             assert block.text.strip() == printed.strip(), str(block)
-        for statement in re.findall(r'cq sql "(.*)"', block.text):
-            assert "ok" == example.client.execute(example.text(statement), example.subscriber).code, statement
+        for statement in re.findall(r'cq sql (?:--subscriber \w+ )?"(.*)"', block.text):
+            text = example.text(statement.replace('\\"', '"'))
+            assert "ok" == example.client.execute(text, example.subscriber).code, statement
 
 
 @pytest.fixture
