@@ -58,8 +58,8 @@ def _program(title: str, stack: Stack, lab: Lab, folder: Path) -> Path:
     [block] = [block for block in _PAGE if block.title == title]
     names = {
         "127.0.0.1:9092": stack.bootstrap,
-        "alice": lab.subscriber("reader"),
-        "quotes": f"quotes_{lab.token}_{block.line}",
+        "rita": lab.subscriber("reader"),
+        "tape": f"tape_{lab.token}_{block.line}",
     }
     pattern = "|".join(rf"(?<=[ '\"]){re.escape(name)}(?=[ '\"])" for name in names)
     path = folder / title
