@@ -17,7 +17,17 @@ from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
 _STREAMS = (
-    *("quotes", "trades", "plain_trades", "framed_trades", "bad_trades", "orders"),  # statements
+    *(
+        "quotes",
+        "trades",
+        "plain_trades",
+        "framed_trades",
+        "bad_trades",
+        "orders",
+        "payments",
+        "meters",
+        "beacons",
+    ),  # statements
     *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks"),
 )
 _TABLES = ("profiles", "owners", "companies", "pages")
