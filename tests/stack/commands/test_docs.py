@@ -25,8 +25,8 @@ _STREAMS = (
         "bad_trades",
         "orders",
         "payments",
-        "meters",
-        "beacons",
+        "epochs",
+        "fine_epochs",
     ),  # statements
     *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks"),
 )
