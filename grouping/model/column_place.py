@@ -16,6 +16,7 @@ RecordPath = tuple[str | int, ...]
 _STEP = re.compile(r"""\.([^.\[\]'"\s*]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(0|[1-9][0-9]{0,8})\]""")
 _BARE = re.compile(r"""[^.\[\]'"\s*]+""")
 _MOST_STEPS = 32
+_LONGEST = 1_000
 _LAST_ELEMENT = 255
 """The decoder has a field for each element up to the one that is read."""
 _SHOWN = 60
@@ -82,11 +83,11 @@ def parse_path(text: str) -> RecordPath:
             detail=f"Character {min(at, len(text)) if text.startswith('$') else 0} begins no step of a path.",
             hint="A path is $ and then .name, [\"name\"] or [0], as in '$.data.price'.",
         )
-    if len(steps) > _MOST_STEPS:
+    if len(steps) > _MOST_STEPS or len(text) > _LONGEST:
         raise InputError(
             f'path "{text[:_SHOWN]}" is too long',
             code="syntax-error",
-            detail=f"A path has {_MOST_STEPS} steps at most.",
+            detail=f"A path has at most {_MOST_STEPS} steps and {_LONGEST} characters.",
         )
     if any(isinstance(step, int) and step > _LAST_ELEMENT for step in steps):
         raise InputError(

@@ -159,10 +159,11 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
 
 
 def _boolean(tokens: Tokens) -> bool:
-    if tokens.accept("TRUE"):
-        return True
-    tokens.expect("FALSE")
-    return False
+    value = tokens.word()
+    if value not in ("TRUE", "FALSE"):
+        raise tokens.unexpected("TRUE or FALSE, without quotes")
+    tokens.index += 1
+    return value == "TRUE"
 
 
 def _without_watermark(what: str) -> InputError:

@@ -55,6 +55,8 @@ _JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
 """The least double that is rounded to an infinite FLOAT."""
+_LONGEST_PLACE = 300
+"""Characters of a path in the detail of a dead letter: the keys of a MAP may be long."""
 _LONGEST_INTEGER = 20
 """Characters of the longest BIGINT: longer texts are not even converted."""
 
@@ -194,7 +196,7 @@ def _refusal(column: StreamColumn, sql_type: SqlType, path: str, reason: str) ->
         place = column.place
         begin = "" if place.path is None else path_text(place.path)
         kind = {"value": "", "key": "the key ", "header": f'the header "{place.header}" '}[place.kind]
-        at = f" at {kind}{begin}{path}".rstrip()
+        at = f" at {kind}{begin}{path}"[:_LONGEST_PLACE].rstrip()
     return f'Column "{column.name}" of type {sql_type} cannot hold the value{at}: {reason}.'
 
 

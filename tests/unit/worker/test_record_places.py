@@ -93,6 +93,13 @@ def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: b
     assert detail in header(letter, "detail")
 
 
+def test_a_long_key_of_a_map_is_clipped_in_the_detail() -> None:
+    """A dead letter is not much larger than its record."""
+    value = json.dumps({"m": {"k" * 100_000: "x"}}).encode()
+    _, letters = decode(batch([value]), declared("m MAP<STRING, INT>"), SETTINGS)
+    assert len(header(letters.to_pylist()[0], "detail")) < 500
+
+
 def test_columns_from_headers_and_keys() -> None:
     """The last header of a name counts; texts are read by the column's type; a missing part is NULL."""
     stream = declared(
@@ -166,7 +173,8 @@ def test_a_place_is_read_from_its_text(path: list) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "data.p", "$.", "$..p", "$[*]", "$.*", "$[-1]", "$[256]", "$['a", "$.a b", "$" + ".a" * 33]
+    "path",
+    ["", "data.p", "$.", "$..p", "$[*]", "$.*", "$[-1]", "$[256]", "$['a", "$.a b", "$" + ".a" * 33, "$." + "a" * 1000],
 )
 def test_what_is_no_path_is_refused(path: str) -> None:
     """A wildcard is none either: a column has one value."""
