@@ -25,8 +25,8 @@ _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     """Return what checks the bodies of a parsed schema before they are decoded; None where every body is bounded.
 
-    The check takes a record's value and where in it the body begins. It raises ValueError for a body that holds too
-    much, and ValueError, EOFError or IndexError for one that does not fit the schema.
+    The check takes a record's value and where in it the body begins. The check raises ValueError for a body that holds
+    too much, and ValueError, EOFError or IndexError for one that does not fit the schema.
 
     Example:
         >>> import fastavro

@@ -43,7 +43,7 @@ class Lifetimes:
     def _evaluated(self) -> dict[StreamId, int]:
         """Return the watermark of each stream.
 
-        It is 0 for a stream whose topic got partitions that the probes do not know yet.
+        The result is 0 for a stream whose topic got partitions that the probes do not know yet.
         """
         streams = self._working.inventory.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())

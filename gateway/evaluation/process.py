@@ -1,6 +1,7 @@
 """The process in which the gateway has events evaluated: an expression may take for ever, or all memory.
 
-Only this process loads the evaluator's libraries. It starts with the first question, and ends with the gateway.
+Only this process loads the evaluator's libraries. The process starts with the first question, and ends with the
+gateway.
 """
 
 from __future__ import annotations

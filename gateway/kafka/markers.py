@@ -1,10 +1,10 @@
 """The markers of transactions: the control records that end them, one in each partition that was written to.
 
-A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. It passes
-over partitions that have no leader at that moment, as if they were deleted (seen with Kafka 4.3, where KRaft's
-`getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or begin anew is then
-complete for its coordinator and open for ever in those partitions: a *hanging* one, in Kafka's words (KIP-664). Its
-records, though committed, hold up all readers of the partition, and go when the next transaction there is aborted.
+A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
+coordinator skips partitions that have no leader at that moment, as if they were deleted (seen with Kafka 4.3, where
+KRaft's `getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or begin anew
+is then complete for its coordinator and open for ever in those partitions: a *hanging* one, in Kafka's words (KIP-664).
+Its records, though committed, hold up all readers of the partition, and go when the next transaction there is aborted.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class TransactionalWriter:
         A marker closes all of a producer's records that are open in a partition, those of an earlier writer included.
 
         Args:
-            topics: Those that only the gateway's transactions write to, or others without transactions.
+            topics: Topics that only the gateway's transactions write to, or others without transactions.
             consumer: Its offsets may hang as well.
 
         Raises:

@@ -12,7 +12,7 @@ __all__ = ["renew"]
 def renew(log: Path, most_bytes: int) -> bool:
     """Keep a log that has grown beyond a size as ``NAME.log.1``, in place of an earlier one, and empty it.
 
-    It stays the same file, for the processes that write to it, or follow it, have it open; they append to it. A line
+    The file stays the same, since processes that write to it or follow it have it open; writers append. A line
     that is written at that instant may be lost: logrotate's ``copytruncate`` does the same.
 
     Returns:

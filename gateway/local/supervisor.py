@@ -1,6 +1,7 @@
 """Starts the roles in their order, keeps them running, tells in the data folder how they are, and stops them.
 
-One process with one thread. It may die in any way: the kernel and the watchdog then end what it has started.
+One process with one thread. The supervisor may die in any way: the kernel and the watchdog then end what it has
+started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Departures: CQs that were dropped while events from before their DROP are not evaluated yet.
 
-The constant table keeps an entry for them, bounded by the offsets that the source partitions had. It stays whatever
-becomes of the destination meanwhile, be it taken up again, paused, or ended at once.
+The constant table keeps an entry for them, bounded by the offsets that the source partitions had. The entry stays
+whatever becomes of the destination meanwhile, be it taken up again, paused, or ended at once.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Registry:
         self._working = working
         self._positions = positions
         self.computations = Computations(working)
-        """Those that CQs use."""
+        """The computations that CQs use."""
         self.admission = Admission(settings, working)
         """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
         self.quarantine_quota = QuarantineQuota(settings, working)

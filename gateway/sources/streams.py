@@ -43,7 +43,7 @@ def create_stream(
         working: The unit of work that it becomes part of.
         catalog: The live sources as the sender sees them; the new one is added.
         topics: Kafka's topics; it may hold the command.
-        made: Those that were made for subscribers; takes this one.
+        made: The topics made for subscribers; this one is added.
         statement: The parsed command.
         origin: The command.
 

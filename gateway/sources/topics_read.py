@@ -69,7 +69,7 @@ def check_partitions(
         settings: The settings.
         working: The live streams and tables.
         topics: Kafka's topics.
-        made: Those that were made for subscribers.
+        made: The topics made for subscribers.
         statement: The parsed command.
         owner: The subscriber.
 

@@ -1,8 +1,8 @@
 """The mark of a commit: the last of its records on `cq.catalog`, all of one key, so that the latest one stays.
 
-It tells a gateway that starts what neither Redis nor Kafka's own offsets tell for certain: whether the journal that
-Redis has was written, whether Redis is of a life that ended meanwhile, and where the commands are to be read on, when
-Kafka has forgotten (it keeps offsets that are not committed anew for a week).
+The mark tells a gateway that starts what neither Redis nor Kafka's own offsets tell for certain: whether the journal
+that Redis has was written, whether Redis is of a life that ended meanwhile, and where the commands are to be read on,
+when Kafka has forgotten (it keeps offsets that are not committed anew for a week).
 """
 
 from __future__ import annotations

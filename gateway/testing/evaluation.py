@@ -65,7 +65,7 @@ def evaluate(
         stream: The stream after FROM.
         rows: Dictionaries, which are written in the stream's format and decoded again; records as bytes; None for a
             record without a value; or `Record`, for one of some key, time, partition or offset.
-        tables: Those that the query joins, with their rows.
+        tables: The tables that the query joins, with their rows.
         views: By name the SELECTs of views, each of which may read those before it.
         accepted_at: When the query was accepted; the first row is of that time, unless it says otherwise.
 

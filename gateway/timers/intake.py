@@ -1,7 +1,8 @@
 """The intake of pending matches: the gateway follows `cq.pending` and arms the destinations that matches wait for.
 
-On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. It goes
-through all restored stores once, some thousands at a time, and arms their readers as if the matches had just come in.
+On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. The gateway
+goes through all restored stores once, some thousands at a time, and arms their readers as if the matches had just come
+in.
 """
 
 from __future__ import annotations

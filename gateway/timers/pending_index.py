@@ -1,6 +1,6 @@
-"""The index of pending matches: which records of `cq.pending` hold matches of which store. It holds no matches.
+"""The index of pending matches: which records of `cq.pending` hold matches of which store. The index holds no matches.
 
-It is in memory, about four hundred bytes for a store with pending matches; checkpoints bring it back on start.
+The index is in memory, about four hundred bytes for a store with pending matches; checkpoints bring it back on start.
 """
 
 from __future__ import annotations

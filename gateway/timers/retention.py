@@ -45,7 +45,7 @@ class _LargeStore(NamedTuple):
 
     store: bytes
     names: list[DestinationId]
-    """Those that are left."""
+    """The readers whose cursors are still to be looked up."""
     passed: _Passed
     reached: int
     """Up to where its partition of the log was taken in when the first were looked up."""

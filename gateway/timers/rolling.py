@@ -1,7 +1,8 @@
 """Rolling: what waits of groups is put together, so that the log does not grow with the time until their tick.
 
-A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). It is written to
-the log itself and taken in like any other; then the records before that offset are needed no more, and are deleted.
+A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). A rolled record is
+written to the log itself and taken in like any other; then the records before that offset are needed no more, and are
+deleted.
 """
 
 from __future__ import annotations

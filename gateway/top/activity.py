@@ -62,7 +62,7 @@ class Activity(msgspec.Struct, frozen=True):
     groups: list[GroupActivity]
     """The costliest first."""
     subscribers: list[SubscriberActivity]
-    """Those with the most CQs."""
+    """The subscribers with the most CQs."""
 
 
 class Watch:

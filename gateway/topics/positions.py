@@ -76,9 +76,9 @@ class Positions:
         """Ask for the ends of dedicated destinations, at once; a patient unit makes the topics of new ones before.
 
         Args:
-            new: Those that are not there.
+            new: The destinations that are new.
             room: How many of them may have a topic.
-            existing: Those that are.
+            existing: The destinations that exist.
         """
         topics = self.result_topics
         wanted = [dedicated_topic(self._settings, name) for name in new]

@@ -23,7 +23,7 @@ class AggregateCall(NamedTuple):
     name: str
     """Its one name, whichever alias is written."""
     arguments: Sequence[exp.Expr]
-    """Those of count(*) are none."""
+    """count(*) has no arguments."""
     condition: exp.Expr | None
     """That of FILTER."""
     whole: bool

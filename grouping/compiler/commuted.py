@@ -13,7 +13,7 @@ _COMMUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
 def commuted(expression: Expression) -> Expression:
     """Return an expression that is the same for ``n + 1`` and ``1 + n``, and for ``(a + b) + c`` of one type.
 
-    It is for comparing: signatures keep the order in which a query has them.
+    The result is for comparing: signatures keep the order in which a query has them.
     """
     if not isinstance(expression, Call):
         return expression

@@ -36,19 +36,19 @@ class Draft(NamedTuple):
     named: frozenset[str] = frozenset()
     """The folded names of the sources that the query's own text names: its sender must be able to read them."""
     groups: BoundGroups | None = None
-    """What rows become before they are results; None where each is one."""
+    """The groups of the rows; None where each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
     """By `normalize`, constants in place; put in order by `order`."""
     having: tuple[Bound, ...] = ()
-    """The conjuncts of HAVING, as `conjuncts` are those of WHERE."""
+    """The conjuncts of HAVING, in the form of `conjuncts`."""
     ties: bool = False
     """By `order`: whether constants decided the order of the conjuncts."""
     expressions: tuple[Expression, ...] = ()
     """From here on by `lift`: the conjuncts over slots."""
     keys: tuple[Expression, ...] = ()
-    """Those of GROUP BY; their slots follow those of WHERE."""
+    """The keys of GROUP BY; their slots follow the slots of WHERE."""
     kept: tuple[Expression, ...] = ()
-    """Those of HAVING; their slots come last."""
+    """The conjuncts of HAVING; their slots come last."""
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
     """The constants that the row was made from, by slot."""

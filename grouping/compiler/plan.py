@@ -37,11 +37,11 @@ class BoundItem(NamedTuple):
 
 
 class BoundGroups(NamedTuple):
-    """What a SELECT makes of its rows as groups; its list and HAVING are over the columns of these."""
+    """The groups of a SELECT; the SELECT list and HAVING read the columns of the groups."""
 
     keys: tuple[GroupKey, ...]
     aggregates: tuple[Aggregate, ...]
-    """Those of HAVING first, in canonical order; then those of the SELECT list that are none of these."""
+    """The aggregates of HAVING, in canonical order; then the other aggregates of the SELECT list."""
     kept: int
     """How many of them HAVING has."""
     having: Bound | None
@@ -58,11 +58,11 @@ class BoundQuery(NamedTuple):
     where: Bound | None
     items: tuple[BoundItem, ...]
     computation: Computation | None = None
-    """What joins tables with the stream; None for a stream alone."""
+    """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that it names, by their names as they were created, and the views that these read."""
     groups: BoundGroups | None = None
-    """What its rows become before they are results; None where each is one."""
+    """The groups of the rows; None where each matching row is a result."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources that its own text names."""
 
@@ -150,7 +150,7 @@ class _Planner:
         self._depth = 0
         self.reads: set[str] = set()
         self.groups: BoundGroups | None = None
-        """What the outermost SELECT makes as groups."""
+        """The groups of the outermost SELECT."""
 
     def select(self, tree: exp.Select, *, outermost: bool = False) -> InlinedSelect:
         """Return what one SELECT is."""

@@ -30,7 +30,7 @@ _MOST = 10_000
 """Templates of which shapes are kept, and as many of which one text has come: seven and nine kilobytes each."""
 
 _Pieces = tuple[str, ...]
-"""Those of a template."""
+"""The pieces of a template."""
 _Kept = TypeVar("_Kept")
 
 

@@ -1,7 +1,7 @@
 """Orders of digests: at a tick of very many destinations the gateway only decides who is served.
 
-It writes *orders* to `cq.orders`, and a Spark job makes the digests. An order needs only itself and `cq.pending`: its
-digests are the same whoever makes them, and however often.
+The gateway writes *orders* to `cq.orders`, and a Spark job makes the digests. An order needs only itself and
+`cq.pending`: its digests are the same whoever makes them, and however often.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Typed expressions: what the compiler makes of SQL, and what the evaluator runs.
 
 An expression is a tree of four node kinds and holds no SQL text, so it travels as JSON from the gateway to Spark.
-It is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``).
+An expression is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``).
 """
 
 from __future__ import annotations

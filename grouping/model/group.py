@@ -278,7 +278,7 @@ def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:
 
     Args:
         group: The group's id.
-        constants: Those that decide which events match.
+        constants: The constants that decide which events match.
         select: The id of the SELECT list.
     """
     return PendingId(_digest("p_", group, constants, select))

@@ -15,9 +15,9 @@ T = TypeVar("T")
 class RenewedClient(Generic[C]):
     """Holds a client, for questions that may be asked again.
 
-    It is for librdkafka's admin client. While a question waits for a broker that refuses connections, that client
-    connects again at once and without end (each look at the broker expedites the next attempt), which takes both of
-    its threads a core; and it looks up anew which broker to ask only every five minutes. So a question is given a
+    The class is for librdkafka's admin client. While a question waits for a broker that refuses connections, that
+    client connects again at once and without end (each look at the broker expedites the next attempt), which takes both
+    of its threads a core; and it looks up anew which broker to ask only every five minutes. So a question is given a
     short time, and is then asked by another client, which looks the cluster up.
     """
 

@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
-"""What a plus without a left operand is handed over as: sqlglot would drop it. It becomes an `exp.Sqrt`."""
+"""What a plus without a left operand is handed over as: sqlglot would drop it. sqlglot makes it an `exp.Sqrt`."""
 
 UNSIGNED_SHIFT = TokenType.DQMARK
-"""What ``>>>`` is handed over as, which sqlglot does not know. It becomes an `exp.Coalesce`."""
+"""What ``>>>`` is handed over as, which sqlglot does not know. sqlglot makes it an `exp.Coalesce`."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that ``INTERVAL '5' MINUTE`` is handed over as: its literal and its units. No query can name it."""

@@ -36,9 +36,9 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 class Lease:
     """The right to be the gateway, or the evaluator of a name, of a prefix.
 
-    It lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this machine
-    whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last one who
-    took it, also when it has lapsed: a holder that was asleep meanwhile writes nothing any more.
+    A lease lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this
+    machine whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last
+    one who took it, also when it has lapsed: a holder that was asleep meanwhile writes nothing any more.
 
     redis-py's `Lock` is a lease as well, but has no fence that a transaction could be made to depend on, nor does it
     tell who holds it, which is what a successor of a dead process goes by.

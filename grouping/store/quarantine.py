@@ -191,7 +191,7 @@ class QuarantineStore:
 
         Args:
             settings: Where Redis is.
-            fences: Those under which the evaluator writes: whatever writes may raise `LeaseLost`. None for the
+            fences: The evaluator's fences: every write may raise `LeaseLost`. None for the
                 gateway.
         """
         self._keys = RedisKeys.of(settings)

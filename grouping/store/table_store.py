@@ -61,7 +61,7 @@ class TableStore:
 
         Args:
             settings: Where Redis is.
-            fences: Those under which the evaluator writes: whatever writes may raise `LeaseLost`. None for who only
+            fences: The evaluator's fences: every write may raise `LeaseLost`. None for who only
                 reads.
         """
         self._keys = RedisKeys.of(settings)

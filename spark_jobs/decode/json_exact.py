@@ -1,7 +1,7 @@
 """The authority on JSON records: slow and exact, it decides what the fast decoder refuses.
 
-It reads numbers as text, so that none is rounded before it is checked, and bytes that are no UTF-8 as surrogates, so
-that they harm only the column in which they are.
+The reader takes numbers as text, so that none is rounded before it is checked, and bytes that are no UTF-8 as
+surrogates, so that they harm only the column in which they are.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.02
 
 
 def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
-    """Run some batches over the evaluator's own topic. It takes a few seconds, and does no harm where it fails."""
+    """Run some batches over the evaluator's own topic. The warm-up takes seconds, and does no harm where it fails."""
     topic = settings.topics.warm_up
     # Another evaluator may do the same, with its checkpoints in the same place.
     name = f"warm-up-{secrets.token_hex(4)}"

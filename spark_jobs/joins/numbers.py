@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
 
 
 NO_NUMBERS = Numbers(False, None)
-"""Those of events alone."""
+"""The numbers of events alone."""
 
 
 def _zeros_or_none(numbers: Numbers, one: Join, probe: Ints) -> Ints | None:

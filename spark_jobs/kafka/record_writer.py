@@ -1,8 +1,8 @@
 """A worker's way to Kafka: output rows, sent in order while the next ones are made, and waited for at a task's end.
 
 aiokafka's producer does all that is delicate: leaders, connections, repetition without end or repeats (idempotence),
-one batch of a partition after the other. It is given batches that are laid out already (`record_batches`). librdkafka
-and Spark's sink take single records, at 4 to 5 µs each.
+one batch of a partition after the other. The writer takes batches that are laid out already (`record_batches`).
+librdkafka and Spark's sink take single records, at 4 to 5 µs each.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -9,10 +10,13 @@ from collections import Counter
 import pytest
 
 from tests.pages import DOCS, ROOT
+from tests.unit.prose import GOAL, error_texts, read_prose
 
 _FOLDERS = ("gateway", "grouping", "schemas", "spark_jobs", "tests")
 _FILES = sorted(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.py"))
 _MOST_FILES, _MOST_LINES = 20, 350
+_CEILINGS: dict[str, list[float]] = json.loads((ROOT / "tests/unit/prose_ceilings.json").read_text("utf-8"))
+"""By room: the largest share of pronoun-like words, and the number of sentences without a subject. They only fall."""
 _PATCHED = re.compile(r"""setattr\(\s*(?:[\w.]+,\s*["']_|["'][\w.]+\._)[a-zA-Z]""")
 """A private name that is set from outside; reading one is seen by the linter."""
 
@@ -46,6 +50,25 @@ def test_no_test_sets_a_private_name() -> None:
         f"{path.relative_to(ROOT)}: {found}" for path in _FILES for found in _PATCHED.findall(path.read_text("utf-8"))
     ]
     assert not setting, setting
+
+
+def test_sentences_name_their_subject() -> None:
+    """No room has more pronouns, or more sentences without a subject, than its ceiling; lower a ceiling that is high.
+
+    A sentence begins with a noun, not with "Of", "What", "Those", "So many", "One" or "It".
+    """
+    for room, prose in read_prose(_FILES, ROOT).items():
+        share, nameless = _CEILINGS.get(room, [GOAL, 0])
+        assert prose.share <= share, f"{room}: {prose.share:.3f} of the words are pronoun-like"
+        assert len(prose.nameless) <= nameless, prose.nameless
+
+
+def test_no_refusal_begins_with_a_pronoun() -> None:
+    """An error names the thing: "such a type" and "so long a list" do not."""
+    sources = [path for path in _FILES if path.relative_to(ROOT).parts[0] != "tests"]
+    texts = [f"{path.name}:{line}: {text}" for path in sources for line, text in error_texts(path)]
+    assert len(texts) > 100
+    assert not [text for text in texts if text.split(": ", 1)[1].lower().startswith(("such ", "so "))]
 
 
 def _layers(folder: str) -> dict[str, int]:

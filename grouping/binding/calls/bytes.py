@@ -11,7 +11,7 @@ from grouping.model.sql_type import BINARY, INT, STRING
 __all__ = ["OF_BYTES", "bytes_call"]
 
 OF_BYTES = frozenset(("concat", "left", "substring"))
-"""Those that are computed."""
+"""Functions of BINARY that are computed."""
 
 
 def bytes_call(name: str, args: Sequence[Bound]) -> Bound:

@@ -1,6 +1,6 @@
 """from_json of texts without faults, which Python's decoder reads several times as fast as token by token.
 
-It takes no text that Jackson might read otherwise, and leaves that to `from_json`.
+The tree reader takes no text that Jackson might read otherwise, and leaves that to `from_json`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class _Value(JsonTokens):
 def tree_reader(sql_type: SqlType) -> Callable[[str], Any]:
     """Return what reads a text as a type with parts.
 
-    It raises `NoTreeError` for a text that is no JSON or has a field twice, and for what cannot be told from a tree.
+    The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for what cannot be told from a
+    tree.
 
     Example:
         >>> tree_reader(SqlType.of("STRUCT<n: INT, d: DOUBLE>"))(' {"n": "7", "d": 2} ...')
