@@ -27,6 +27,7 @@ __all__ = [
     "DependencyKind",
     "decode_definition",
     "definition_hash",
+    "topic_kind",
 ]
 
 Definition = GroupPlan | SelectList | TextTemplate
@@ -177,3 +178,13 @@ class _Ids(msgspec.Struct):
 _decode_named = msgspec.json.Decoder(_Ids).decode
 _decode_plan = msgspec.json.Decoder(GroupPlan).decode
 _decode_select = msgspec.json.Decoder(SelectList).decode
+
+
+def topic_kind(owner_id: str) -> str:
+    """Return which share of a subscriber a topic counts in, by the id of the destination or group that has it.
+
+    Example:
+        >>> topic_kind("g_1"), topic_kind("d_1")
+        ('virtual', 'dedicated')
+    """
+    return "virtual" if owner_id.startswith("g_") else "dedicated"

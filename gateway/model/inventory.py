@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from gateway.model.departures import Departures
-from gateway.model.dependencies import DependencyCounts, DependencyKind
+from gateway.model.dependencies import DependencyCounts, DependencyKind, topic_kind
 from gateway.model.group_pause import GroupPause
 from gateway.model.names import Names
 from gateway.model.quota import Quota
@@ -82,12 +82,12 @@ class Inventory:
             subscriber: Who had it made.
         """
         self.topic_founders[owner_id] = subscriber
-        self.topic_shares[subscriber, _topic_kind(owner_id)] += 1
+        self.topic_shares[subscriber, topic_kind(owner_id)] += 1
 
     def forget_topic(self, owner_id: str) -> None:
         """Count a topic of results no more."""
         if (subscriber := self.topic_founders.pop(owner_id, None)) is not None:
-            self.topic_shares[subscriber, _topic_kind(owner_id)] -= 1
+            self.topic_shares[subscriber, topic_kind(owner_id)] -= 1
 
     def limit(self, subscriber: str, name: str, limits: LimitSettings) -> int:
         """Return a subscriber's limit of that name in SET QUOTA."""
@@ -116,7 +116,3 @@ class Inventory:
         self.free_numbers.pop(stream_id, None)
         self.vacant.pop(stream_id, None)
         self.live_cqs.pop(stream_id, None)
-
-
-def _topic_kind(owner_id: str) -> str:
-    return "virtual" if owner_id.startswith("g_") else "dedicated"
