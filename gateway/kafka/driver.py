@@ -76,7 +76,13 @@ class ProducerFenced(OperationalError):
 def mapped(doing: str) -> Iterator[None]:
     """Turn the driver's errors into `ProducerFenced`, `RecordTooLarge` and `KafkaUnavailable`."""
     try:
-        yield
+        try:
+            yield
+        except SystemError as error:
+            # The driver raises a fatal error, and calls delivery reports with it still pending: Python refuses these.
+            if isinstance(error.__cause__, KafkaException):
+                raise error.__cause__ from None
+            raise
     except KafkaException as error:
         cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
