@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.kafka_client import wait_until
 from tests.kafka_tail import Result, dead_letters
 from tests.queries import Event
@@ -138,6 +140,7 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
     table.drop()
 
 
+@pytest.mark.traceback("TableAway: topic .* cannot be read")
 def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab: Lab) -> None:
     """`cq status` says why; other streams go on. When the topic is there again its rows are those of the new topic."""
     source, other, table = lab.stream(), lab.stream(), LabTable(lab, _COMPANIES)
