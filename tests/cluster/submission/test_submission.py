@@ -58,7 +58,7 @@ def test_py_files(ground: Ground, cluster: Standalone, tmp_path: Path) -> None:
         recipe = recipe.replace(told, own)
     for room in ROOMS:
         (tmp_path / room).symlink_to(ROOT / room)
-    own = {"PYSPARK_DRIVER_PYTHON": python}
+    own = {"PYSPARK_DRIVER_PYTHON": python, "CQ_EVALUATOR_SPARK": json.dumps(_EXECUTORS)}
     _assert_evaluated(ground, cluster, tmp_path, ["bash", "-euc", f"cd {tmp_path}\n{recipe}"], own)
 
 
