@@ -19,6 +19,7 @@ __all__ = ["check_notes"]
 
 _REPLIES = 200
 """The last replies of each partition of which the command ids are looked for."""
+_SAME_DAYS = "Where the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, give the command the same first."
 
 
 def check_notes(
@@ -84,4 +85,4 @@ def _check_ids(
     if lost := answered.keys() - CommandIds(settings, working).find(list(answered), now_ms).keys():
         names = {answered[name] for name in lost}
         detail = f"Redis lacks {shown(names, 'command id')} of answered commands, which would count anew."
-        yield Finding("id-missing", "", detail, REFILL_HINT, "refill Redis", frozenset(names))
+        yield Finding("id-missing", "", detail, f"{REFILL_HINT} {_SAME_DAYS}", "refill Redis", frozenset(names))

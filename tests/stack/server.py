@@ -119,6 +119,11 @@ class Stack:
         ran = self._run("status", "--data", str(self.data), "--json", timeout=60)
         return ran.returncode, json.loads(ran.stdout)
 
+    def doctor(self) -> tuple[int, dict[str, Any]]:
+        """Return the exit code and the answer of `cq doctor --json`, with the settings that the roles have."""
+        ran = self._run("doctor", "--data", str(self.data), "--json", timeout=400)
+        return ran.returncode, json.loads(ran.stdout)
+
     def told(self) -> dict[str, Any]:
         """Return what `cq status --json` answers, soon: who waits for something asks again and again.
 

@@ -23,9 +23,8 @@ _GOES_ON = re.compile(
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
-KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment"
-"""The stack trace of a query whose broker is away for a minute, as a broker that starts anew may be on a busy machine.
-"""
+KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment|NotControllerException"
+"""The stack traces of a broker that starts anew: it may hear of its controller late, and be away for a minute."""
 
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:

@@ -109,10 +109,10 @@ def test_a_second_start_is_refused(stack: Stack) -> None:
 
 def test_the_doctor_finds_nothing_wrong(stack: Stack) -> None:
     """Whatever other tests have left, Redis, tables and topics are as the catalog says; only sources may have gone."""
-    ran = _cq("doctor", "--data", stack.data, "--json")
-    codes = {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
-    assert codes <= {"source-missing", "quarantined"}, ran.stdout
-    assert ran.returncode == bool(codes)
+    code, told = stack.doctor()
+    codes = {finding["code"] for finding in told["findings"]}
+    assert codes <= {"source-missing", "quarantined"}, told
+    assert code == bool(codes)
 
 
 def test_top_shows_streams_and_subscribers(stack: Stack, lab: Lab) -> None:
