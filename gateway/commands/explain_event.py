@@ -13,7 +13,7 @@ import msgspec
 from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
 from gateway.evaluation.process import TooCostly
 from gateway.model.records import Cq, Destination, millis
-from gateway.registry.grid import next_tick
+from gateway.registry.grid import next_tick_of
 from grouping.compiler.stage_text import value_text
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
@@ -162,7 +162,7 @@ def _delivery(
     if not trigger.timed:
         through = "its readers find it among the group's events" if destination.mode == "virtual" else "at once"
         return True, through, None
-    tick_ms = next_tick(trigger, max(at_ms, now_ms), cq.start_ms)
+    tick_ms = next_tick_of(cq, trigger, max(at_ms, now_ms))
     if cq.expire_ms is not None and (tick_ms is None or tick_ms > cq.expire_ms):
         tick_ms = cq.expire_ms
     at = "no tick follows" if tick_ms is None else f"in the digest of {instant(tick_ms)}"

@@ -22,7 +22,7 @@ from gateway.evaluation.process import Evaluations
 from gateway.kafka import Record, Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
-from gateway.registry.grid import next_tick
+from gateway.registry.grid import next_tick_of
 from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
@@ -286,7 +286,7 @@ class Statements:
     @staticmethod
     def _next_tick(now_ms: int) -> NextTick:
         def tick(trigger: TriggerSpec, cq: Cq) -> int | None:
-            return next_tick(trigger, now_ms, cq.start_ms)
+            return next_tick_of(cq, trigger, now_ms)
 
         return tick
 

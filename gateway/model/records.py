@@ -43,22 +43,33 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """0 for change-based and cron."""
     phase_ms: int = 0
-    """Phase of the ticks START + k × EVERY: START, or the time of acceptance, modulo the interval."""
+    """Phase of the ticks START + k × EVERY: START modulo the interval, or a hundredth behind the acceptance at most."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
     """OVER LAST; 0 where a tick counts its own matches only."""
 
     @classmethod
-    def of(cls, trigger: Trigger, anchor_ms: int) -> TriggerSpec:
-        """Make the spec of a trigger whose grid begins at an instant."""
+    def of(cls, trigger: Trigger, start_ms: int | None, asked_ms: int) -> TriggerSpec:
+        """Make the spec of a trigger.
+
+        Args:
+            trigger: The trigger.
+            start_ms: START, epoch milliseconds; None without.
+            asked_ms: When the command was tried first: EVERY counts from here where there is no START.
+
+        Example:
+            >>> TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040).phase_ms
+            3100
+        """
         match trigger:
             case ChangeBased():
                 return CHANGE_BASED
             case TimerBased(every, over):
                 every_ms = round(every.total_seconds() * 1000)
                 over_ms = 0 if over is None else round(over.total_seconds() * 1000)
-                return cls(every_ms, anchor_ms % every_ms, over_ms=over_ms)
+                phase_ms = _shared_phase(asked_ms, every_ms) if start_ms is None else start_ms % every_ms
+                return cls(every_ms, phase_ms, over_ms=over_ms)
             case CronBased(cron, zone):
                 return cls(cron=" ".join(cron.split()), zone=zone)
 
@@ -85,17 +96,28 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """
         return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
 
-    def accepted_ms(self, now_ms: int) -> int:
-        """Return the time of acceptance, from which EVERY counts, of a CQ without START that is accepted now.
+    def anchor_ms(self, accepted_ms: int) -> int:
+        """Return the instant from which EVERY counts for a CQ without START: no tick comes before it, nor at it.
 
-        The interval of a command that waited for its topic counts from when it was tried first. Of the instants of that
-        grid this is the latest, so that no tick lies between acceptance and reply.
+        That is the acceptance, or the instant of the grid within a hundredth of the interval behind it.
 
         Example:
-            >>> TriggerSpec(every_ms=10_000, phase_ms=3_000).accepted_ms(23_040), TriggerSpec().accepted_ms(23_040)
-            (23000, 23040)
+            >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
+            >>> trigger.anchor_ms(23_040), trigger.anchor_ms(24_000)
+            (23100, 24000)
         """
-        return now_ms - (now_ms - self.phase_ms) % self.every_ms if self.every_ms else now_ms
+        ahead_ms = (self.phase_ms - accepted_ms) % self.every_ms if self.every_ms else 0
+        return accepted_ms + ahead_ms if ahead_ms <= self.every_ms // _ANCHORS else accepted_ms
+
+
+_ANCHORS = 100
+"""Phases of an interval that CQs without START have, about: many of them share ticks, and so the panes of a store."""
+
+
+def _shared_phase(asked_ms: int, every_ms: int) -> int:
+    """Return the phase of an instant, rounded up to hundredths of the interval."""
+    step = max(every_ms // _ANCHORS, 1)
+    return min(-(-(asked_ms % every_ms) // step) * step, every_ms) % every_ms
 
 
 CHANGE_BASED = TriggerSpec()

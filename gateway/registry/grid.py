@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim
 
-from gateway.model.records import TriggerSpec, millis
+from gateway.model.records import Cq, TriggerSpec, millis
 from grouping.values.time_zone import iana_zone
 
-__all__ = ["next_tick", "previous_tick"]
+__all__ = ["next_tick", "next_tick_of", "previous_tick"]
 
 _LAST_MS = millis(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
 
@@ -33,6 +33,13 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
         tick = after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
         return tick if tick <= _LAST_MS else None
     return _cron(trigger, after_ms, reverse=False)
+
+
+def next_tick_of(cq: Cq, trigger: TriggerSpec, after_ms: int) -> int | None:
+    """Return a CQ's first tick later than an instant, None when there is none up to the year 9999."""
+    if cq.start_ms is None:
+        after_ms = max(after_ms, trigger.anchor_ms(cq.since_ms))
+    return next_tick(trigger, after_ms, cq.start_ms)
 
 
 def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:

@@ -79,7 +79,8 @@ class Placement:
         """
         self._check_open(statement.publish.mode)
         kept = query.plan.kept
-        trigger = TriggerSpec.of(statement.trigger, now_ms if statement.start is None else millis(statement.start))
+        start_ms = None if statement.start is None else millis(statement.start)
+        trigger = TriggerSpec.of(statement.trigger, start_ms, now_ms)
         clause, word = statement.publish.digest, statement.publish.mode or ""
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan

@@ -118,9 +118,7 @@ class Registry:
             )
         destination = self._destination(destination_id, key.subscriber)
         start_ms = millis(statement.start) if statement.start is not None else None
-        timed = destination.trigger.timed
-        accepted_ms = self._accepted(key, destination, now_ms) if timed and start_ms is None else now_ms
-        expire_ms = expiry(statement.expire, accepted_ms) if statement.expire is not None else None
+        expire_ms = expiry(statement.expire, now_ms) if statement.expire is not None else None
         check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
         self._times.check((start_ms, expire_ms), destination)
@@ -129,19 +127,13 @@ class Registry:
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             joins = self.computations.count(destination.stream_id)
             self.admission.check(query, destination, now_ms, joins)
-        cq = Cq(statement.name, text, destination_id, accepted_ms, self._begin(destination), start_ms, expire_ms)
+        cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             # Its reader may still have to pass over what others of the group had written meanwhile.
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
         return self._put(key, cq, destination, now_ms, query)
-
-    def _accepted(self, key: CqKey, destination: Destination, now_ms: int) -> int:
-        """Return the time of acceptance of a CQ whose stay may begin now."""
-        if not destination.trigger.every_ms:
-            return now_ms
-        return self.stays.moment(key, destination.destination_id, destination.trigger.accepted_ms(now_ms))
 
     def _destination(self, destination_id: DestinationId, subscriber: Subscriber) -> Destination:
         """Return a loaded destination, or a new one if the limits allow one more."""
@@ -286,7 +278,7 @@ class Registry:
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
             check_groups(wanted, None, self._settings.limits, grouped=old.slots is not None)
-            trigger = TriggerSpec.of(wanted, asked_ms if start_ms is None else start_ms)
+            trigger = TriggerSpec.of(wanted, start_ms, asked_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, moved = old, cq
         if trigger != old.trigger:
@@ -295,7 +287,7 @@ class Registry:
             self.load((), [request])
             destination = self._destination(request.destination_id, key.subscriber)
             self._times.check((start_ms, expire_ms), destination)
-            moved = self._moved(key, cq, destination, start_ms, now_ms)
+            moved = self._moved(key, cq, destination, now_ms)
         elif not cq.paused:
             self._times.check((start_ms, expire_ms), destination)
         changed = msgspec.structs.replace(moved, start_ms=start_ms, expire_ms=expire_ms)
@@ -325,14 +317,13 @@ class Registry:
         self.load((), [request])
         destination = self._destination(request.destination_id, key.subscriber)
         self._times.check(cq.window, destination)
-        moved = self._moved(key, cq, destination, cq.start_ms, now_ms)
+        moved = self._moved(key, cq, destination, now_ms)
         return self._put(key, msgspec.structs.replace(moved, views=query.views), destination, now_ms, query)
 
-    def _moved(self, key: CqKey, cq: Cq, destination: Destination, start_ms: int | None, now_ms: int) -> Cq:
+    def _moved(self, key: CqKey, cq: Cq, destination: Destination, now_ms: int) -> Cq:
         """Return a CQ as a member of another destination, from now on."""
         offset, wanted = self._begin(destination), destination.destination_id
-        now_ms = self.stays.moment(key, wanted, now_ms)
-        joined_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+        joined_ms = self.stays.moment(key, wanted, now_ms)
         return msgspec.structs.replace(cq, destination_id=wanted, offset=offset, joined_ms=joined_ms)
 
     def destination_of(self, cq: Cq) -> Destination:

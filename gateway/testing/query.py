@@ -83,7 +83,7 @@ def checked(
     start_ms = None if statement.start is None else millis(statement.start)
     expire_ms = None if statement.expire is None else expiry(statement.expire, accepted_ms)
     check_window(start_ms, expire_ms, accepted_ms)
-    trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
+    trigger = TriggerSpec.of(statement.trigger, start_ms, accepted_ms)
     check_ticks(trigger, start_ms, accepted_ms)
     joined = {table.declared.table_id: table.view() for table in tables}
     texts = conjunct_texts(draft.expressions, [_spelled(constant) for constant in draft.constants])

@@ -47,8 +47,8 @@ def last_instant(membership: Membership) -> int | None:
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant, None when no tick comes before its last CQ expires.
 
-    At the EXPIRE of the last CQ the last digest takes the tick's place. The acceptance is no tick, and none comes
-    before it, although matches may be older: their record times are the publishers'.
+    At the EXPIRE of the last CQ the last digest takes the tick's place. No tick comes up to the acceptance, or to the
+    anchor shortly behind the acceptance, although matches may be older: their record times are the publishers'.
 
     Args:
         membership: The destination with its members.
@@ -58,7 +58,7 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
     windows = membership.seen
     if not windows:
         return None
-    after_ms = max(at_ms, _past(membership.timed.born_ms, runs))
+    after_ms = max(at_ms, _anchor(membership, _past(membership.timed.born_ms, runs)))
     tick = next_tick(membership.destination.trigger, after_ms, windows[0][0])
     last = last_instant(membership)
     return tick if tick is not None and (last is None or tick < last) else None
@@ -125,9 +125,17 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A tick before the destination's incarnation, or before START, is not a tick of the destination; but a clock that
-    # was turned back has ticks before the instant that it noted for either.
-    return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) <= tick_ms else before
+    # An instant up to the destination's anchor, or START, is not a tick of the destination; but a clock that was turned
+    # back has ticks before the instant that it noted for either.
+    first = max(_anchor(membership, note.born_ms), note.from_ms)
+    return note.from_ms if before is None or before <= first <= tick_ms else before
+
+
+def _anchor(membership: Membership, born_ms: int) -> int:
+    """Return the instant from which a destination that began at `born_ms` counts EVERY."""
+    note = membership.timed
+    has_start = note.from_ms != note.born_ms
+    return born_ms if has_start else membership.destination.trigger.anchor_ms(born_ms)
 
 
 def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:

@@ -62,7 +62,7 @@ def test_members_come_and_go(members: list[tuple[Window, bool]], random: object)
 def test_ticks_are_on_the_grid(every_s: int, start_ms: int, after_ms: int) -> None:
     """The next tick is START + k × EVERY with k ≥ 1, later than the instant, and the first such."""
     every_ms = every_s * 1000
-    spec = TriggerSpec.of(TimerBased(timedelta(seconds=every_s)), start_ms)
+    spec = TriggerSpec.of(TimerBased(timedelta(seconds=every_s)), start_ms, 0)
     tick = next_tick(spec, after_ms, start_ms)
     assert tick is not None
     assert 0 == (tick - start_ms) % every_ms
@@ -71,7 +71,7 @@ def test_ticks_are_on_the_grid(every_s: int, start_ms: int, after_ms: int) -> No
 
 def test_cron_keeps_its_local_time_across_daylight_saving() -> None:
     """Eight o'clock in Madrid is 07:00 UTC in winter and 06:00 in summer."""
-    spec = TriggerSpec.of(CronBased("0 8 * * *", "Europe/Madrid"), 0)
+    spec = TriggerSpec.of(CronBased("0 8 * * *", "Europe/Madrid"), None, 0)
     found = []
     at = round(datetime(2026, 3, 27, 12, tzinfo=UTC).timestamp() * 1000)
     for _ in range(3):
