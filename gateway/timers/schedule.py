@@ -21,6 +21,7 @@ __all__ = [
     "may_fire",
     "run_of",
     "tick_after",
+    "tick_behind",
     "tick_to_fire",
 ]
 
@@ -62,6 +63,11 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
     tick = next_tick(membership.destination.trigger, after_ms, windows[0][0])
     last = last_instant(membership)
     return tick if tick is not None and (last is None or tick < last) else None
+
+
+def tick_behind(membership: Membership, at_ms: int) -> int | None:
+    """Return a destination's first tick later than an instant, whoever of its CQs is paused or has expired by then."""
+    return next_tick(membership.destination.trigger, max(at_ms, _anchor(membership, membership.timed.born_ms)))
 
 
 def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> bool:
@@ -127,8 +133,10 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = previous_tick(trigger, tick_ms)
     # An instant up to the destination's anchor, or START, is not a tick of the destination; but a clock that was turned
     # back has ticks before the instant that it noted for either.
+    if max(note.born_ms, note.from_ms) > tick_ms:
+        return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
-    return note.from_ms if before is None or before <= first <= tick_ms else before
+    return note.from_ms if before is None or before <= first else before
 
 
 def _anchor(membership: Membership, born_ms: int) -> int:
@@ -162,7 +170,7 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
     if membership.windows:
         return True
     note = membership.timed
-    owed = next_tick(membership.destination.trigger, note.owed_ms - 1) if note.owed_ms else None
+    owed = tick_behind(membership, note.owed_ms - 1) if note.owed_ms else None
     return 0 < armed_ms <= max(note.changed_ms, owed or 0)
 
 

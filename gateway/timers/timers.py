@@ -12,7 +12,6 @@ import msgspec
 from gateway.kafka import LogReader, Topics
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import Destination
-from gateway.registry.grid import next_tick
 from gateway.state.commit import Commits
 from gateway.state.timer_state import TimerState, WatermarkNote
 from gateway.state.working_copy import WorkingCopy
@@ -29,6 +28,7 @@ from gateway.timers.order_log import OrderLog
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.rolling import Rolling
+from gateway.timers.schedule import tick_behind
 from grouping.digests.cursor import Cursor
 from grouping.digests.group_code import GroupCode
 from grouping.model.ids import DestinationId, StreamId
@@ -211,7 +211,8 @@ class Timers:
     def tick_after(self, destination: Destination, at_ms: int) -> int:
         """Return a destination's first tick later than an instant that has not fired yet."""
         fired_ms = self._fired_ms(destination.stream_id)
-        return next_tick(destination.trigger, max(at_ms, fired_ms)) or fired_ms
+        (membership,) = self._state.memberships([destination.destination_id])
+        return fired_ms if membership is None else tick_behind(membership, max(at_ms, fired_ms)) or fired_ms
 
     def armed_ms(self, destination: Destination) -> int | None:
         """Return the tick that a destination is armed for (0: a look is due), None when nothing is pending."""

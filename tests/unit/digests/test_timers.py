@@ -254,6 +254,7 @@ def test_ticks_count_from_shortly_behind_the_acceptance(every_s: int, born_ms: i
     assert asked or tick >= born_ms + every_ms
     assert born_ms == digest_from(membership, tick, None, 0)
     assert tick == digest_from(membership, tick + every_ms, None, tick)
+    assert born_ms == digest_from(membership, born_ms + 1, None, 0), "a last digest may come before the anchor"
     cq = Cq("c", CqText.cut(""), "d_1", born_ms, 0)  # type: ignore[arg-type]
     assert tick == next_tick_of(cq, trigger, born_ms)
 
