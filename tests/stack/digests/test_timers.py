@@ -161,6 +161,7 @@ def test_replacing_the_trigger_sends_what_is_pending(lab: Lab) -> None:
     made = _timed(lab, source, "altered", "DO PUBLISH SHARED EVERY '1 hour'")
     flow = Flow(lab, source)
     flow.run(2, "A")
+    source.fence()  # a slow machine may have evaluated none of them by now
     altered = lab.client.result("ALTER CQ altered SET EVERY '1 second'", lab.subscriber())
     lab.results.follow(altered["destination"])
     flow.run(2, "A")

@@ -24,6 +24,7 @@ from gateway.timers.schedule import (
     may_fire,
     run_of,
     tick_after,
+    tick_behind,
     tick_to_fire,
 )
 from gateway.timers.watermark import Watermark
@@ -257,6 +258,16 @@ def test_ticks_count_from_shortly_behind_the_acceptance(every_s: int, born_ms: i
     assert born_ms == digest_from(membership, born_ms + 1, None, 0), "a last digest may come before the anchor"
     cq = Cq("c", CqText.cut(""), "d_1", born_ms, 0)  # type: ignore[arg-type]
     assert tick == next_tick_of(cq, trigger, born_ms)
+
+
+def test_what_is_owed_before_the_anchor_comes_with_the_first_tick() -> None:
+    """An EXPIRE shortly after the acceptance, which leaves only paused CQs, waits for a tick that is one."""
+    trigger = TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040)
+    destination = Destination("d_1", "s", "g_1", "s1", "[]", "shared", 0, trigger)
+    note = TimedNote(born_ms=23_040, from_ms=23_040, changed_ms=23_045, owed_ms=23_050)
+    membership = Membership(destination, 0, {}, 1, note)
+    assert 33_100 == tick_behind(membership, 23_050)
+    assert may_fire(membership, 33_100) and not may_fire(membership, 43_100)
 
 
 @given(every_s=st.integers(1, 10**7), at_ms=st.lists(st.integers(0, 4 * 10**12), min_size=200, max_size=200))
