@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from grouping.digests.cursor import Window
@@ -30,6 +32,8 @@ class Membership(msgspec.Struct, array_like=True):
     timed: TimedNote = TimedNote()
     bounds: dict[str, int] = {}
     """For a store of groups: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
+    moved_bounds: set[tuple[str, str]] = set()
+    """For a store of groups: keys of `windows` and `bounds` that came or went in this unit of work."""
 
     def count(self, cq: Cq, by: int, trigger: TriggerSpec | None = None) -> None:
         """Add (or with -1 remove) a member.
@@ -42,9 +46,14 @@ class Membership(msgspec.Struct, array_like=True):
         if cq.paused:
             self.paused += by
             return
-        _add(self.windows, _window_key(*cq.window), by)
+        window = _window_key(*cq.window)
+        moved = _add(self.windows, window, by)
         if self._of_groups and trigger is not None:
-            _add(self.bounds, _window_key(*trigger.bound), by)
+            bound = _window_key(*trigger.bound)
+            if moved:
+                self.moved_bounds ^= {("window", window)}
+            if _add(self.bounds, bound, by):
+                self.moved_bounds ^= {("tick", bound)}
 
     @property
     def _of_groups(self) -> bool:
@@ -55,10 +64,10 @@ class Membership(msgspec.Struct, array_like=True):
         """The bounds of a store of groups: ticks, START and EXPIRE of live, unpaused members; else nothing."""
         if not self._of_groups:
             return b""
-        instants = [(0, at_ms) for key in self.windows for at_ms in _window(key) if at_ms is not None]
-        # A store may have a hundred thousand readers, so their bounds are read at once.
-        ticks = np.fromstring(",".join(self.bounds), np.int64, sep=",") if self.bounds else np.empty(0, np.int64)
-        return pack_bounds(np.concatenate((np.array(instants, np.int64).ravel(), ticks)))
+        # A store may have a hundred thousand readers, so all bounds are parsed in one call.
+        instants = _numbers(at_ms for at_ms in ",".join(self.windows).split(",") if at_ms)
+        single = np.stack((np.zeros_like(instants), instants), axis=1)
+        return pack_bounds(np.concatenate((single.ravel(), _numbers(self.bounds))))
 
     @property
     def members(self) -> int:
@@ -83,12 +92,20 @@ class Membership(msgspec.Struct, array_like=True):
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
 
 
-def _add(counts: dict[str, int], key: str, by: int) -> None:
-    left = counts.get(key, 0) + by
-    if left:
+def _add(counts: dict[str, int], key: str, by: int) -> bool:
+    """Count a member, and tell whether its key came or went."""
+    before = counts.get(key, 0)
+    if left := before + by:
         counts[key] = left
     else:
         counts.pop(key, None)
+    return not (before and left)
+
+
+def _numbers(texts: Iterable[str]) -> NDArray[np.int64]:
+    """Return the numbers of texts with commas between them."""
+    text = ",".join(texts)
+    return np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
 
 
 @lru_cache(maxsize=4096)

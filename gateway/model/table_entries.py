@@ -23,8 +23,6 @@ class TableEntries(msgspec.Struct, frozen=True):
     """Where its matches are counted."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
     """The windows by the source offsets that bound them (none of live members)."""
-    bounds: bytes = b""
-    """The bounds of a store of groups (`grouping.model.panes`)."""
 
 
 _NONE = TableEntries(0, [])
@@ -41,11 +39,17 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
         return TableEntries(leaving.number, entries) if entries else _NONE
     if membership is None or not entries:
         return _NONE
-    return TableEntries(membership.number, entries, membership.packed_bounds)
+    return TableEntries(membership.number, entries)
 
 
-def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
-    """Yield the entries as the rows that they are in the table."""
+def rows_of(destination: Destination, entries: TableEntries, bounds: bytes) -> Iterator[Entry]:
+    """Yield the entries as the rows that they are in the table.
+
+    Args:
+        destination: The destination.
+        entries: Its entries.
+        bounds: The bounds of a store of groups (`grouping.model.panes`), else nothing.
+    """
     if not entries.windows:
         return
     row = destination.row
@@ -60,7 +64,7 @@ def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
                 destination.partition,
                 start,
                 expire,
-                entries.bounds,
+                bounds,
             )
 
 

@@ -255,6 +255,8 @@ class Unit:
             if destination.trigger.timed:
                 self.touched_timed.append(name)
             self.entries_before[name] = self.entries(name)
+            if membership is not None:
+                membership.moved_bounds = set()
         return membership
 
     def entries(self, name: DestinationId) -> TableEntries:

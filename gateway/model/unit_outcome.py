@@ -21,12 +21,14 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
     for name, (destination, _) in unit.touched.items():
         if destination.trigger.timed:
             continue
-        before, after = unit.entries_before[name], unit.entries(name)
-        if before == after:
+        before, after, membership = unit.entries_before[name], unit.entries(name), unit.memberships[name]
+        if before == after and not (membership and membership.moved_bounds):
             continue
+        # A store may have a hundred thousand readers: their bounds are packed once, and only where some have changed.
+        bounds = membership.packed_bounds if membership else b""
         if before.windows:
             removed.setdefault(destination.stream_id, []).append(name)
-        added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
+        added.setdefault(destination.stream_id, []).extend(rows_of(destination, after, bounds))
     touched = (removed.keys() | added.keys() | unit.bumped) & unit.inventory.streams.keys()
     return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
 
