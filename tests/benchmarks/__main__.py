@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.benchmarks.comparisons import dataflows, paper, peers
-from tests.benchmarks.parts import footprint, nested, replica, residual, timers
+from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.whole import churn, expiry, fairness, latency, recovery, registration, start
 
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "peers": peers,
     "dataflows": dataflows,
     "residual": residual,
+    "fixed": fixed,
     "nested": nested,
     "greedy": greedy,
     "fairness": fairness,

@@ -61,7 +61,7 @@ class Contents:
 
     def add_each(self, selects: Iterable[str]) -> Contents:
         """Add queries of any shapes, each with its own constants."""
-        preparer = Preparer(Catalog([self.stream]))
+        preparer = Preparer(Catalog([self.stream], self._tables))
         entries = []
         for select in selects:
             _, query = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))

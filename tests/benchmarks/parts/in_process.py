@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -44,7 +44,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Worker:
-    """A worker with the constant tables of one stream, whose queries may be over one join."""
+    """A worker with the constant tables of one stream, whose queries may be over joins."""
 
     contents: Contents
     views: Mapping[str, TableView] = field(default_factory=dict)
@@ -67,10 +67,13 @@ class Worker:
             for column in stream.columns:
                 events.values(column.name)
             decoded = time.process_time()
-            rows, snapshot = self._rows(events)
-            found = list(matches(snapshot, rows, loads=self.loads))
+            found = [
+                (rows, part)
+                for rows, snapshot in self._rows(events)
+                for part in matches(snapshot, rows, loads=self.loads)
+            ]
             matched = time.process_time()
-            for part in found:
+            for rows, part in found:
                 for records in split(rows, part, stream, self.settings, evaluate_expression):
                     spent.results += records.num_rows
             spent.decode += decoded - began
@@ -79,9 +82,9 @@ class Worker:
             spent.events += events.count
         return spent
 
-    def _rows(self, events: Events) -> tuple[RowSource, Snapshot]:
-        """Return what the queries are evaluated on: the events, or their rows with those of tables."""
-        if not self.snapshot.computations:
-            return events, self.snapshot
-        [computation] = self.snapshot.computations
-        return join(events, computation, self.views), self.snapshot.over(computation.computation_id)
+    def _rows(self, events: Events) -> Iterator[tuple[RowSource, Snapshot]]:
+        """Yield what the queries are evaluated on: the events, and for each join their rows with those of tables."""
+        if (own := self.snapshot.over("")).tables:
+            yield events, own
+        for computation in self.snapshot.computations:
+            yield join(events, computation, self.views), self.snapshot.over(computation.computation_id)
