@@ -42,7 +42,7 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
     return TableEntries(membership.number, entries)
 
 
-def rows_of(destination: Destination, entries: TableEntries, bounds: bytes) -> Iterator[Entry]:
+def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b"") -> Iterator[Entry]:
     """Yield the entries as the rows that they are in the table.
 
     Args:
