@@ -19,7 +19,9 @@ __all__ = ["check_notes"]
 
 _REPLIES = 200
 """The last replies of each partition of which the command ids are looked for."""
-_SAME_DAYS = "Where the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, give the command the same first."
+_SAME_DAYS = (
+    "Where the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, give the command the same first."
+)
 
 
 def check_notes(
