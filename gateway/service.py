@@ -29,6 +29,7 @@ from gateway.start import Succeeded, keep_lease, refuse_eviction, take_lease, tr
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
 from gateway.state.recovery.recovery import Recovery
+from gateway.state.recovery.rivals import GatewaySign
 from gateway.state.stream_evaluators import StreamEvaluators
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
@@ -111,8 +112,11 @@ def run_gateway(settings: Settings) -> None:
     keeper.start()
     try:
         with status.repeated("starting"):
+            sign = GatewaySign(settings, lease.token, stop)
+            tried(sign.refuse_rival, stop)
             service = _Service(settings, stop, status, lease, server.url)
-        service.run()
+        with sign.shown():
+            service.run()
     finally:
         stop.set()
         keeper.join()

@@ -13,6 +13,7 @@ import tenacity
 
 from gateway.kafka import RecordTooLarge
 from gateway.state.commit_mark import CatalogUnreadable
+from gateway.state.recovery.rivals import OtherRedis
 from grouping.model.errors import OperationalError
 from grouping.process.log_lines import Sparing
 from grouping.settings.settings import Settings
@@ -37,7 +38,7 @@ class Succeeded(OperationalError):
     """Another gateway holds the lease; this one must stop."""
 
 
-_LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable)
+_LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable, OtherRedis)
 """Errors that another try does not mend."""
 
 

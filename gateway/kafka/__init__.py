@@ -6,6 +6,7 @@ from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.offsets import Offsets, Partition
 from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
+from gateway.kafka.sign_board import SignBoard
 from gateway.kafka.topic_refusals import TopicRefusal
 from gateway.kafka.topics import TopicForm, Topics, durability
 from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
@@ -24,6 +25,7 @@ __all__ = [
     "PlaceReader",
     "Record",
     "RecordTooLarge",
+    "SignBoard",
     "TailReader",
     "TopicForm",
     "TopicRefusal",

@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.model.records import Destination, TriggerSpec, millis
 from gateway.model.unit import Unit
+from gateway.registry.own_prefixes import OwnPrefixes
 from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
@@ -64,7 +65,7 @@ class Placement:
         self._positions = positions
         self._topics = positions.result_topics
         self._shared_partitions = positions.shared_partitions
-        self._owned = settings.auth.mode == "token"
+        self._prefixes = OwnPrefixes(settings, working) if settings.auth.mode == "token" else None
         self._ids: dict[DestinationFamily, DestinationIds] = {}
         self._pruned_in: Unit | None = None
         """The unit of work in which topics that are gone were last looked for."""
@@ -78,6 +79,8 @@ class Placement:
             InputError: ``not-allowed``: results may not go where others read them too.
         """
         self._check_open(statement.publish.mode)
+        if self._prefixes is not None:
+            self._prefixes.check(subscriber)
         kept = query.plan.kept
         start_ms = None if statement.start is None else millis(statement.start)
         trigger = TriggerSpec.of(statement.trigger, start_ms, now_ms)
@@ -91,7 +94,7 @@ class Placement:
         return self._ask(family, canonical_constants(query.row), subscriber)
 
     def _owner(self, subscriber: Subscriber) -> str:
-        return subscriber if self._owned else ""
+        return "" if self._prefixes is None else subscriber
 
     def new_request(self, old: Destination, trigger: TriggerSpec, subscriber: Subscriber) -> DestinationRequest:
         """Return the request of a destination's CQ when its trigger changes."""
@@ -219,6 +222,8 @@ class Placement:
         Raises:
             InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
         """
+        if self._prefixes is not None:
+            self._prefixes.take(subscriber)
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination

@@ -54,6 +54,11 @@ class RedisKeys(EvaluatorKeys):
         """The same text, which stays: who took the lease last; watched by what its holder writes of no stream."""
         return f"{self.lease(role, name)}:fence"
 
+    @property
+    def redis_id(self) -> str:
+        """Text: the id of this Redis and of its replicas; made by the first gateway there. The gateway's own."""
+        return f"{self.start}:lease:redis-id"
+
     def role_note(self, role: Role, name: str = "") -> str:
         """`RoleNote` (role_notes.py), which lapses: what a role tells of itself. Each role writes its own."""
         return f"{self.start}:told:{role_title(role, name)}"

@@ -15,7 +15,7 @@ from grouping.store.connection import PrimaryUnknown, check_primary, connect, ma
 from grouping.store.fence import Fence
 from grouping.store.keys import RedisKeys, Role
 
-__all__ = ["LIFETIME_MS", "Lease"]
+__all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 8_000}
 """How long a lease lasts that is not renewed: a standby waits for no more. An evaluator ends a JVM meanwhile."""
@@ -69,7 +69,7 @@ class Lease:
         """
         with mapped():
             taken = self._take()
-            if not taken and (holder := self.holder()) is not None and _is_dead(holder):
+            if not taken and (holder := self.holder()) is not None and holder_is_dead(holder):
                 self._redis.eval(_RELEASE, 1, self.key, holder)
                 taken = self._take()
         if taken:
@@ -121,7 +121,13 @@ def _machine() -> str:
         return socket.gethostname()
 
 
-def _is_dead(holder: str) -> bool:
+def holder_is_dead(holder: str) -> bool:
+    """Tell whether a holder, as `Lease.holder` names it, was a process of this machine that is gone.
+
+    Example:
+        >>> holder_is_dead("elsewhere/7/0a1b2c3d")
+        False
+    """
     machine, pid, _ = holder.split("/")
     if machine != _machine():
         return False

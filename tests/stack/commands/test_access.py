@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from gateway.registry.own_prefixes import OwnPrefixes
 from gateway.sdk import SigningKey
+from grouping.model.errors import InputError
 from grouping.model.group import owner_prefix
+from grouping.model.ids import Subscriber
 from grouping.settings.settings import AuthSettings, Settings
 from tests.ground import Ground
 from tests.stack.counter import Counter
+
+_TWINS = ("user-278437", "user-1593089")
+"""Names whose prefixes are equal."""
 
 
 def _signed(settings: Settings, folder: Path, *subscribers: str) -> Counter:
@@ -80,6 +87,23 @@ def test_destinations_of_a_subscribers_own(ground: Ground, tmp_path: Path) -> No
     (twin,) = counter.answers(create.replace("CQ c", "CQ d"), subscriber="bob")
     (again,) = counter.answers(create.replace("CQ c", "CQ e"), subscriber="bob")
     assert twin.result["destination"]["id"] == again.result["destination"]["id"]
+
+
+def test_a_name_with_the_prefix_of_another_is_refused(ground: Ground, tmp_path: Path) -> None:
+    """An ACL on the prefix would open the topics of both: the second one gets no destination, also after a restart."""
+    counter = _signed(ground.settings, tmp_path, *_TWINS)
+    first, second = _TWINS
+    create = "CREATE CQ c AS SELECT a FROM s WHERE a = 'x'"
+    counter.answers(_stream("s", f"x{ground.settings.prefix}"), subscriber=second)
+    replies = [counter.answers(create, subscriber=name)[0] for name in _TWINS]
+    assert ["ok", "not-allowed"] == [reply.code for reply in replies]
+    topics = f"{ground.settings.topics.results}.{owner_prefix(first)}"
+    assert f'Their topics would begin with "{topics}", as another subscriber\'s do.' == replies[1].detail
+    restarted = OwnPrefixes(ground.settings, counter.desk.working)
+    restarted.check(Subscriber(first))
+    with pytest.raises(InputError) as refused:
+        restarted.check(Subscriber(second))
+    assert "not-allowed" == refused.value.code
 
 
 def test_topics_of_all_closed(ground: Ground) -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,67 +19,12 @@ from gateway.sdk import connect
 from grouping.store.connection import connect as connect_redis
 from grouping.store.lease import Lease
 from tests.ground import Ground, goal_seconds
-from tests.kafka_client import wait_until
+from tests.stack.state.gateway_process import GatewayProcess, until
 
 _GATHERED = 20
 """Commands that are answered between two faults, at least."""
 _GOAL_SECONDS = 5.0
 """For how long no command may be answered."""
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    pause = threading.Event()
-    wait_until(lambda: condition() or pause.wait(0.02), what)
-
-
-class _Gateway:
-    """A gateway as a process of its own, which stands by while another one is active."""
-
-    def __init__(self, ground: Ground, folder: Path, number: int, *, standby: bool = True) -> None:
-        self._status = folder / f"status{number}.json"
-        settings = ground.settings
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder)],
-            env={
-                **os.environ,
-                "CQ_PREFIX": settings.prefix,
-                "CQ_STANDBY": str(standby),
-                "CQ_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
-                "CQ_REDIS_URL": settings.redis.url.get_secret_value(),
-                "CQ_RESULTS_PARTITIONS": str(settings.results.partitions),
-                "CQ_STATUS_FILE": str(self._status),
-                "CQ_METRICS_PORT": "0",
-            },
-            stderr=subprocess.PIPE if not standby else subprocess.DEVNULL,
-        )
-
-    def told(self) -> dict[str, Any]:
-        """Return what it tells of itself, {} before it has told anything."""
-        try:
-            told: dict[str, Any] = json.loads(self._status.read_text())
-        except FileNotFoundError:
-            return {}
-        return told
-
-    def wait_for(self, state: str) -> None:
-        """Wait until it tells that state."""
-        _until(lambda: self.told().get("state") == state, f"a gateway that is {state}")
-
-    def probe(self, path: str) -> int:
-        """Return how it answers a probe over HTTP."""
-        url = self.told()["metrics_url"].replace("/metrics", path)
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                status: int = answer.status
-        except urllib.error.HTTPError as error:
-            with error:
-                status = error.code
-        return status
-
-    def end(self) -> None:
-        """Make sure that it is gone."""
-        self.process.kill()
-        self.process.wait()
 
 
 class _Load:
@@ -116,19 +57,19 @@ class _Load:
     def goes_on(self) -> float:
         """Wait until commands are answered again, and return for how long none was."""
         began, before = time.monotonic(), len(self.answered)
-        _until(lambda: len(self.answered) > before + 1, "an answer")  # one may have been under way
+        until(lambda: len(self.answered) > before + 1, "an answer")  # one may have been under way
         silent = time.monotonic() - began
-        _until(lambda: len(self.answered) > before + _GATHERED, "answers")
+        until(lambda: len(self.answered) > before + _GATHERED, "answers")
         return silent
 
 
 @pytest.fixture
-def gateway(ground: Ground, tmp_path: Path) -> Iterator[Callable[[], _Gateway]]:
+def gateway(ground: Ground, tmp_path: Path) -> Iterator[Callable[[], GatewayProcess]]:
     """What starts one more gateway; all of them are gone afterwards."""
-    started: list[_Gateway] = []
+    started: list[GatewayProcess] = []
 
-    def start() -> _Gateway:
-        started.append(_Gateway(ground, tmp_path, len(started)))
+    def start() -> GatewayProcess:
+        started.append(GatewayProcess(ground.settings, tmp_path, len(started)))
         return started[-1]
 
     yield start
@@ -141,14 +82,14 @@ def test_one_that_does_not_stand_by_is_refused(ground: Ground, tmp_path: Path) -
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     connect_redis(ground.settings).persist(lease.key)  # a slow machine starts the second one later
-    second = _Gateway(ground, tmp_path, 0, standby=False)
-    said = second.process.communicate(timeout=60)[1].decode().splitlines()[-1]
-    assert second.process.returncode == 1
+    second = GatewayProcess(ground.settings, tmp_path, 0, standby=False)
+    assert second.process.wait(60) == 1
+    said = second.said().splitlines()[-1]
     assert f'another gateway runs on the prefix "{ground.settings.prefix}"' in said
     assert "CQ_STANDBY=true" in said
 
 
-def test_a_standby_takes_over(ground: Ground, gateway: Callable[[], _Gateway]) -> None:
+def test_a_standby_takes_over(ground: Ground, gateway: Callable[[], GatewayProcess]) -> None:
     """A gateway is killed, put to sleep and told to stop: commands go on with the next one, each with one reply."""
     active = gateway()
     active.wait_for("ready")

@@ -1,4 +1,4 @@
-"""A stored journal that Kafka refuses for its size is written without what is too large."""
+"""A stored journal refused for its size is written without its largest records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _reply(command_id: str, result: object, encoding: Encoding) -> OutgoingRecor
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 def test_a_reply_loses_its_result_and_others_are_left_out(encoding: Encoding) -> None:
-    """The numbers of the replies that are remembered stay those of their records."""
+    """The numbers of remembered replies follow their records."""
     records = [
         OutgoingRecord("cq.catalog", b"k", _LARGE.encode() * 2, (), 0),
         _reply("small", {"a": 1}, encoding),
@@ -52,7 +52,7 @@ def test_a_reply_loses_its_result_and_others_are_left_out(encoding: Encoding) ->
 
 
 def test_a_refusal_for_its_size_is_no_server_that_is_away() -> None:
-    """The driver's code for a record that is too large has an error of its own, which another try does not mend."""
+    """The driver's code for a too large record has an error of its own, and no try follows."""
     with pytest.raises(RecordTooLarge), mapped("a test"):
         raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
 

@@ -1,0 +1,54 @@
+"""A text that a gateway leaves on Kafka for other gateways of its prefix, beside the catalog.
+
+The text is the metadata of the offset that the gateway's group commits for `cq.catalog`. No record is written, so that
+the catalog does not grow with each sign of life, and the gateway needs no right that it does not have anyhow.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, TopicPartition
+
+from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
+from grouping.settings.settings import Settings
+
+__all__ = ["SignBoard"]
+
+
+class SignBoard:
+    """A text for each prefix, which every gateway of the prefix can read and replace."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Which Kafka, and which prefix.
+        """
+        self._topic = settings.topics.catalog
+        self._consumer = Consumer(client_config(settings, group_id=settings.clients.gateway, enable_auto_commit=False))
+
+    def read(self) -> str:
+        """Return the text; empty where there is none.
+
+        Raises:
+            KafkaUnavailable: Kafka did not answer.
+        """
+        with mapped("reading the gateway's sign"):
+            (place,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=ANSWER_SECONDS)
+        if place.error is not None:
+            raise KafkaUnavailable("kafka failed at reading the gateway's sign", detail=str(place.error))
+        return place.metadata or ""
+
+    def write(self, text: str) -> None:
+        """Replace the text. The offset beside it is the catalog's end, since tools compare the two as a lag.
+
+        Raises:
+            KafkaUnavailable: Kafka did not take it.
+        """
+        with mapped("writing the gateway's sign"):
+            place = TopicPartition(self._topic, 0)
+            _, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
+            self._consumer.commit(offsets=[TopicPartition(self._topic, 0, end, text)], asynchronous=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()

@@ -1,0 +1,62 @@
+"""Prefixes of subscribers' own destinations: 40 bits of a hash of the name, by which ACLs say who reads which topics.
+
+Two names may have one prefix, and a name with the prefix of another can be computed. So only the first subscriber of a
+prefix gets destinations.
+"""
+
+from __future__ import annotations
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.errors import InputError
+from grouping.model.group import owner_prefix
+from grouping.model.ids import Subscriber
+from grouping.settings.settings import Settings
+
+__all__ = ["OwnPrefixes"]
+
+
+class OwnPrefixes:
+    """The prefixes of subscribers who have destinations of their own, or have had some since the gateway started."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        """Read what is stored when first asked; every later subscriber comes by `take`.
+
+        Args:
+            settings: The settings.
+            working: The gateway's state.
+        """
+        self._topics = settings.topics
+        self._working = working
+        self._owners: dict[str, Subscriber] | None = None
+
+    def check(self, subscriber: Subscriber) -> None:
+        """Check that nobody else has a subscriber's prefix, or that the subscriber has CQs already.
+
+        Raises:
+            InputError: ``not-allowed``.
+        """
+        prefix = owner_prefix(subscriber)
+        if self._stored().get(prefix, subscriber) == subscriber or self._working.subscribed(subscriber):
+            return
+        raise InputError(
+            f'subscriber "{subscriber}" cannot have destinations of its own',
+            code="not-allowed",
+            detail=f'Their topics would begin with "{self._topics.own_results(prefix)}", as another subscriber\'s do.',
+            hint="Use another name.",
+        )
+
+    def take(self, subscriber: Subscriber) -> None:
+        """Note that a subscriber has its prefix from now on.
+
+        Raises:
+            InputError: As `check` does.
+        """
+        self.check(subscriber)
+        self._stored().setdefault(owner_prefix(subscriber), subscriber)
+
+    def _stored(self) -> dict[str, Subscriber]:
+        if self._owners is None:
+            self._owners = {}
+            for subscriber in self._working.subscribers():
+                self._owners.setdefault(owner_prefix(subscriber), subscriber)
+        return self._owners

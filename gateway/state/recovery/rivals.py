@@ -1,0 +1,191 @@
+"""Gateways on one prefix with different Redis servers: a lease in Redis cannot keep them apart, Kafka does.
+
+The active gateway writes a sign of life once a second (`SignBoard`). A gateway that starts with another Redis watches
+the sign first. The gateway refuses to start while the sign goes on, and starts when the sign stands still, or when the
+other gateway's process on this machine is gone. So a Redis that was lost costs the next start a few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from gateway.kafka import KafkaUnavailable, SignBoard
+from grouping.model.errors import OperationalError
+from grouping.process.log_lines import Sparing
+from grouping.settings.settings import Settings
+from grouping.store.connection import connect, mapped
+from grouping.store.keys import RedisKeys
+from grouping.store.lease import holder_is_dead
+
+__all__ = ["GatewaySign", "OtherRedis", "Rival", "Sign"]
+
+log = logging.getLogger(__name__)
+
+_sparing = Sparing()
+
+_BEAT_SECONDS = 1.0
+_LOOK_SECONDS = 0.2
+_LAPSE_SECONDS = 4.0
+"""How long a sign stands still until its gateway counts as gone; a lease lasts about as long."""
+_BEATS = 3
+"""Changes of a sign that show a living gateway. A gateway that lost its lease writes one more sign at most."""
+
+
+class OtherRedis(OperationalError):
+    """Another gateway is alive on the prefix, and writes to another Redis: this one must stop."""
+
+
+class Sign(msgspec.Struct, frozen=True):
+    """A gateway's sign of life."""
+
+    redis: str = ""
+    """The id of its Redis, which lies in that Redis."""
+    holder: str = ""
+    """The gateway as the lease names it: ``machine/pid/nonce``."""
+    beat: int = 0
+    """A number that grows with each sign."""
+
+    @classmethod
+    def decode(cls, text: str) -> Sign:
+        """Read a sign; a text of another form is read as nobody's.
+
+        Example:
+            >>> Sign.decode('{"redis":"r","holder":"a/1/x","beat":7}').beat, Sign.decode("").holder
+            (7, '')
+        """
+        try:
+            return _decode(text or "{}")
+        except msgspec.MsgspecError:
+            return cls()
+
+    def encode(self) -> str:
+        """Return the sign as text."""
+        return msgspec.json.encode(self).decode()
+
+
+_decode = msgspec.json.Decoder(Sign).decode
+
+
+class Rival:
+    """Another gateway, as far as its signs, seen one after another, tell."""
+
+    def __init__(self, sign: Sign, seconds: float) -> None:
+        """Begin with one sign.
+
+        Args:
+            sign: The sign.
+            seconds: When it was seen, monotonic.
+        """
+        self.sign = sign
+        """The latest sign."""
+        self._changes = 0
+        self._changed_at = seconds
+
+    def note(self, sign: Sign, seconds: float) -> None:
+        """Take note of a later look.
+
+        Args:
+            sign: The sign that was there.
+            seconds: When, monotonic.
+        """
+        if sign != self.sign:
+            self.sign, self._changed_at = sign, seconds
+            self._changes += 1
+
+    @property
+    def alive(self) -> bool:
+        """Whether it lives for certain."""
+        return self._changes >= _BEATS
+
+    def gone(self, seconds: float) -> bool:
+        """Tell whether it counts as gone at a moment, in monotonic seconds."""
+        return seconds - self._changed_at >= _LAPSE_SECONDS or holder_is_dead(self.sign.holder)
+
+
+class GatewaySign:
+    """This gateway's sign, and its view of the signs of others."""
+
+    def __init__(self, settings: Settings, holder: str, stop: threading.Event) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Kafka and Redis are.
+            holder: This gateway as the lease names it.
+            stop: Ends the waiting and the signs.
+        """
+        self._redis: Any = connect(settings)
+        self._redis_id = RedisKeys.of(settings).redis_id
+        self._board = SignBoard(settings)
+        self._sign = Sign(holder=holder)
+        self._stop = stop
+
+    def refuse_rival(self) -> None:
+        """Return once no gateway with another Redis is alive; at once where the last gateway had this Redis.
+
+        Raises:
+            OtherRedis: A gateway with another Redis is alive.
+            OperationalError: Kafka or Redis did not answer.
+        """
+        with mapped():
+            self._redis.set(self._redis_id, secrets.token_hex(8), nx=True)
+            self._sign = msgspec.structs.replace(self._sign, redis=self._redis.get(self._redis_id).decode())
+        first = Sign.decode(self._board.read())
+        if not first.holder or first.redis == self._sign.redis:
+            return
+        rival = Rival(first, time.monotonic())
+        while not rival.gone(time.monotonic()) and not self._stop.wait(_LOOK_SECONDS):
+            rival.note(Sign.decode(self._board.read()), time.monotonic())
+            if rival.alive:
+                raise OtherRedis(
+                    "another gateway runs on the prefix, with another Redis",
+                    detail=f"The other one is {rival.sign.holder} (machine/process/nonce).",
+                    hint="Stop it first, or give this one another prefix (CQ_PREFIX) or the same Redis (CQ_REDIS_URL).",
+                )
+        if not self._stop.is_set():
+            log.warning("the last gateway had another redis, and is gone", extra={"last": rival.sign.holder})
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Write the sign once a second within the block; end the process where another gateway's signs go on."""
+        writer = threading.Thread(target=self._show, name="sign", daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            writer.join(_BEAT_SECONDS)  # Kafka may not answer, and the process ends anyhow
+
+    def _show(self) -> None:
+        rival: Rival | None = None
+        while not self._stop.is_set():
+            try:
+                rival = self._look(rival)
+                self._sign = msgspec.structs.replace(self._sign, beat=self._sign.beat + 1)
+                self._board.write(self._sign.encode())
+            except KafkaUnavailable as error:
+                if _sparing.due("sign"):
+                    log.warning("the sign of life is not written", extra={"error": str(error), "detail": error.detail})
+            self._stop.wait(_BEAT_SECONDS)
+        self._board.close()
+
+    def _look(self, rival: Rival | None) -> Rival | None:
+        """Return the gateway that writes signs beside this one, None where there is none."""
+        seen = Sign.decode(self._board.read())
+        if not seen.holder or seen.holder == self._sign.holder:
+            return None
+        if rival is None:
+            return Rival(seen, time.monotonic())
+        rival.note(seen, time.monotonic())
+        if rival.alive:
+            log.error("another gateway runs on the prefix, with another redis", extra={"other": seen.holder})
+            os._exit(1)
+        return rival

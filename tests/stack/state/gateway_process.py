@@ -1,0 +1,91 @@
+"""A gateway as a process of its own, beside servers that a test has started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from grouping.settings.settings import Settings
+from tests.kafka_client import wait_until
+
+__all__ = ["GatewayProcess", "until"]
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition, looking again every 20 ms."""
+    pause = threading.Event()
+    wait_until(lambda: condition() or pause.wait(0.02), what)
+
+
+class GatewayProcess:
+    """A gateway under some settings, which may stand by while another one is active."""
+
+    def __init__(self, settings: Settings, folder: Path, number: int, *, standby: bool = True) -> None:
+        """Start the gateway.
+
+        Args:
+            settings: The servers and the prefix.
+            folder: Where its status and its log are.
+            number: Tells it from other gateways of the test.
+            standby: Whether it stands by while another gateway is active.
+        """
+        self._status = folder / f"status{number}.json"
+        self._log = folder / f"gateway{number}.log"
+        with self._log.open("wb") as log:
+            self.process = self._started(settings, folder, standby, log)
+
+    def _started(self, settings: Settings, folder: Path, standby: bool, log: BinaryIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder)],
+            env={
+                **os.environ,
+                "CQ_PREFIX": settings.prefix,
+                "CQ_STANDBY": str(standby),
+                "CQ_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
+                "CQ_REDIS_URL": settings.redis.url.get_secret_value(),
+                "CQ_RESULTS_PARTITIONS": str(settings.results.partitions),
+                "CQ_STATUS_FILE": str(self._status),
+                "CQ_METRICS_PORT": "0",
+            },
+            stderr=log,
+        )
+
+    def said(self) -> str:
+        """Return its log so far."""
+        return self._log.read_text("utf-8")
+
+    def told(self) -> dict[str, Any]:
+        """Return what it tells of itself, {} before it has told anything."""
+        try:
+            told: dict[str, Any] = json.loads(self._status.read_text())
+        except FileNotFoundError:
+            return {}
+        return told
+
+    def wait_for(self, state: str) -> None:
+        """Wait until it tells that state."""
+        until(lambda: self.told().get("state") == state, f"a gateway that is {state}")
+
+    def probe(self, path: str) -> int:
+        """Return how it answers a probe over HTTP."""
+        url = self.told()["metrics_url"].replace("/metrics", path)
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                status: int = answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                status = error.code
+        return status
+
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        self.process.kill()
+        self.process.wait()
