@@ -69,6 +69,16 @@ def test_cqs_dropped_by_an_operator(ground: Ground) -> None:
     assert "not-allowed" == refused.code
 
 
+def test_without_tokens_a_setting_makes_operators(ground: Ground) -> None:
+    """Whoever writes commands can call himself root: without tokens the role counts only where a setting says so."""
+    auth = AuthSettings(roles={"operator": "root"})
+    counter = Counter(ground.settings.model_copy(update={"auth": auth}))
+    texts = ("DROP CQS LIKE '%' OF alice", "SHOW CQS OF alice", "SET QUOTA cqs = 1 FOR bob", "PAUSE GROUP g_1")
+    assert {"not-allowed"} == {reply.code for reply in counter.answers(*texts, subscriber="root")}
+    audited = [(each["subscriber"], each["statement"], each["code"]) for each in _audited(ground)]
+    assert [("root", text, "not-allowed") for text in texts] == audited
+
+
 def test_the_audit_trail(ground: Ground) -> None:
     """It has each statement about others once, who sent it, and what came of it, also of those who were refused."""
     counter = _operated(ground)

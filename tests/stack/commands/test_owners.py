@@ -152,6 +152,17 @@ def test_the_default_and_the_operator(ground: Ground) -> None:
     assert ["ok"] == office.says("root", "DROP STREAM s")
 
 
+def test_sources_of_a_version_without_owners(ground: Ground) -> None:
+    """A stored stream without owner and access belongs to everybody, and the setting says who reads the stream."""
+    granted = _Office(ground, access="granted")
+    assert ["unknown-stream"] * 2 == granted.says("bob", "DESCRIBE STREAM t", "DROP STREAM t")
+    told = granted.result("root", "DESCRIBE STREAM t")
+    assert (None, "granted") == (told["owner"], told["access"])
+    assert ["ok", "ok"] == granted.says("root", "GRANT READ ON STREAM t TO 'bob'", "CREATE CQ q AS SELECT k FROM t")
+    assert ["k"] == [each["name"] for each in granted.result("bob", "DESCRIBE STREAM t")["columns"]]
+    assert ["stream-in-use"] == granted.says("bob", "DROP STREAM t")
+
+
 def test_if_exists(ground: Ground) -> None:
     """IF NOT EXISTS takes what is equal, IF EXISTS what is gone; else both are as without."""
     office = _Office(ground)

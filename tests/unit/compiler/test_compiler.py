@@ -41,6 +41,25 @@ def test_case(case: Case, pytestconfig: pytest.Config) -> None:
 @pytest.mark.parametrize(
     "where",
     [
+        "split(symbol, '{}')[0] = 'x'",
+        "get_json_object(symbol, '$.{}') = 'x'",
+        "date_format(_time, 'yyyy{}') = 'x'",
+        "map(symbol, price)['{}'] > 1",
+    ],
+)
+def test_a_literal_of_a_shape_is_hidden(where: str) -> None:
+    """A guess of another subscriber's constant is confirmed by no signature, though the groups differ."""
+    plans = [
+        compile_select(f"SELECT symbol FROM quotes WHERE {where.format(text)}", catalog()).plan
+        for text in ("MM", "HH")
+    ]
+    assert 2 == len({plan.group_id for plan in plans}) == len({plan.signature for plan in plans})
+    assert not [plan.signature for plan in plans if "MM" in plan.signature or "HH" in plan.signature]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
         " AND ".join(["price > 1"] * 10_000),
         " OR ".join(f"price > {n} AND volume < {n}" for n in range(5000)),
         f"symbol IN ({', '.join(repr(str(n)) for n in range(10_000))})",
