@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 
+from prometheus_client import REGISTRY
+
+from gateway import metrics
+from grouping.model.errors import CODES
 from tests.monitoring import alerts, queries
 from tests.pages import page
 
@@ -35,6 +39,19 @@ def test_queries_are_about_metrics_that_there_are() -> None:
         named = {selector.metric for selector in query.selectors}
         assert named, query
         assert named <= listed | _OF_PROMETHEUS, query
+
+
+def test_counters_by_code_are_there_from_the_start() -> None:
+    """The first dead letter, or the first refusal of a kind, is an increase only where the counter was 0 before."""
+    letters = "undecodable result-too-large events-deleted not-evaluated too-many-rows".split()
+    told = {
+        "cq_commands_total": ["ok", *CODES],
+        "cq_dead_letters_total": ["malformed-command"],
+        "cq_evaluator_dead_letters": letters,
+    }
+    for name, codes in told.items():
+        assert None not in [REGISTRY.get_sample_value(name, {"code": code}) for code in codes], name
+    assert sorted(letters) == sorted(metrics.SOURCE_LETTER_CODES)
 
 
 def test_names_of_jobs_do_not_matter() -> None:

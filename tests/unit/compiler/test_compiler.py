@@ -50,8 +50,7 @@ def test_case(case: Case, pytestconfig: pytest.Config) -> None:
 def test_a_literal_of_a_shape_is_hidden(where: str) -> None:
     """A guess of another subscriber's constant is confirmed by no signature, though the groups differ."""
     plans = [
-        compile_select(f"SELECT symbol FROM quotes WHERE {where.format(text)}", catalog()).plan
-        for text in ("MM", "HH")
+        compile_select(f"SELECT symbol FROM quotes WHERE {where.format(text)}", catalog()).plan for text in ("MM", "HH")
     ]
     assert 2 == len({plan.group_id for plan in plans}) == len({plan.signature for plan in plans})
     assert not [plan.signature for plan in plans if "MM" in plan.signature or "HH" in plan.signature]

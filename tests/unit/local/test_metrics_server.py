@@ -94,6 +94,25 @@ def test_a_role_that_tells_nothing_any_more_is_not_alive(server: MetricsServer, 
     assert 200 == _probe(server, "/readyz")[0]
 
 
+def test_the_kind_of_a_role_is_a_metric(state: RoleState) -> None:
+    """Alerts go by `cq_role`, of which a role has one kind at a time; a role that hangs is waiting."""
+    server = MetricsServer("127.0.0.1", 0, state, CollectorRegistry(), role="gateway")
+    kinds = ("active", "standby", "waiting")
+
+    def told() -> list[str]:
+        lines = _get(server, "/metrics")[1].splitlines()
+        values = {kind: f'cq_role{{role="gateway",state="{kind}"}}' for kind in kinds}
+        return [kind for kind, name in values.items() if f"{name} 1.0" in lines and len(lines) >= len(kinds)]
+
+    for name, kind in {"starting": "waiting", "standby": "standby", "ready": "active", "waiting": "waiting"}.items():
+        state.tell(name)
+        assert [kind] == told(), name
+    state.tell("ready")
+    _now[0] += SILENT_SECONDS + 1
+    assert ["waiting"] == told()
+    server.close()
+
+
 def test_a_port_that_is_taken_is_one_line(server: MetricsServer, state: RoleState) -> None:
     """Who runs two roles at one port is told which settings to change."""
     port = int(server.url.split(":")[2].split("/")[0])
