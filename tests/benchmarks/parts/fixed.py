@@ -1,4 +1,4 @@
-"""What a group costs each micro-batch of its stream, whatever the events: µs of CPU for a batch of few events."""
+"""The time of one group more in each micro-batch of its stream, whatever the events: µs of CPU."""
 
 from __future__ import annotations
 
