@@ -1,4 +1,4 @@
-"""What the gateway counts, for Prometheus: by code and by stream, never by subscriber or CQ."""
+"""Prometheus metrics of the gateway: labelled by code and by stream, never by subscriber or CQ."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ TICK_SECONDS = Histogram(
 
 SOURCE_LETTER_CODES = ("events-deleted", "not-evaluated", "result-too-large", "too-many-rows", "undecodable")
 
-# A counter that begins at 0 shows its first increase; a series that begins at 1 shows none.
+# Each counter begins at 0, because Prometheus sees no increase in a series whose first value is 1.
 for code in ("ok", *CODES):
     COMMANDS.labels(code)
 for code in SOURCE_LETTER_CODES:

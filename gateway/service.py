@@ -1,4 +1,4 @@
-"""The gateway as a process: one loop that reads commands, carries them out, and looks after what time brings."""
+"""The gateway as a process: a loop reads commands, carries them out, and does the upkeep."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.05
 _STALLED_SECONDS = 0.002
-"""From one look at commands that cannot have their turn yet to the next."""
+"""Time between two looks at commands whose turn has not come yet."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
@@ -70,12 +70,13 @@ _OFTEN = (2_000, 20, 1_000)
 """The same while several subscribers send: syntax trees are cycles, and are looked for within a unit's time. To look
 through all that a second of broken statements leaves takes a fifth of a second."""
 _SWITCH_SECONDS = 0.001
-"""For which one thread computes while another one waits for the interpreter. The thread of commits asks servers a dozen
-times a unit; by Python's own five milliseconds it waits longer for the commands that are compiled than for answers."""
+"""How long a thread computes while another thread waits for the interpreter. The commit thread asks servers a dozen
+times per unit; with Python's default of 5 ms, most of its time would go to waiting for the thread that compiles
+commands."""
 _UNITS_READ = 2
-"""Units of work that are read at once: the driver fetches more when it has none left, and the next one is whole too."""
+"""Units of work per read: the driver fetches more when its buffer is empty, and the next unit is full too."""
 _APART_SECONDS = 0.25
-"""From one unit of commands to the next, while they keep coming from one subscriber."""
+"""Time between two units of commands, while one subscriber alone keeps sending."""
 
 
 def now_ms() -> int:
@@ -90,7 +91,7 @@ def collect_seldom() -> None:
 
 
 def run_gateway(settings: Settings) -> None:
-    """Be the gateway until SIGTERM or SIGINT; where it may stand by, as soon as no other one is.
+    """Be the gateway until SIGTERM or SIGINT; with standby allowed, start when no gateway holds the lease.
 
     Raises:
         OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
@@ -185,7 +186,8 @@ class _Service:
             raise
         except Exception:
             with suppress(OperationalError):
-                self._recovery.doubt()  # what Redis holds may be the cause: it must not be so again and again
+                # the contents of Redis may be the cause: rebuild them rather than end again and again
+                self._recovery.doubt()
             raise
 
     def _serve(self) -> None:
@@ -217,7 +219,7 @@ class _Service:
         """Read commands into the queue.
 
         Args:
-            patient: Whether nothing else is to be done, so that the first one may be waited for.
+            patient: Whether there is no work left, so the read may wait for the first command.
         """
         queue, most = self._commands.queue, _UNITS_READ * self._settings.commands.batch
         listen = _STALLED_SECONDS if queue.stalled else 0.0
@@ -234,7 +236,7 @@ class _Service:
         queue.add(records)
 
     def _carry_out_some(self) -> bool:
-        """Carry out the commands whose turn it is, as many as one unit of work takes; return whether there were any."""
+        """Carry out the commands whose turn has come, up to one unit of work; return whether there were any."""
         began = time.monotonic()
         gc.set_threshold(*(_OFTEN if self._commands.queue.together else _SELDOM))
         count = self._commands.take_turns(self._settings.commands.batch)
@@ -265,7 +267,7 @@ class _Service:
         tried(recover, self._stop)
 
     def _look_after(self) -> bool:
-        """Do what is due now and then, and return whether there is more of it already."""
+        """Do the periodic work that is due, and return whether more is due already."""
         working = self._working
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")

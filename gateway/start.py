@@ -1,4 +1,4 @@
-"""What comes before a gateway serves: servers that answer, a Redis that keeps its keys, and a lease that lasts."""
+"""The checks before a gateway serves: servers answer, Redis keeps its keys, and the lease lasts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _sparing = Sparing()
 _STANDBY_SECONDS = 0.2
 """From one look of a standby at the lease to the next."""
 _AWAY_SECONDS = 60.0
-"""How long Redis may be away until a gateway gives up: what it does meanwhile is written nowhere."""
+"""How long Redis may be away before a gateway gives up: its work in the meantime is stored nowhere."""
 
 
 class Succeeded(OperationalError):
@@ -43,7 +43,7 @@ _LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable, OtherRedis)
 
 
 def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
-    """Refuse a Redis that drops keys when its memory is full: of a constant table that would be matches lost."""
+    """Refuse a Redis that evicts keys when its memory is full: a lost key of a constant table means lost matches."""
     policy = tried(lambda: eviction_policy(settings), stop)
     if policy is None:
         log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
@@ -76,7 +76,7 @@ def _tell_wait(state: tenacity.RetryCallState) -> None:
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
-    """Take the lease; a standby waits until no other gateway holds it. Return False when it was told to stop before.
+    """Take the lease; a standby waits until no gateway holds the lease. Return False when it was told to stop before.
 
     Raises:
         OperationalError: Another gateway runs on the prefix, and this one is no standby.
@@ -100,7 +100,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
 
 
 def keep_lease(lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease; a gateway that cannot any more must not write, so it ends at once."""
+    """Renew the lease; a gateway without a lease must not write, so the process exits at once."""
     kept = time.monotonic()
     while not stop.wait(lease.lifetime_ms / 5000):
         try:

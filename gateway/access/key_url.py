@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS = 300.0
 """From one successful reading to the next."""
 _AGAIN_SECONDS = 10.0
-"""From a reading that failed, or a key id that was not known, to the next."""
+"""Time from a failed reading, or an unknown key id, to the next reading."""
 _KEPT_SECONDS = 3600.0
-"""How long keys stay in use while the issuer does not answer: it may have revoked one."""
+"""How long keys stay in use while the issuer does not answer: the issuer may have revoked one."""
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -66,7 +66,7 @@ class KeyUrl:
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:
-        """Return a key; one that is not known makes the thread ask the issuer soon."""
+        """Return a key; an unknown key id makes the thread ask the issuer soon."""
         found = self._keys.get(key_id) if self.fresh else None
         if found is None:
             self._wanted.set()

@@ -35,9 +35,9 @@ class TokenKey(NamedTuple):
     algorithm: str
     """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``; a token of another one is refused."""
     subscribers: tuple[str, ...]
-    """Shell patterns of the names that it may speak for."""
+    """Shell patterns of the subscribers for whom the key may sign."""
     issuer: str | None = None
-    """The `iss` that its tokens must have, None where it does not matter."""
+    """The `iss` required of the key's tokens, None where any will do."""
 
     def speaks_for(self, subscriber: str) -> bool:
         """Tell whether the key may sign a subscriber's commands."""
@@ -73,7 +73,7 @@ class KeyFile:
             path: A JWKS file, or a folder of files `NAME.pem`, each the public key of the subscriber of that name.
 
         Raises:
-            OperationalError: The keys cannot be read, or one is none that tokens can be checked with.
+            OperationalError: The keys cannot be read, or a key cannot check tokens.
         """
         self._path = path
         self._looked_ms = 0
@@ -90,8 +90,8 @@ class KeyFile:
     def refresh(self, now_ms: int) -> None:
         """Read the keys again where they have changed.
 
-        A key that cannot be read is none any more, whatever stood there before: it may have been revoked. A JWKS file
-        that cannot be read at all leaves no key.
+        An unreadable key file removes its earlier key, because the key may have been revoked. A JWKS file that cannot
+        be read at all leaves no key.
 
         Args:
             now_ms: The present, epoch milliseconds; the files are looked at once a second.
@@ -121,7 +121,7 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
-    """Return the keys that can be read, and what is wrong with the others."""
+    """Return the readable keys, and the faults of the others."""
     keys: dict[str, TokenKey] = {}
     faults: list[str] = []
     try:
@@ -142,7 +142,7 @@ def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
 
 
 def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | None:
-    """Return a public key of an issuer's key set, which may sign for every subscriber that its tokens name.
+    """Return a public key of an issuer's key set, which may sign for every subscriber named by its tokens.
 
     Args:
         fields: The JWK; `alg` may be missing.

@@ -11,7 +11,7 @@ __all__ = ["OPERATOR", "in_role", "is_operator", "readable_topics"]
 
 
 OPERATOR = "operator"
-"""The role that may see and change what other subscribers have; each of its statements is audited."""
+"""The role that may see and change the property of other subscribers; each of its statements is audited."""
 
 
 def in_role(settings: Settings, subscriber: str, role: str) -> bool:
@@ -28,8 +28,8 @@ def in_role(settings: Settings, subscriber: str, role: str) -> bool:
 def is_operator(settings: Settings, subscriber: str) -> bool:
     """Tell whether a subscriber is an operator.
 
-    In mode ``key`` everybody who can write a command can write any subscriber's name on it, so that the role counts
-    there only where a setting says so.
+    In mode ``key`` everybody who can write a command can write any subscriber's name on it, so there the role counts
+    only if a setting allows this.
 
     Example:
         >>> auth = {"roles": {"operator": "root"}}

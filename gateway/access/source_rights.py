@@ -1,4 +1,4 @@
-"""Rights on streams, tables and views: who may read one, and who may drop it and grant it to others."""
+"""Rights on streams, tables and views: who may read, drop and grant them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Source = Stream | Table | View
 
 
 class SourceRights:
-    """What each subscriber may do with sources, by their owners and grants and by the settings."""
+    """The rights of each subscriber on sources, from owners, grants and settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -27,13 +27,13 @@ class SourceRights:
         return is_operator(self._settings, subscriber)
 
     def may_read(self, subscriber: str, source: Source) -> bool:
-        """Tell whether a subscriber may read a source in queries, and learn that it exists."""
+        """Tell whether a subscriber may read a source in queries, and learn of its existence."""
         if source.access.admits(subscriber, self._default) or source.owner == subscriber:
             return True
         return is_operator(self._settings, subscriber)
 
     def seen_by(self, subscriber: str, catalog: Catalog) -> Catalog:
-        """Return a catalog as a subscriber sees it: without the sources that it may not read."""
+        """Return a catalog as a subscriber sees it: without unreadable sources."""
         return catalog.seen_by(lambda source: self.may_read(subscriber, source))
 
     def described(self, source: Source) -> dict[str, object]:

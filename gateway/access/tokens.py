@@ -125,7 +125,7 @@ class TokenCheck:
 
         Args:
             token: As it came; None where there was none.
-            subscriber: Whose command it says it is.
+            subscriber: The subscriber named by the command.
             command_id: Its id.
             text: Its statement.
             at_ms: When Kafka took it in, epoch milliseconds.
@@ -155,7 +155,7 @@ class TokenCheck:
         return None
 
     def _said(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
-        """Return what a token says, None where no key that may speak for the subscriber has signed it."""
+        """Return the claims of a token, None unless a key that may speak for the subscriber has signed the token."""
         try:
             key_id = str(jwt.get_unverified_header(token).get("kid"))
             known = self._keys.keys.get(key_id) if self._keys is not None else None

@@ -60,7 +60,7 @@ def sql(
 
 
 def _statements(text: str | None, file: Path | None) -> list[str]:
-    """Return the statements that are given; what cannot be cut is one, which the gateway refuses.
+    """Return the given statements; a text that cannot be split is a single statement, which the gateway refuses.
 
     Raises:
         BadParameter: There are none, or text and file are given.
@@ -102,7 +102,7 @@ def tail(
     from_cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Go on after this cursor.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
 ) -> None:
-    """Follow a CQ's results from its first one, until it ends; Ctrl-C leaves."""
+    """Follow a CQ's results from the first to the end; Ctrl-C leaves."""
     with (
         client_of(data, kafka, subscriber) as client,
         client.subscribe(name, cursor=from_cursor) as results,
@@ -137,7 +137,7 @@ def bootstrap_of(data: Path) -> str:
 
 @contextlib.contextmanager
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
-    """Connect, and tell what a person can mend in one line."""
+    """Connect, and report errors that a person can mend in one line."""
     settings = given_settings()
     bootstrap = checked_address(kafka, check_servers) if kafka else bootstrap_of(data or settings.data)
     try:
@@ -159,7 +159,7 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
 
 
 def place_shown(statement: str, detail: str | None) -> str:
-    r"""Return the line of a statement that a detail names, with a caret below its column; empty where it names none.
+    r"""Return the line of a statement named in a detail, with a caret below its column; empty if none is named.
 
     Example:
         >>> print(place_shown("CREATE CQ a AS\n SELECT FROM q", "Line 2, column 9: there should be a column."))

@@ -97,7 +97,7 @@ def _interrupt() -> None:
 
 
 def _cq(command: str, folder: Path, *options: str) -> None:
-    """Run `cq` as a user does; it says itself what is wrong."""
+    """Run `cq` as a user does; `cq` itself prints errors."""
     done = subprocess.run(
         [sys.executable, "-m", "gateway.cli", command, "--data", str(folder), *options],
         env={**os.environ, **_ENVIRONMENT},
@@ -150,7 +150,7 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
 
 def _declare(client: Client, market: Market) -> int:
     """Declare the stream and the table, which has a row for each company; return how many."""
-    with contextlib.suppress(Conflict):  # on a data folder of its own it goes on where it was
+    with contextlib.suppress(Conflict):  # in a data folder of its own the demo resumes
         client.create_stream(STREAM, COLUMNS, partitions=2)
     with contextlib.suppress(Conflict):
         client.create_table(TABLE, COMPANY_COLUMNS, COMPANY_KEY, partitions=2)
@@ -172,7 +172,7 @@ def _stream(
     rate: int,
     seconds: float,
 ) -> None:
-    """Publish in one thread, read in one per subscriber, show in this one."""
+    """Publish in one thread, read in one thread per subscriber, and show in the calling thread."""
     done, read = threading.Event(), threading.Event()
     began = time.monotonic()
     with ThreadPoolExecutor(1 + len(followed)) as threads:
@@ -194,7 +194,7 @@ def _stream(
 
 
 def _publish(client: Client, market: Market, tally: Tally, rate: int, done: threading.Event) -> None:
-    """Publish at a steady rate: what a late handful lacks, the next one brings."""
+    """Publish at a steady rate: if a batch is late, the next batch makes up for the missing events."""
     began = time.monotonic()
     while not done.wait(_PACE):
         due = int((time.monotonic() - began) * rate) - tally.events

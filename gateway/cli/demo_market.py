@@ -29,7 +29,7 @@ def _symbol(number: int) -> str:
 
 
 class Market:
-    """Prices that walk at random, each around where it began; the same seed, the same market."""
+    """Prices in a random walk, each around its opening price; equal seeds give equal markets."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -41,7 +41,7 @@ class Market:
 
     @property
     def opened(self) -> dict[str, float]:
-        """Symbol → the price that it began with."""
+        """Symbol → opening price."""
         return self._opened
 
     def companies(self) -> Iterator[dict[str, str]]:

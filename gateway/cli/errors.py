@@ -1,4 +1,4 @@
-"""What a person is told when a command cannot be carried out: one line with what to do, never a stack trace."""
+"""The message of a failed command for a person: one line with a remedy, never a stack trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grouping.model.errors import ContinuousQueryError, OperationalError
 __all__ = ["TELLABLE", "checked_address", "error_line"]
 
 TELLABLE = (ContinuousQueryError, OSError)
-"""What a person can mend; anything else is our fault."""
+"""Errors that a person can mend; all others are our fault."""
 
 
 def error_line(error: ContinuousQueryError | OSError) -> str:
@@ -29,7 +29,7 @@ def error_line(error: ContinuousQueryError | OSError) -> str:
 
 
 def checked_address(text: str, check: Callable[[str], str]) -> str:
-    """Return an address of the command line as it is; the error names no part of it, since it may be a password.
+    """Return an address of the command line unchanged; the error quotes no part of it, since it may hold a password.
 
     Raises:
         OperationalError: It cannot be read.

@@ -39,7 +39,7 @@ def up(
     redis_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Valkey; 0 for any.")] = 0,
     detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
 ) -> None:
-    """Start everything that is not given, and keep it running."""
+    """Start all servers not given, and keep them running."""
     settings = given_settings()
     run = _folder(data, settings)
     for address, check in ((kafka, check_servers), (redis, check_redis_url)):
@@ -55,7 +55,7 @@ def up(
     )
     os.umask(0o077)  # the roles, and the servers, inherit it
     run.prepare()
-    launch.fetch()  # before going to the background: it may take a while, and shows how far it is
+    launch.fetch()  # before going to the background: the download may take a while, and shows its progress
     if detach:
         raise typer.Exit(detached(lambda tell: _supervise(launch, run, tell), run.log("supervisor"), _show))
     raise typer.Exit(_supervise(launch, run, _show))
@@ -75,12 +75,12 @@ def down(data: Data = None) -> None:
         except psutil.TimeoutExpired:
             supervisor.kill()
         print("stopped")
-    for process in supervised(run.data):  # of a supervisor that could not see to it
+    for process in supervised(run.data):  # left over from a supervisor that could not end them
         process.kill()
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
-    """Run until told to stop; return the exit code, after telling in one line what was wrong."""
+    """Run until told to stop; return the exit code, after a line about the fault, if any."""
     log_to(sys.stderr, logging.WARNING, launch.settings.logs.form)
     try:
         with run.taken():
@@ -93,7 +93,7 @@ def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> i
 
 
 def _show(line: str) -> None:
-    """Show a line: the one with the addresses is the answer, all others are beside it."""
+    """Show a line: the line with the addresses goes to standard output, all others to standard error."""
     print(line, file=sys.stdout if line.startswith("ready") else sys.stderr, flush=True)
 
 

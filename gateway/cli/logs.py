@@ -29,5 +29,5 @@ def logs(
     if not files:
         raise OperationalError(f'there are no logs in the data folder "{folder.data}"')
     chosen = files.values() if role is None else [files[role]]
-    # `tail` is on every machine that has bash, and follows a file that is made anew.
+    # `tail` is on every machine with bash, and with -F follows a replaced file.
     os.execvp("tail", ["tail", "-n", str(lines), *(["-F"] if follow else []), *map(str, chosen)])

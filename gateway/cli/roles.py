@@ -48,7 +48,7 @@ def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> No
 
 
 def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings, after setting those that were given where a process that takes over finds them too."""
+    """Return the settings, after setting the given ones in the environment, where a successor process finds them."""
     given = {"CQ_DATA": data, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_REDIS_URL": redis}
     os.umask(0o077)  # checkpoints, logs and status are for the user of this process alone
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})

@@ -48,14 +48,14 @@ def _print(statements: Iterable[str]) -> None:
 
 
 def exported(client: Client) -> Iterator[str]:
-    """Yield the statements, each behind those that it needs.
+    """Yield the statements, each after the statements it depends on.
 
     Args:
         client: Whose CQs are exported.
     """
     views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
     sources = (*client.listing("STREAMS"), *client.listing("TABLES"), *views)
-    for source in sources:  # open access may come from a setting, which is the other gateway's to choose
+    for source in sources:  # open access may come from a setting of this gateway; the other gateway has its own
         yield create_statement({**source, "access": None} if source.get("access") == "open" else source)
     names = [str(item["cq"]) for item in client.listing("CQS")]
     for begin in range(0, len(names), _AT_ONCE):
@@ -66,13 +66,13 @@ def _queries(client: Client, names: Sequence[str]) -> Iterator[str]:
     outcomes = client.create_many((f"DESCRIBE CQ {quoted(name)}" for name in names), check=False)
     for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, CommandRejection):
-            continue  # it was dropped, or has expired, since it was listed
+            continue  # dropped or expired since the listing
         described = outcome.result or {}
         yield from cq_statements(name, str(described["text"]), paused=described["status"] == "paused")
 
 
 def create_statement(source: Mapping[str, Any]) -> str:
-    """Return the statement that makes a stream, a table or a view, as SHOW lists it."""
+    """Return the statement that creates a stream, a table or a view, from its item of SHOW."""
     if "stream" in source:
         options = {**_topic(source), "partitions": len(source["start_offsets"])}
         return create_stream(source["stream"], _columns(source), options)
@@ -83,7 +83,7 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that make a CQ; none, and a line for the operator, where its text is not one statement."""
+    """Yield the statements that create a CQ; none, and a line for the operator, if its text is not one statement."""
     try:
         statements = statements_of(text)
     except InputError:

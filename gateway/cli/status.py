@@ -1,4 +1,4 @@
-"""`cq status`: what runs on a data folder, or at servers that are given, and how far it is."""
+"""`cq status`: the processes of a data folder, or of given servers, and their progress."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def version() -> str:
 
 
 def local_answer(run: RunFolder) -> dict[str, Any]:
-    """Return what runs on a data folder, as ``--json`` prints it."""
+    """Return the processes of a data folder, as ``--json`` prints them."""
     told, holder = run.read(run.state), run.holder()
     known = {name: run.read(run.status(name)) for name in ("gateway", "evaluator")}
     if holder is None:
@@ -95,8 +95,8 @@ def _answer(
         state: The state of all roles.
         roles: The roles by name.
         addresses: Addresses by name.
-        gateway: What the gateway told of streams and tables.
-        evaluated: What the evaluator told of streams.
+        gateway: The gateway's report on streams and tables.
+        evaluated: The evaluator's report on streams.
     """
     streams: dict[str, dict[str, Any]] = gateway.get("streams", {})
     tables: dict[str, dict[str, Any]] = gateway.get("tables", {})
@@ -156,7 +156,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _process(role: Mapping[str, Any]) -> str:
-    """Return which process a role is, where that is known: of servers that are given it is not."""
+    """Return the process of a role, where known: for given servers the process is unknown."""
     shown = []
     if "pid" in role:
         shown.append(f"pid {role['pid'] or '-'}")

@@ -33,7 +33,7 @@ def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
 
 
 def begins_change(text: str) -> bool:
-    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, perhaps for one that cannot be read."""
+    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, perhaps a malformed one."""
     return _BEGINS_CHANGE.match(text) is not None
 
 
@@ -49,7 +49,7 @@ def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | N
         [(None, ['SHOW CQS']), ('bob', ['SHOW CQS', '/* his */ DROP CQ a'])]
 
     Raises:
-        InputError: A SET SUBSCRIBER cannot be read, or a section is not the one that was exported.
+        InputError: A SET SUBSCRIBER cannot be read, or a section differs from the exported section.
     """
     sections: list[tuple[str | None, list[str]]] = [(first, [])]
     fingerprints: list[str | None] = [None]

@@ -11,11 +11,11 @@ __all__ = ["unknown_variables"]
 
 _PREFIX = "CQ_"
 _OWN = frozenset(("CQ_DRIVER_PID", "CQ_STATUS_FILE", "CQ_SUPERVISED"))
-"""The variables that our processes set for one another."""
+"""Variables that our processes set for each other."""
 
 
 def unknown_variables(names: Iterable[str]) -> str | None:
-    """Return a line on those that begin like a setting's variable and set nothing; None when there are none.
+    """Return a line on variables that look like settings but set nothing; None when there are none.
 
     Example:
         >>> unknown_variables(["PATH", "CQ_KAFKA_BOOTSTRAP", "CQ_KAFKA_BOOTSRAP"])

@@ -19,7 +19,7 @@ _SECTION_STATEMENTS = 1_000
 
 
 def whole_script(state: CatalogState) -> Iterator[str]:
-    """Yield the statements, each behind those that it needs, in sections by subscriber.
+    """Yield the statements, each after the statements it depends on, in sections by subscriber.
 
     Sources come in the order in which they were created, then CQs by subscriber and name.
     """

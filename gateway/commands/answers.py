@@ -28,7 +28,7 @@ NextTick = Callable[[TriggerSpec, Cq], int | None]
 
 
 class SharedQuery(NamedTuple):
-    """The query of a destination but for its constants: other destinations share it."""
+    """The query of a destination without its constants; destinations may share a query."""
 
     stream: Stream
     plan: GroupPlan
@@ -47,7 +47,7 @@ class DestinationResult(msgspec.Struct, frozen=True):
     member: str
     """The token of the CQ here, by which its reader knows its own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ came here, where that is not when it was created: a `cq.end` before it is another incarnation's."""
+    """When the CQ came here, if this differs from its creation: an earlier `cq.end` belongs to another incarnation."""
     filter: str | UnsetType = UNSET
     """From here on of a virtual destination."""
     select: str | UnsetType = UNSET
@@ -68,7 +68,7 @@ class CqResult(msgspec.Struct, frozen=True):
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
     """When a virtual destination was paused."""
     warnings: tuple[str, ...] | UnsetType = UNSET
-    """What the query can never do though it seems to; absent for nearly all queries."""
+    """Conditions of the query that can never hold though they seem to; absent for nearly all queries."""
 
 
 def cq_result(

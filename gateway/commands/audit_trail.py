@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AuditTrail:
-    """Makes the records, which are written with the replies: one for each first reply, in one transaction."""
+    """Makes the audit records, written with the replies: one per first reply, in one transaction."""
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.audit
@@ -48,10 +48,10 @@ class AuditTrail:
         return self._record(request, request.text, reply)
 
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
-        """Return the record of an operator's statement that was refused before it was parsed; none of other texts.
+        """Return the record of an operator's statement refused before parsing; nothing for other texts.
 
-        Such a refusal is one for its token, its rate or its syntax. A flood of them leaves some hundred records a
-        minute, and the next record says how many it left out.
+        The reason of this kind of refusal is the token, the rate or the syntax. A flood of them leaves some hundred
+        records a minute, and the next record says how many it left out.
         """
         text = _sent_text(request)
         if not _OPERATORS.match(text):
@@ -83,7 +83,7 @@ class AuditTrail:
 
 
 def _sent_text(request: Request) -> str:
-    """Return the text of a command, also of one that was refused before its text was looked at."""
+    """Return the text of a command, even of a command refused before its text was read."""
     if request.text or request.record.value is None:
         return request.text
     try:

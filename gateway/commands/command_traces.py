@@ -53,7 +53,7 @@ class CommandTraces:
         return cls(Traces.to_collector(settings, "gateway"))
 
     def tell(self, answered: Sequence[CommandOutcome], times: UnitTimes) -> None:
-        """Tell those that are chosen; their replies were written just now."""
+        """Report the sampled commands; their replies were written just now."""
         written = time.time_ns()
         for request, statement, code in answered:
             trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
@@ -71,7 +71,7 @@ class CommandTraces:
 
 
 def _told(request: Request, statement: str, code: str) -> dict[str, str | int]:
-    """Return what is told of a command; its text may hold what only its subscriber may read."""
+    """Return the attributes of a command; its text is left out, as only its subscriber may read the text."""
     record = request.record
     return {
         "messaging.system": "kafka",

@@ -1,7 +1,7 @@
 """Commands: read in batches, carried out in their order, answered exactly once.
 
-A batch is one unit of work and one commit. Inside it, runs of commands between changes of sources are compiled first
-and looked up together, so that the cost of a command is its compiling, not its round trips.
+A batch is a unit of work and a commit. Inside a batch, runs of commands between changes of sources are compiled first
+and looked up together, so a command costs its compilation and no round trip.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Commands:
         self.trials = CommandTrials(commits.take_in_hand)
         """Attempts at commands during which an earlier gateway may have died."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
-        """By subscriber whose command is held: its position, and when it was tried first."""
+        """By subscriber whose command is held: its position, and when the command was first tried."""
         limits = settings.limits
         self._requests = RequestReader(
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
@@ -87,7 +87,7 @@ class Commands:
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
     def take_turns(self, most: int) -> int:
-        """Carry out the commands of the queue that have their turn, in one unit of work, and return their number.
+        """Carry out the commands whose turn has come, in one unit of work, and return their number.
 
         Args:
             most: How many the unit may have.
@@ -105,12 +105,12 @@ class Commands:
         return len(records) - len(left)
 
     def _unit(self, records: Sequence[Record], seconds: float, *, patient: bool) -> list[Record]:
-        """Carry out records as one unit of work, commit it, and return the records that are left, in their order.
+        """Carry out records as one unit of work, commit the unit, and return the records left over, in their order.
 
         Args:
             records: The commands.
             seconds: When it has compiled for so long, the unit takes no further command in.
-            patient: Whether to wait for the topics that the unit makes: thousands are made as fast as one.
+            patient: Whether to wait for the topics that the unit makes: thousands take no longer than one.
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
@@ -159,8 +159,8 @@ class Commands:
         """Carry out requests, the first one whatever the time is.
 
         Args:
-            requests: What is asked for.
-            poisoned: Refusals by number of those that must not be carried out.
+            requests: The requests.
+            poisoned: Refusals by number of the requests that must not be carried out.
             batch: Takes what comes of them.
             until: When to take in no more, by the monotonic clock.
 
@@ -190,7 +190,7 @@ class Commands:
         self._run(run, repeats, batch)
 
     def _prepared(self, number: int, read: Request, now_ms: int) -> tuple[Request, PreparedCommand | InputError]:
-        """Check and compile a request whose turn it is, and return it as it was found to be."""
+        """Check and compile a request whose turn has come, and return the checked request with its result."""
         request = read
         try:
             request = self._requests.checked(read)
@@ -261,7 +261,7 @@ class Commands:
 
 
 class _Compilation(msgspec.Struct, frozen=True):
-    """A command after compiling: what it asks for, or what is wrong with it."""
+    """A command after compilation: a prepared command or an error."""
 
     number: int
     """In its unit of work."""
@@ -278,9 +278,9 @@ class _Batch(NamedTuple):
     done: list[int]
     """Numbers of the requests that are carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
-    """By subscriber whose command cannot be carried out yet: tells whether it can."""
+    """By subscriber whose command must wait: a function that tells whether the command can run now."""
     costs: dict[int, float]
-    """By number of a request, the seconds that it took."""
+    """By number of a request, the seconds spent on the request."""
     accepted: set[bytes | None]
     """Subscribers of whom a command was accepted."""
     answered: list[CommandOutcome]
@@ -298,7 +298,7 @@ class _UnitTooLarge(Exception):
 
 
 class _Poison(Exception):
-    """A command that must be refused: it met a fault of ours, or its records are too large for Kafka."""
+    """A command that must be refused: the gateway failed on it, or its records are too large for Kafka."""
 
     def __init__(self, number: int, refusal: InputError | None = None) -> None:
         super().__init__(number)

@@ -1,4 +1,4 @@
-"""The dead letter of a record that is no command: its key and value as received, as far as they fit one record."""
+"""The dead letter of a malformed command: its key and value as received, up to the size of a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXPLAIN CQ … FOR: whether one event matches a CQ, and whether its readers would get it now.
+"""EXPLAIN CQ … FOR: whether an event matches a CQ, and whether the CQ's readers would get the event now.
 
 The evaluator's own code evaluates the event, in a process of its own (`gateway.evaluation.process`).
 """
@@ -44,7 +44,7 @@ def explain_event(
     """Return the answer: `event` as data, and the same as `text`.
 
     Args:
-        statement: With the event, and what is given beside it.
+        statement: The statement, with the event and the rows and fields given for it.
         cq: The CQ.
         destination: Where its results go.
         query: Its compiled form.
@@ -55,9 +55,9 @@ def explain_event(
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
     Raises:
-        InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much;
-            ``unknown-stream`` for rows of what the CQ does not join, ``stream-mismatch`` for rows that are none of
-            their table's; ``bad-time``.
+        InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much; ``unknown-stream``
+            for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table;
+            ``bad-time``.
     """
     given = {_field(name) or name: text for name, text in statement.given}
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in (statement.event, *given.values()))
@@ -112,7 +112,7 @@ def _field(name: str) -> str | None:
 
 
 def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dict[str, Sequence[bytes]]:
-    """Return by id of a table the rows that are given for it."""
+    """Return the given rows by id of their table."""
     names = {table.name.casefold(): table_id for table_id, table in joined.items()}
     rows: dict[str, Sequence[bytes]] = {}
     for name, text in given.items():

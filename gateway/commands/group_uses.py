@@ -1,4 +1,4 @@
-"""How many CQs and rows of constants a group has, as one subscriber may see it: its own, or all for an operator."""
+"""How many CQs and constant rows a group has, as seen by a subscriber: its own, or all for an operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 __all__ = ["GroupUse", "all_groups", "own_groups"]
 
 _COUNTED = 10_000
-"""CQs of one subscriber that are counted at most: a statement must not keep others waiting."""
+"""Most CQs of a subscriber that are counted: a statement must not keep others waiting."""
 _LOADED = 1_000
 """CQs that are read from Redis at once."""
 

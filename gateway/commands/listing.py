@@ -34,11 +34,11 @@ __all__ = ["cq_item", "like_filter", "page_limit", "page_of", "search", "show"]
 
 _MOST = 1000
 _SEARCHED = 50_000
-"""Names that one page looks at, at most: all others wait while a LIKE goes through a million of them."""
+"""Most names examined for one page: all commands wait while a LIKE goes through a million names."""
 _PAGE_BYTES = 4 << 20
-"""A page that has so many ends there: a thousand items of any size would not fit one reply."""
+"""Bytes at which a page ends: a thousand items of any size would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
-"""Characters of a LIKE pattern that any name can match: folded, one becomes three at most, and % stands before each."""
+"""Characters of the longest useful LIKE pattern: a folded character becomes at most three, each with a % before it."""
 _JSON = msgspec.json.Encoder()
 
 _T = TypeVar("_T")
@@ -56,9 +56,9 @@ def show(
     quarantines: Quarantines,
     computations: Computations,
 ) -> dict[str, object]:
-    """Return one page of what SHOW asks for; `next` is the name to go on AFTER.
+    """Return one page of a SHOW; `next` is the name to go on AFTER.
 
-    The catalog is as the sender sees it: SHOW lists nothing of the sources that it may not read.
+    The catalog is the sender's view: SHOW lists nothing about unreadable sources.
     """
 
     def source(found: Stream | Table | View) -> dict[str, object]:
@@ -120,10 +120,10 @@ def _cqs(
 
 
 def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tuple[list[_T], _T | None]:
-    """Return the items of a page and one more where there are more, and the last one looked at where that was too many.
+    """Return a page's items, one more if there are more, and the last item examined if the search was cut short.
 
     Args:
-        items: Those from which it chooses, in order.
+        items: The items to choose from, in order.
         matches: Tells which are wanted.
         limit: How many a page has, at most.
     """
@@ -164,9 +164,9 @@ def page_of(
     item: Callable[[_T], dict[str, object]],
     searched_to: str | None = None,
 ) -> dict[str, object]:
-    """Return the first items of what is wanted, at least one of them, and the name of the last where there are more.
+    """Return the first wanted items, at least one, and the name of the last if there are more.
 
-    Where there are not, that is the name up to which was searched; None at the end.
+    If there are no more, the name is the end of a search cut short, or None at the end of the list.
     """
     page: list[dict[str, object]] = []
     size = 0
@@ -179,14 +179,14 @@ def page_of(
 
 
 def like_filter(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a name is like a pattern, in any case; a pattern that is too long is like none."""
+    """Return a function that tells whether a name matches a LIKE pattern, in any case; an overlong one matches none."""
     pattern = re.sub("%+", "%", pattern.casefold())
     if len(pattern) > _LONGEST_PATTERN:
         return lambda name: False
     first, *rest = ["".join("." if mark == "_" else re.escape(mark) for mark in part) for part in pattern.split("%")]
     if rest:
-        # What stands between two % is taken where it first fits and, being atomic, not sought again further on: a few
-        # of them would otherwise keep the gateway busy for hours.
+        # The text between two % is matched at its first occurrence and, as the group is atomic, never searched for
+        # again: otherwise a few % would keep the gateway busy for hours.
         first += "".join(f"(?>.*?{part})" for part in rest[:-1]) + ".*" + rest[-1]
     compiled = re.compile(first, re.DOTALL)
     return lambda name: compiled.fullmatch(name.casefold()) is not None

@@ -1,4 +1,4 @@
-"""Statements of operators, about the CQs of other subscribers; who is one says the role ``operator``."""
+"""Statements of operators, about other subscribers' CQs; the role ``operator`` says who is an operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from grouping.statements.tokens import clipped
 __all__ = ["OperatorStatements"]
 
 _DROPPED_AT_ONCE = 2_000
-"""CQs that one DROP CQS drops: a unit of work has room for thousands."""
+"""CQs that a DROP CQS drops: a unit of work has room for thousands."""
 
 _OWN: dict[type[OperatorStatement], str] = {
     ShowCqsOf: "SHOW CQS without OF lists your own CQs.",
@@ -50,10 +50,10 @@ class OperatorStatements:
     def carry_out(
         self, statement: OperatorStatement, subscriber: Subscriber, now_ms: int, next_tick: NextTick
     ) -> tuple[dict[str, object], Change]:
-        """Return the result of a statement, and the change that it makes.
+        """Return the result of a statement, and its change to the registry.
 
         Args:
-            statement: What.
+            statement: The statement.
             subscriber: Who sends it.
             now_ms: The time of acceptance.
             next_tick: When a CQ fires next.
@@ -138,7 +138,7 @@ class OperatorStatements:
         return self._quota(name), Change(catalog=(quota_record(name, kept),))
 
     def _quota(self, name: str) -> dict[str, object]:
-        """Return what limits hold for a subscriber, and which of them are its own."""
+        """Return the limits of a subscriber, and the names of its own limits."""
         inventory, limits = self._working.inventory, self._settings.limits
         own = inventory.quotas.get(name, Quota())
         return {
@@ -177,7 +177,7 @@ def _place(statement: ShowCqsOf) -> CqKey:
     """Return the place to go on after.
 
     Raises:
-        InputError: ``syntax-error``: of all CQs it is none that a reply told.
+        InputError: ``syntax-error``: AFTER is not a place from a reply.
     """
     if statement.subscriber is not None or statement.after is None:
         return CqKey.of(statement.subscriber or "", statement.after or "")

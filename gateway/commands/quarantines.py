@@ -28,7 +28,7 @@ class Quarantines:
         self._known: dict[StreamId, dict[str, Quarantine]] = {}
 
     def refresh(self, now_ms: int) -> None:
-        """Read what the evaluator wrote, remove what is over, and count for the quota and the metrics.
+        """Read the evaluator's quarantines, remove those that are over, and count for the quota and the metrics.
 
         Raises:
             OperationalError: Redis does not answer.
@@ -84,7 +84,7 @@ class Quarantines:
         return None
 
     def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return why a group, or a SELECT list of it, is not evaluated, None when all of it is."""
+        """Return why a group, or a SELECT list of the group, is not evaluated, None when all is evaluated."""
         known = self._known.get(stream_id, {})
         states = [state for unit, state in sorted(known.items()) if group_of(unit) == group_id]
         return next(map(_shown, states), None)

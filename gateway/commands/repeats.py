@@ -1,7 +1,8 @@
 """Commands that come again: their first replies, looked up together for all of a unit of work.
 
 A client that heard nothing for a while sends thousands again at once. Reading is bounded in time and bytes, since the
-commands of others wait meanwhile: what is not reached is `unavailable`, which nobody remembers, and is asked for again.
+commands of others wait in the meantime: a command whose first reply was not reached gets `unavailable`, which is not
+remembered, and is sent again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ANSWER_SECONDS = 2.0
 
 
 class Repeats:
-    """The commands of one unit of work that were answered by earlier ones, by the keys of their ids."""
+    """The commands of a unit of work that were answered by earlier units, by the keys of their ids."""
 
     def __init__(self, reader: PlaceReader, looked_up: Future[dict[bytes, Place]], most_bytes: int) -> None:
         """Begin before anything is known.
@@ -63,12 +64,12 @@ class Repeats:
 
     @property
     def keys(self) -> Container[bytes | None]:
-        """The keys of commands that came before; one whose first reply is no longer to be had counts as new."""
+        """The keys of repeated commands; a command whose first reply no longer exists counts as new."""
         assert self._places is not None, "the caller has read"
         return self._places.keys()
 
     def reply(self, key: bytes) -> Reply | None:
-        """Return the first reply to a command, None to one that is new.
+        """Return the first reply to a command, None for a new command.
 
         Raises:
             InputError: ``unavailable``; it was not reached in time.

@@ -1,4 +1,4 @@
-"""The replies of one unit of work: one for each command, in their order."""
+"""The replies of a unit of work: one for each command, in their order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.topic_names import COMMAND_PLACE_HEADER
 __all__ = ["Replies"]
 
 _TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
-"""Codes of replies that do not count as the first one to their command's id, where they are not remembered."""
+"""Codes of replies that, if not remembered, do not count as the first reply to their command's id."""
 
 
 class Replies:
@@ -42,7 +42,7 @@ class Replies:
         self.size = 0
         """Bytes of the replies and letters so far."""
         self.to_remember: dict[int, bytes] = {}
-        """Number of a record to the key of the command id that it is the first reply to."""
+        """By number of a record that is a first reply: the key of the command's id."""
         self._first: dict[bytes, int] = {}
         """The same numbers, by that key."""
 
@@ -84,7 +84,7 @@ class Replies:
         """Answer a command, and keep the dead letter of a record that is none.
 
         Args:
-            request: What is answered.
+            request: The request to answer.
             reply: The answer; `unavailable` is not remembered.
             repeated: Whether the command's id had this answer before.
         """

@@ -1,4 +1,4 @@
-"""Records of `cq.commands` as requests. A record that is no command is one that is refused, with its dead letter."""
+"""Records of `cq.commands` as requests. A record that is not a command becomes a refused request with a dead letter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Request(msgspec.Struct, frozen=True):
     """The one who is answered: the record's key."""
     text: str
     encoding: Encoding
-    """How it came, and how it is answered."""
+    """The encoding of the command, and of its reply."""
     remember: bytes | None
     """The key of the command's id; None where the answer does not count as a reply to that id."""
     refusal: InputError | None = None
@@ -69,7 +69,7 @@ class RequestReader:
             self._tokens.refresh(now_ms)
 
     def read(self, record: Record) -> Request:
-        """Return the request that a record is; one that is no command has a refusal."""
+        """Return the request of a record; a record that is not a command has a refusal."""
         key = record.key
         try:
             command = _command(key, record.value)
@@ -93,9 +93,9 @@ class RequestReader:
         return self._tokens is not None
 
     def is_genuine(self, record: Record) -> bool:
-        """Tell whether a record is a command with the token of the subscriber that it names.
+        """Tell whether a record is a command with a token of the subscriber named in it.
 
-        A signature takes a tenth of a millisecond to check, so `checked` knows those that are genuine.
+        Checking a signature takes a tenth of a millisecond, so genuine records are noted for `checked`.
         """
         place = record.partition, record.offset
         if place in self._checked:
@@ -106,7 +106,7 @@ class RequestReader:
         return request.refusal is None
 
     def checked(self, request: Request) -> Request:
-        """Return a request, as one that is refused where its token is not as it must be."""
+        """Return a request, with a refusal if its token is not valid."""
         known = self._checked.pop((request.record.partition, request.record.offset), None)
         return self._with_token_checked(request) if known is None else known
 
@@ -121,7 +121,7 @@ class RequestReader:
         return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
 
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
-        """Count a request whose turn it is, and return why it is refused unread, None where it is to be read."""
+        """Count a request whose turn has come, and return why it is refused unread, None where it is to be read."""
         if request.refusal is None and request.record.key is not None:
             subscriber = request.subscriber
             rate = self._per_second.get(subscriber)
@@ -160,7 +160,8 @@ def _command(key: bytes | None, value: bytes | None) -> Command:
     """Return the command that a record is.
 
     Raises:
-        MalformedCommand: It is none; a key that is longer than any name is a fault of its own, for replies repeat it.
+        MalformedCommand: The record is not a command; a key longer than any name is malformed too, since replies repeat
+            the key.
     """
     if value is not None and len(value) > LARGEST_RECORD:
         raise MalformedCommand(f"The record has {len(value)} bytes; it may have {LARGEST_RECORD}.")

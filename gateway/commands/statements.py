@@ -1,4 +1,4 @@
-"""Statements: each one is parsed and compiled, then handed to the part of the gateway that carries it out."""
+"""Statements: each is parsed and compiled, then handed to the part of the gateway that carries it out."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class Statements:
         """Carry out a statement, and return what came of it.
 
         Args:
-            prepared: What; loaded.
+            prepared: The loaded statement.
             record: The command's own, whose place names what is made.
             now_ms: The time of acceptance.
 

@@ -1,8 +1,8 @@
 """Stored CQs are compared with their texts, once for each revision of the compiler, while the gateway serves.
 
 The fast path of earlier versions gave a second CQ of a text template the SELECT list, the aggregates or the join of the
-first one, where a literal stood in several places of the plan. A CQ that is stored with other literals than those of
-its text is compiled anew, as CREATE OR REPLACE would do. CQs of templates without fixed literals are right.
+first one, where a literal stood in several places of the plan. A CQ stored with literals that differ from its text is
+compiled anew, as by CREATE OR REPLACE. CQs of templates without fixed literals are right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of tables, as DESCRIBE TABLE and `cq status` tell it: what workers hold, and what the topics have."""
+"""The state of tables for DESCRIBE TABLE and `cq status`: the rows in workers, and the ends of the topics."""
 
 from __future__ import annotations
 

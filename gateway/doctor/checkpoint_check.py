@@ -1,4 +1,4 @@
-"""Spark's checkpoints on this machine: those of no stream, and those that cannot be read."""
+"""Spark's checkpoints on this machine: unreadable ones, and those without a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor: looks at everything twice, tells what is wrong both times, and repairs what loses nothing."""
+"""The doctor: looks at everything twice, reports faults seen both times, and repairs where nothing can be lost."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from grouping.store.table_store import TableStore
 __all__ = ["Doctor"]
 
 _APART_SECONDS = 2.0
-"""Between two looks: what a command under way explains is gone by the second one."""
+"""Time between two looks: differences due to a command under way are gone by the second."""
 
 
 class Doctor:
-    """Looks at one prefix, beside a running gateway or without one."""
+    """Looks at a prefix, with or without a running gateway."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Doctor:
         return [finding for finding in self._look() if any(map(finding.confirms, first))]
 
     def repair(self, findings: Sequence[Finding]) -> list[Repair]:
-        """Repair what can be repaired, and return what was done.
+        """Repair the repairable findings, and return the repairs done.
 
         Raises:
             OperationalError: A server does not answer, or no gateway has filled Redis within its time.

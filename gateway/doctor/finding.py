@@ -17,19 +17,19 @@ _SHOWN = 3
 
 
 class Finding(NamedTuple):
-    """Something that is not as it must be."""
+    """A fault that the doctor found."""
 
     code: str
     """The kind, of which docs/operating.md has a row."""
     subject: str
-    """What is wrong: a topic, a stream, a role; empty for Redis as a whole."""
+    """The faulty thing: a topic, a stream, a role; empty for Redis as a whole."""
     detail: str
     """A sentence with the figures."""
     hint: str
-    """What an operator does."""
+    """The operator's remedy."""
     repair: Repair = ""
     names: frozenset[str] = frozenset()
-    """What the finding is about, where it is about many things: what a second look does not find is no fault."""
+    """The names concerned, where there are many: a name missing from the second look is not at fault."""
 
     def confirms(self, earlier: Finding) -> bool:
         """Tell whether an earlier look has found the same fault; of many things, at least one of them.

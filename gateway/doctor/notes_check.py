@@ -32,7 +32,7 @@ def check_notes(
     Args:
         settings: By which the servers are reached.
         topics: Kafka's topics.
-        catalog: What there must be.
+        catalog: The expected state.
         working: Redis's sources.
         now_ms: The gateway's time.
         kafka_ms: The brokers' time, by which records are old.

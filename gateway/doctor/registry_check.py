@@ -23,7 +23,7 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
 
     Args:
         settings: By which Redis is reached.
-        catalog: What there must be.
+        catalog: The expected state.
         inventory: Redis's sources.
     """
     known: dict[str, Mapping[Any, object]] = {
@@ -39,7 +39,7 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
 
 
 def differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
-    """Yield what Redis lacks, what the catalog does not know, and what differs, of things by name.
+    """Yield the names missing in Redis, those unknown to the catalog, and those with different values.
 
     Args:
         kind: The noun, with which the codes begin too.

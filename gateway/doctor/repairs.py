@@ -65,7 +65,7 @@ class Repairs:
             waited += 0.5
 
     def _delete_topics(self, topics: list[str]) -> None:
-        """Delete topics that the catalog still does not know: a CQ may have come to one since it was found."""
+        """Delete topics that are still unknown to the catalog: since the finding, a CQ may have begun to use one."""
         unknown = unknown_topics(self._settings, self._topics, read_catalog(self._settings))
         self._topics.delete(unknown.intersection(topics))
 

@@ -24,7 +24,7 @@ _QUIET_SECONDS = 120.0
 
 
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
-    """Yield roles that nobody has, what is not evaluated, and a Redis that may lose keys.
+    """Yield roles without a holder, streams that are not evaluated, and a Redis that may lose keys.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -65,7 +65,7 @@ def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]
 
 
 def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield streams that do not go on, as evaluators tell it; without an evaluator that is told by its lease."""
+    """Yield streams that stand still, by the reports of evaluators; a missing evaluator shows by its lease."""
     for name, told in streams.items():
         quiet = told["quiet_seconds"] or 0.0
         if told["reason"] is not None:

@@ -23,7 +23,7 @@ __all__ = ["SegmentDamaged", "check_segments", "check_tables"]
 
 
 class SegmentDamaged(OperationalError):
-    """A value of the constant tables in Redis is not one that a gateway wrote."""
+    """A value of the constant tables in Redis was not written by a gateway."""
 
 
 _Row = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
@@ -99,7 +99,7 @@ def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> 
 
 
 def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
-    """Read every segment with its buffers, before any is used: Arrow itself trusts what it is given.
+    """Read every segment with its buffers, before any is used: Arrow itself does not validate its input.
 
     Args:
         stream_id: The stream of the segments, for the error.

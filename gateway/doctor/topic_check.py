@@ -1,4 +1,4 @@
-"""The topics that there must be: the gateway's own, those of destinations, and those of sources."""
+"""The required topics: the gateway's own, and the topics of destinations and sources."""
 
 from __future__ import annotations
 

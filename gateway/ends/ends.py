@@ -1,10 +1,10 @@
 """The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
 
-Events that were published before a DROP still count: a destination leaves the constant table when they are evaluated.
-A micro-batch that was pinned before may still write results, so the end waits until no such batch is under way. The
-topic stays for late readers, and because a task that meets a deleted topic fails its stream.
-A destination that was taken up again has ended all the same: readers of its first incarnation get their `cq.end`. In
-the same way `cq.leave` tells the readers of CQs that left a destination to others.
+Events that were published before a DROP still count: a destination leaves the constant table when they are evaluated. A
+micro-batch pinned earlier may still write results, so the end waits until no such batch is under way. The topic stays
+for late readers, and because a task that meets a deleted topic fails its stream. A destination that was taken up again
+has ended all the same: readers of its first incarnation get their `cq.end`. In the same way `cq.leave` tells the
+readers of CQs that left a destination to others.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Ends:
             yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
 
     def commit(self, work: Work, now_ms: int) -> None:
-        """Write a unit of work, and keep the pending matches of destinations that it ends."""
+        """Write a unit of work, and keep the pending matches of the destinations ended by the unit."""
         self._commits.note_made(self._topics.take_made())
         self._commits.begin(work, now_ms)
         self._last_digests.hold(work.notices)
@@ -111,7 +111,7 @@ class Ends:
         return self._working.unit.membership(notice.destination.destination_id) is not None
 
     def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
-        """Yield the notices after which no result can come any more for the CQs that they name."""
+        """Yield the notices whose CQs can get no more results."""
         pins: dict[StreamId, tuple[int, int] | None] = {}
         committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:
@@ -133,13 +133,13 @@ class Ends:
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
-            # A notice may name a version that was never made; then the last one counts.
+            # A notice may name a version that was never published; then the latest version counts.
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
 
     def _others_follow(self, notice: EndNotice) -> bool:
-        """Tell whether the other members expire together with those that left, so that one end tells all readers."""
+        """Tell whether the remaining members expire together with the departed, so a single end tells all readers."""
         if not notice.members or notice.reason != "expired":
             return False
         membership = self._working.unit.membership(notice.destination.destination_id)
@@ -188,7 +188,7 @@ def _told(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
 
 
 def leave_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
-    """Return a record `cq.leave` for each member that left; no result for that member comes after it."""
+    """Return a record `cq.leave` for each departed member; no result for the member comes after its record."""
     body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
     return [
         _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)
@@ -209,7 +209,7 @@ def _record(
 
 @lru_cache(maxsize=1024)
 def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
-    """Return the parts that all ends of one instant and stream share: the beginning of the body, and headers."""
+    """Return the parts shared by all ends of one instant and stream: the beginning of the body, and headers."""
     at = instant(ended_ms).encode()
     headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
     return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

@@ -29,9 +29,10 @@ class LastDigests:
         self._timers = timers
         self._commits = commits
         self._clear: dict[str, int] = {}
-        """By notice of a destination that gets no more matches: the count of `Timers.taken_in` that has all of them."""
+        """By notice of a destination that gets no more matches: the count of `Timers.taken_in` at which all have
+        arrived."""
         self._last_ticks: dict[str, int] = {}
-        """By notice of members that left a destination to others: the last tick whose digest may hold their matches."""
+        """By notice of departed members: the last tick whose digest may hold their matches."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
         """Hold the matches of the ends that are under way, after a crash."""
@@ -83,7 +84,7 @@ class LastDigests:
                     yield notice, self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
-        """Tell whether the digests are written that may hold matches of members that left a destination to others."""
+        """Tell whether all digests with possible matches of the departed members are written."""
         last_ms = self._last_ticks.get(notice.key)
         if last_ms is None:
             last_ms = self._timers.tick_after(notice.destination, notice.ended_ms - 1)

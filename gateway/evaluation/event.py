@@ -1,4 +1,4 @@
-"""The outcome of one event for one query: whether it matches, what each conjunct of WHERE is, and its results."""
+"""The outcome of an event for a query: whether it matches, the value of each conjunct of WHERE, and its results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
 
 
 def _of_letter(code: str, detail: str) -> EventOutcome:
-    """Return the outcome of an event that becomes a dead letter; one whose evaluation failed may be a match."""
+    """Return the outcome of an event that becomes a dead letter; if its evaluation failed, it may be a match."""
     matches = {"result-too-large": True, "undecodable": False}.get(code)
     return EventOutcome(matches, f"{code}: {detail}", dead_letter=code)
 
@@ -104,7 +104,7 @@ def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing:
 
 
 def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement) -> list[ConjunctOutcome]:
-    """Return the conjuncts that were judged, with the columns that they read."""
+    """Return the evaluated conjuncts, with the columns that they read."""
     if judgement.row is None:
         return []
     by_text = dict(zip(standing.texts, standing.query.plan.conjuncts, strict=True))

@@ -18,7 +18,7 @@ class EvaluatorGroups:
 
     @property
     def faults(self) -> tuple[type[BaseException], ...]:
-        """What evaluation raises where an expression fails."""
+        """Exceptions raised where an expression fails."""
         from spark_jobs.batch.faults import FAULTS  # noqa: PLC0415
 
         return FAULTS
@@ -32,7 +32,7 @@ class EvaluatorGroups:
     def kept(
         self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
     ) -> Iterator[DigestGroups]:
-        """Yield what the destinations of one query get after HAVING, in their order."""
+        """Yield the results of a query's destinations after HAVING, in their order."""
         from spark_jobs.groups.kept import kept_groups  # noqa: PLC0415
 
         return kept_groups(plan, select, destinations)

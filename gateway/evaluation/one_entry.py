@@ -1,4 +1,4 @@
-"""The constant tables of a stream that has one query: one row, as a worker holds it."""
+"""The constant tables of a stream with a single query: one row, as a worker holds it."""
 
 from __future__ import annotations
 

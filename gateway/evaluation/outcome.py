@@ -1,4 +1,4 @@
-"""The outcome of one event for one query, and the question for it; both cross the border of a process."""
+"""The outcome of an event for a query, and the question for it; both cross a process boundary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ConjunctOutcome", "EventOutcome", "EventQuestion", "RowsRefused"]
 
 
 class RowsRefused(ValueError):
-    """Given rows of a table that are none of it."""
+    """Given rows do not fit their table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ConjunctOutcome:
     value: bool | None
     """TRUE, FALSE or (None) NULL."""
     columns: dict[str, Any]
-    """The columns that it reads, as JSON values."""
+    """The columns that the conjunct reads, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,6 @@ class EventOutcome:
     """Why it is no match, or may be none; None for a match."""
     conjuncts: list[ConjunctOutcome] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of the SELECT list that it gives; none of a query with aggregates."""
+    """Rows of the SELECT list for the event; empty for a query with aggregates."""
     dead_letter: str | None = None
     """The code with which the event, or its result, becomes a dead letter."""

@@ -30,7 +30,7 @@ _MOST_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 MOST_WAITING = 20
-"""Questions, with the one that is evaluated."""
+"""Largest number of open questions, including the one under evaluation."""
 _MEMORY_BYTES = 2 << 30
 _PAUSE_SECONDS = 60.0
 """How long who asked for too much gets no answers: others wait while his question is evaluated."""
@@ -41,7 +41,7 @@ class TooCostly(Exception):
 
 
 class Evaluations:
-    """The questions of subscribers: one after the other, and the gateway goes on meanwhile."""
+    """The questions of subscribers, answered in sequence while the gateway goes on."""
 
     def __init__(self) -> None:
         """Begin without a question."""
@@ -55,8 +55,8 @@ class Evaluations:
 
         Args:
             question: Query and event.
-            asker: The subscriber, who asks one question after the other.
-            name: What tells the question from his others, whenever it is asked again.
+            asker: The subscriber, who has one question open at a time.
+            name: Identifies the question among the subscriber's questions, also when asked again.
 
         Raises:
             NotYet: It is being evaluated: ask again.
@@ -77,13 +77,13 @@ class Evaluations:
         return answer.result()
 
     def close(self) -> None:
-        """End the process once it is done with what it is at; what waits has no answer any more."""
+        """End the process after its present question; waiting questions get no answer."""
         self._thread.shutdown(cancel_futures=True)
         self._process.close()
 
 
 class EvaluationProcess:
-    """Evaluates one event after the other, each within a bounded time."""
+    """Evaluates events in sequence, each within a bounded time."""
 
     def __init__(self) -> None:
         """Begin without a process."""

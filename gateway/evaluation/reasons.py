@@ -1,4 +1,4 @@
-"""Why an event is no match: conjuncts of the predicate that are FALSE or NULL for it, times that it lies outside."""
+"""Why an event is no match: conjuncts that are FALSE or NULL, or a time outside the visible interval."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Truths = dict[str, bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How an event, or the row that it makes with those of tables, stands to a predicate."""
+    """How an event, or its row after the join with tables, stands to a predicate."""
 
     conjuncts: Truths
     """Empty where a join leaves nothing of the event."""
@@ -39,9 +39,9 @@ class Judgement:
 def judgements(
     standing: StandingQuery, snapshot: Snapshot, events: Events, rows: NDArray[np.int64]
 ) -> tuple[RowSource, list[Judgement]]:
-    """Return for each of some events what the conjuncts of a query are, and the rows that they were judged by.
+    """Return, for each of some events, the values of a query's conjuncts, and the rows used for them.
 
-    Of an event that makes several rows with those of tables, the first that is a match counts, else the first.
+    If an event makes several rows with tables, the first matching row counts, else the first row.
 
     Args:
         standing: The query.

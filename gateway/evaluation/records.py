@@ -13,7 +13,7 @@ __all__ = ["PlacedRecord", "source_batch"]
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecord:
-    """A record with everything that Kafka knows of it."""
+    """A record with all of Kafka's metadata."""
 
     value: bytes | None
     key: bytes | None

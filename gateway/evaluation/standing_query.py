@@ -1,4 +1,4 @@
-"""A query as tasks evaluate it: compiled, with its times, and the rows of the tables that it joins."""
+"""A query as tasks evaluate it: compiled, with its times, and the rows of its joined tables."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class StandingQuery:
     texts: Sequence[str]
     """The conjuncts of WHERE as people read them, with their constants."""
     views: Mapping[str, TableView]
-    """By id, the tables that it may join."""
+    """By id, the tables that the query may join."""
 
 
 def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) -> list[str]:
-    """Return conjuncts with their constants, one that holds AND, OR or NOT in parentheses.
+    """Return conjuncts with their constants; a conjunct with AND, OR or NOT is in parentheses.
 
     Args:
         conjuncts: The predicate's conjuncts.

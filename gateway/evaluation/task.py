@@ -62,7 +62,7 @@ class TaskOutput:
     snapshot: Snapshot
     """The tables that they met."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
-    """By event: its results, one for each row that it makes with those of tables."""
+    """By event: its results, one for each row of the join with tables."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -82,7 +82,7 @@ def evaluated(
     snapshot = snapshot_of(standing, destination, mode)
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
-        # A task has the records of one partition; what single matches become does not depend on it.
+        # A task has the records of a single partition; results of single matches do not depend on the partition.
         partitions = {record.partition for record in some} if standing.query.plan.kept is not None else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]

@@ -23,7 +23,7 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class CommandConsumer:
-    """Reads a topic of commands from where the last commit left it, once it is rewound to there."""
+    """Reads a topic of commands from the last commit on, after `rewind`."""
 
     def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
         self._topic = topic
@@ -36,8 +36,8 @@ class CommandConsumer:
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 # While some wait here no more are asked for: a request for every few of them is dear for the broker.
-                # Their partition is left out of the next request, and a command that comes there meanwhile waits for
-                # that one: a thousandth of commands waited for half a second, which was the longest wait once.
+                # Their partition is left out of the next request, and a command that arrives meanwhile waits for that
+                # request to end: a thousandth of all commands waited for half a second, formerly the longest wait.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=2,
                 fetch_wait_max_ms=50,
@@ -49,16 +49,16 @@ class CommandConsumer:
         """The consumer's group metadata, by which a transaction commits offsets; asking the driver takes 45 ms."""
 
     def rewind(self, noted: Mapping[int, int] = _NONE) -> dict[int, int]:
-        """Go back to the first command that was not carried out, and return where that is, by partition.
+        """Go back to the first command that was not carried out, and return its offset by partition.
 
         Args:
-            noted: What is known of it beside the offsets that are committed, which Kafka forgets: the later one counts.
+            noted: Known offsets beside the committed ones, which Kafka forgets: the later offset counts.
         """
         with mapped("reading committed offsets"):
             places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
             committed = self._consumer.committed(places, timeout=ANSWER_SECONDS)
             for place in committed:
-                if place.error is not None:  # its offset looks like one that was never committed
+                if place.error is not None:  # its offset looks like a partition without a commit
                     raise KafkaException(place.error)
             known = {
                 place.partition: max(place.offset, noted.get(place.partition, place.offset)) for place in committed
@@ -67,7 +67,7 @@ class CommandConsumer:
         return {partition: offset for partition, offset in known.items() if offset >= 0}
 
     def read(self, most: int, wait_seconds: float, gather_seconds: float | None = 0.0) -> list[Record]:
-        """Return the commands that are there, at most so many; wait so long for the first one.
+        """Return the waiting commands, at most `most`; wait up to `wait_seconds` for the first.
 
         Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
         has costs of its own, and so has each request for a few of them. None lets nobody wait for what else may come.

@@ -35,7 +35,7 @@ __all__ = [
 ANSWER_SECONDS = 30.0
 """How long an answer of Kafka's is waited for."""
 QUESTION_SECONDS = 3.0
-"""How long one client waits for it, where a question may be asked again."""
+"""How long a client waits for an answer, where the question may be repeated."""
 
 LARGEST_RECORD = 16 << 20
 """Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""

@@ -34,12 +34,12 @@ class LogReader:
     def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
         """Yield the records from some offsets (by partition) to the present end, `at_once` of them held at a time.
 
-        A commit returns before the broker shows what was committed: the reader waits for transactions that are open.
+        A commit returns before the broker shows its records: the reader waits for open transactions.
         """
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         ends: dict[int, tuple[int, float]] = {}
-        """By partition that was read as far as the broker shows it: where it ended then, and how long that counts."""
+        """By partition read to its visible end: the end at that time, and how long the end counts."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             while left:
@@ -84,7 +84,7 @@ class TailReader:
             reader_config(
                 settings,
                 settings.clients.gateway_tail,
-                # What comes is told of at once; a shorter wait only has an idle broker asked more often.
+                # New records are reported at once; a shorter wait only means more requests to an idle broker.
                 fetch_wait_max_ms=500,
                 queued_max_messages_kbytes=32_768,
                 max_partition_fetch_bytes=4_000_000,

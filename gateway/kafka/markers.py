@@ -1,10 +1,11 @@
-"""The markers of transactions: the control records that end them, one in each partition that was written to.
+"""The markers of transactions: control records that end a transaction, one in each partition written to.
 
 A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
-coordinator skips partitions that have no leader at that moment, as if they were deleted (seen with Kafka 4.3, where
-KRaft's `getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or begin anew
-is then complete for its coordinator and open for ever in those partitions: a *hanging* one, in Kafka's words (KIP-664).
-Its records, though committed, hold up all readers of the partition, and go when the next transaction there is aborted.
+coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where
+KRaft's `getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or start is
+then complete for its coordinator and open for ever in those partitions: a *hanging* transaction, in Kafka's words
+(KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction there
+is aborted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Markers:
         """Return when committed records can be read.
 
         Args:
-            offsets: By partition that of the last record which was committed there.
+            offsets: By partition, the offset of the last record committed there.
 
         Raises:
             KafkaUnavailable: A marker does not come; whether it ever does, recovery finds out.
@@ -58,7 +59,7 @@ class Markers:
         """Return up to where records can be read.
 
         Each commit asks, so that a consumer does: the same question costs the admin client six times as much. The
-        consumer asks one broker and once; the admin client has the patience for a broker that does not answer.
+        consumer asks a single broker once; the admin client has the patience for a broker that does not answer.
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         with suppress(KafkaException):
@@ -68,7 +69,7 @@ class Markers:
         return self._topics.offsets.ends(places, committed=True)
 
     def missing(self, topics: Iterable[str]) -> list[Partition]:
-        """Return the partitions in which a transaction is open; partitions that do not answer are left out."""
+        """Return the partitions with an open transaction; partitions that do not answer are left out."""
         forms = self._topics.forms(topics)
         places = [(name, number) for name, form in forms.items() for number in range(form.partitions)]
         ends = self._topics.offsets.known_ends(places, committed=False)

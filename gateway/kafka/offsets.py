@@ -19,7 +19,7 @@ Partition = tuple[str, int]
 """A topic and the number of its partition."""
 
 _WAIT_SECONDS = 10.0
-"""How long the gateway's loop asks one client after the other: if it waits longer it looks as if it hung."""
+"""How long the gateway's loop waits for a client: with a longer wait the gateway looks as if it hung."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 """The driver's own answer about a partition that its copy of the cluster's metadata lacks.
@@ -31,7 +31,7 @@ _NEW_LEADER = (
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 )
-"""Answers about a partition whose leader has just changed, to a client that has heard of it too late or too early."""
+"""Answers about a partition whose leader has just changed, to a client with an older or newer leader epoch."""
 _SETTLING_SECONDS = 0.2
 
 _Answer = int | KafkaException
@@ -46,12 +46,12 @@ class Offsets:
 
         Args:
             admin: Kafka's admin client.
-            counts: Tells how many partitions those of the topics have that exist, and notes their leaders here.
+            counts: Tells how many partitions each existing topic has, and notes their leaders here.
         """
         self._admin = admin
         self._counts = counts
         self._unanswerable: set[Partition] = set()
-        """Partitions that are not asked: without a leader, or of a topic that we may not read."""
+        """Partitions that are not asked: without a leader, or of an unreadable topic."""
         self._silent: set[Partition] = set()
         """Partitions that gave an error when they were asked last, and are asked again the next time."""
         self._last_ends: dict[Partition, int] = {}
@@ -75,8 +75,8 @@ class Offsets:
     def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
         """Return the ends of partitions, each answered by itself: no partition's error is another one's.
 
-        A partition that does not exist (any more) is left out. A partition that gives no end for another reason (it has
-        no leader, or may not be read) is `silent` and has the end that it had last, if any.
+        A partition that does not exist (any more) is left out. A partition without an answer for another reason (no
+        leader, or no right to read) is `silent` and keeps its last known end, if any.
 
         Args:
             places: Partitions of any topics, also of users.
@@ -107,7 +107,7 @@ class Offsets:
         return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete a topic's records below those offsets, by partition; to ask for it twice does no more than once."""
+        """Delete a topic's records below these offsets, by partition; a repeated call does no harm."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         with mapped("deleting records"):
             self._admin.ask(lambda admin: _delete_before(admin, places), _WAIT_SECONDS)
@@ -165,14 +165,14 @@ class Offsets:
 
 
 def _answer(future: Future[Any]) -> _Answer:
-    """Return a partition's offset or its error; raise an error that says that a broker did not answer in time."""
+    """Return a partition's offset or its error; raise an error that stands for a late answer of a broker."""
     try:
         told = future.result()
     except KafkaException as error:
         if is_late(error):
             raise
         return error
-    if told.offset < 0:  # all that the driver tells of a leader that did not answer
+    if told.offset < 0:  # the driver's only sign of a leader that did not answer
         raise TimeoutError
     return int(told.offset)
 

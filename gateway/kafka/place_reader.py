@@ -1,4 +1,4 @@
-"""Records at many places of a topic, read together: what lies close is read in one go, what lies between is skipped."""
+"""Records at many places of a topic, read together: near records in one go, with jumps over long gaps."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class PlaceReader:
         )
 
     def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Record | None]]:
-        """Yield each place with its record, or None where that is gone; those not reached in time are left out.
+        """Yield each place with its record, or None if the record is gone; places not reached in time are left out.
 
-        A record that was written a moment ago, which the broker shows to nobody yet, is waited for.
+        A record written a moment ago, still invisible at the broker, is waited for.
 
         Raises:
             KafkaUnavailable: Kafka failed; what was yielded holds.
@@ -60,7 +60,7 @@ class PlaceReader:
                 self._consumer.unassign()
 
     def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Record | None]]:
-        """Yield what has come of the wanted offsets, and take it out; go on to the others."""
+        """Yield the arrived records of the wanted offsets, remove these offsets, and go on to the rest."""
         reached: dict[int, int] = {}
         for message in self._some():
             partition, offset = message.partition(), message.offset()
@@ -75,12 +75,12 @@ class PlaceReader:
         self._go_on(wanted, reached)
 
     def _some(self) -> list[Message]:
-        """Return what there is as soon as there is anything: the driver itself waits until all of it came."""
+        """Return the available records as soon as there are any: the driver itself waits for the full count."""
         first = self._consumer.poll(_WAIT_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, timeout=0)]
 
     def _go_on(self, wanted: dict[int, deque[int]], reached: dict[int, int]) -> None:
-        """Leave partitions that are done with, and skip what is not wanted."""
+        """Leave finished partitions, and skip unwanted records."""
         for partition, offset in reached.items():
             rest = wanted[partition]
             if not rest:

@@ -1,4 +1,4 @@
-"""A record as the gateway's readers hand it out: plain fields, which outlive the driver's own object."""
+"""A record as the gateway's readers return it: plain fields, which outlive the driver's own object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def record_of(message: Any) -> Record:
-    """Return a consumed message's record; what the driver's types leave open is there in one without an error."""
+    """Return a consumed message's record; without an error, all fields optional to the driver's types are present."""
     return Record(
         message.topic(),
         message.partition(),

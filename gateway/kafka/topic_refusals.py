@@ -17,7 +17,7 @@ _REFUSALS: dict[int | None, str] = {
     KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
     KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
 }
-"""Kafka's errors for a topic that it refuses to make, with our codes of docs/commands.md."""
+"""Kafka's errors for refused topics, with our codes of docs/commands.md."""
 KEPT = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_DELETION_DISABLED,

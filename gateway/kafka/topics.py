@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 _MADE_SECONDS = 10.0
 """How long one broker is given to have topics made: thousands take some seconds."""
 _ALL_MADE_SECONDS = 40.0
-"""How long others are asked then: a broker that is alive may wait for a controller that hangs for half a minute, though
-there is a new one. To have topics deleted only one is asked: what it does late may meet a topic made anew."""
+"""How long other brokers are asked then: a live broker may wait half a minute for a hung controller, although there is
+a new controller. Deletion asks a single broker only: a late deletion may hit a topic created anew."""
 
 
 class TopicForm(NamedTuple):
@@ -70,7 +70,7 @@ class Topics:
         return None if form is None else form.partitions
 
     def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
-        """Return the forms of those topics that exist; asking never makes one, whatever the broker's settings."""
+        """Return the forms of the existing topics; asking never creates a topic, whatever the broker's settings."""
         asked = sorted(set(topics))
         if not asked:
             return {}
@@ -154,7 +154,7 @@ class Topics:
             return set(self._admin.client.list_topics(timeout=ANSWER_SECONDS).topics)
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with so many partitions each, and return which; those that exist are left as they are.
+        """Create topics with the given numbers of partitions, and return the new ones; existing topics stay unchanged.
 
         Raises:
             TopicRefusal: Kafka will not have one of them; the others are there.
@@ -196,7 +196,7 @@ class Topics:
 
         def ask(admin: AdminClient) -> dict[str, KafkaException | None]:
             nonlocal asked
-            _count_brokers(admin)  # it has just reached the broker that it asks
+            _count_brokers(admin)  # the client has just reached this broker
             asked += 1
             return {
                 name: _error(answer)
@@ -206,7 +206,7 @@ class Topics:
         return self._admin.ask(ask, _ALL_MADE_SECONDS), asked > 1
 
     def delete(self, names: Iterable[str]) -> set[str]:
-        """Delete topics, pass over those that do not exist, and return those that Kafka will not delete."""
+        """Delete topics, skip missing ones, and return the topics that Kafka will not delete."""
         doomed = list(names)
         kept: set[str] = set()
         if not doomed:
@@ -230,7 +230,7 @@ class Topics:
 
 
 def _error(answer: Future[None]) -> KafkaException | None:
-    """Return what was wrong with a change, None where it was carried out; that no answer came in time is raised."""
+    """Return the error of a change, None if the change was carried out; raise if no answer came in time."""
     try:
         answer.result(ANSWER_SECONDS)
     except KafkaException as error:

@@ -1,4 +1,4 @@
-"""Records that are written in one transaction, with the commands that they answer."""
+"""Records written in one transaction, with the offsets of the commands that they answer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TransactionalWriter:
     """Writes the records of one commit, and the commands that they answer, all or none.
 
     Records can be read when `write` returns, those written `ahead` of others before the others are written. The next
-    transaction must not begin before: when it is aborted, the records of a hanging one (`markers.py`) go with it.
+    transaction must not begin earlier: when it is aborted, the records of a hanging one (`markers.py`) go with it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -115,7 +115,7 @@ class TransactionalWriter:
             self._begin()
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Take note of topics that were made: one that the client knew is another one now.
+        """Take note of created topics: a topic that the client knew has been replaced.
 
         Its leaders' epochs begin anew, and the driver takes whatever is said of them for old: where the leader is
         another broker, it waits until the transaction's time is over, a minute, and all commands with it (librdkafka
@@ -134,7 +134,7 @@ class TransactionalWriter:
         """Write records in one transaction.
 
         Args:
-            records: What to write.
+            records: The records to write.
             reads: The consumer, and by partition the offset after the last command that the records answer.
             watched: Numbers of records.
             ahead: Others follow at once, which nobody needs to read before: return without waiting for markers.

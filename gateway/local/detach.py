@@ -12,14 +12,14 @@ __all__ = ["detached"]
 
 
 def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Callable[[str], None]) -> int:
-    """Run something in a process of its own, without a terminal, until it has told that it is ready.
+    """Run a function in a background process, without a terminal, until it reports that it is ready.
 
-    Only a process with one thread may call it: it forks, so that no secret has to be handed over.
+    Only a process with a single thread may call this function: it forks, so no secret has to be handed over.
 
     Args:
-        run: What to run; given where to tell its lines, it returns its exit code.
+        run: The function to run; takes a function for its lines, and returns the exit code.
         log: Where its output goes.
-        show: Is given the lines that it tells, up to ``ready …``.
+        show: Called with each line, up to ``ready …``.
 
     Returns:
         0 once ready, else 1 after the line that says why not has been shown.

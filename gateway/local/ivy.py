@@ -1,4 +1,4 @@
-"""Runs the Apache Ivy that pyspark brings, so that a Java alone, without Maven, can fetch jars."""
+"""Runs the Apache Ivy included in pyspark, so Java alone, without Maven, can fetch jars."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Coordinates = tuple[str, str, str]
 
 
 def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: Callable[[int], None]) -> str:
-    """Let Ivy bring those jars, and only those, into a folder as ``<module>-<revision>.jar``.
+    """Let Ivy fetch exactly these jars into a folder as ``<module>-<revision>.jar``.
 
     Args:
-        jars: What to bring; nothing that they depend on.
+        jars: The jars to fetch, without their dependencies.
         folder: An empty folder; Ivy's own files stay there too.
         mirror: Root of a Maven repository; empty for Ivy's default.
         progress: Told how many have arrived.
 
     Returns:
-        A line that tells why a jar did not come, where one did not.
+        Why a jar did not come, as one line, if any did not.
 
     Raises:
         OperationalError: There is no supported Java, or no pyspark.

@@ -1,8 +1,8 @@
 """Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, by the Ivy that pyspark brings.
 
-A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and what it brings is checked before use.
-A folder of the cache holds the jars of one version of a lock file: another version of this program has its own.
-Where the jars come from is Ivy's default (Maven Central) or the user's own mirror (setting ``jars.mirror``).
+A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and each jar is checked before use. A folder
+of the cache holds the jars of one version of a lock file: another version of this program has its own. Where the jars
+come from is Ivy's default (Maven Central) or the user's own mirror (setting ``jars.mirror``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from grouping.settings.settings import JarSettings
 __all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]
 
 KAFKA = "kafka.lock"
-"""The Apache Kafka broker, and what it logs with."""
+"""The Apache Kafka broker, and its logging libraries."""
 
 SPARK = "spark.lock"
 """Spark's Kafka source."""
@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One line of a lock file."""
+    """A line of a lock file."""
 
     organisation: str
     module: str
@@ -76,9 +76,9 @@ def cache_folder(settings: JarSettings) -> Path:
 def ensure_jars(
     name: str, settings: JarSettings, progress: Progress = lambda there, of: None, package: str = __package__
 ) -> Path:
-    """Return the folder that holds a lock file's jars and no others, after fetching those that are missing.
+    """Return the folder with exactly the jars of a lock file, after fetching missing jars.
 
-    Any number of processes may call it at once: one fetches, the others wait for it.
+    Any number of processes may call this function at once: one fetches, the others wait.
 
     Args:
         name: `KAFKA`, `SPARK` or another lock file.
@@ -161,7 +161,7 @@ def show_progress(there: int, of: int) -> None:
 
 
 def main() -> None:
-    """Fetch every jar, or those of the lock files that are named, for ``make setup`` and image builds."""
+    """Fetch every jar, or the jars of the named lock files, for ``make setup`` and image builds."""
     try:
         settings = given_settings().jars
         for name in sys.argv[1:] or (KAFKA, SPARK):

@@ -1,4 +1,4 @@
-"""Finds the Java that Kafka and Spark run on: JAVA_HOME's, else the one on the PATH, if Spark supports it."""
+"""Finds the Java for Kafka and Spark: JAVA_HOME's, else the Java on the PATH, if Spark supports it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _ask(path: str) -> Java | None:
-    """Let the Java at that path tell its version and home, whatever shims and links lead to it."""
+    """Ask the Java at a path for its version and home, whatever shims and links lead to the program."""
     command = [path, "-XshowSettings:properties", "-version"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=True).stderr

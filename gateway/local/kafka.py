@@ -80,17 +80,17 @@ DO System.err.println("Kafka ends itself: a batch could not be written, " + $^);
    Runtime.getRuntime().halt(1)
 ENDRULE
 """
-"""What the agent Byteman adds to Kafka: on a full disk the broker ends before it can write on.
+"""The addition of the agent Byteman to Kafka: on a full disk the broker ends before it can write on.
 
 An index is a sparse file in memory. The JVM throws InternalError for a page that cannot be had, when the batch is in
 the log already and the log's end is not yet moved. Kafka goes on: the next batch has the same offsets, and the recovery
-after the next start, which meets offsets twice, empties the segment. Where a batch fails, Kafka ends by itself, but a
-moment later, in which another batch may come behind the half one; the recovery cuts off both. No option of the JVM or
-of Kafka helps. Tried: an index that loses its pages empties the topic without the agent, each time.
+after the next start, which meets offsets twice, empties the segment. If a batch fails, Kafka ends by itself, but a
+moment later; in this moment another batch may come behind the half batch, and the recovery cuts off both. No option of
+the JVM or of Kafka helps. Tried: an index that loses its pages empties the topic without the agent, each time.
 """
 
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""The one request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client's name."""
+"""The request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client name."""
 
 STARTED = b"Kafka Server started"
 """Logged when the broker is known to the controller: topics can be made."""
@@ -103,7 +103,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         folder: Kafka's own; an interrupted first start is begun anew.
         log: Where its output goes.
         ports: The ports of the broker and of the controller.
-        java: What to run it with.
+        java: The Java to run Kafka with.
         jars: The folder of the broker's.
     """
     scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
@@ -144,7 +144,7 @@ def _properties(broker: int, controller: int) -> str:
 
 
 def _format(folder: Path, java: Sequence[str]) -> None:
-    """Give the folder its cluster id; the mark that it has one comes last, so that half of it does not count."""
+    """Give the folder its cluster id; the mark file comes last, so an interrupted format does not count."""
     shutil.rmtree(folder / "data", ignore_errors=True)
     cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]  # an id may not begin with a dash
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]

@@ -1,4 +1,4 @@
-"""The launch of `cq up`: which servers are given and which are embedded, on which ports, and the roles' environment."""
+"""The launch of `cq up`: given and embedded servers, their ports, and the environment of the roles."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def masked(url: str) -> str:
 
 
 class Ports:
-    """Ports that are free; the same as the last time where that can be, so that clients may keep the addresses."""
+    """Free ports, the same as the last time if possible, so clients may keep the addresses."""
 
     def __init__(self, run: RunFolder) -> None:
         """Read which ports were given the last time."""
@@ -145,12 +145,12 @@ class Ports:
         self._given: dict[str, int] = {}
 
     def take(self, name: str, wanted: int) -> int:
-        """Return the port for a server: the one that is wanted, else that of the last time, else any.
+        """Return the port for a server: the wanted port, else the port of the last time, else any.
 
         No two servers get the same, although none of them may listen yet.
 
         Raises:
-            OperationalError: The one that is wanted is taken.
+            OperationalError: The wanted port is taken.
         """
         port = wanted or self._before.get(name, 0)
         if not (port and self._is_free(port)):

@@ -1,4 +1,4 @@
-"""A log that another process appends to: begun anew when it has grown."""
+"""A log that another process appends to: truncated when it has grown too large."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["renew"]
 
 
 def renew(log: Path, most_bytes: int) -> bool:
-    """Keep a log that has grown beyond a size as ``NAME.log.1``, in place of an earlier one, and empty it.
+    """Copy an oversized log to ``NAME.log.1``, in place of an earlier copy, and empty the log.
 
-    The file stays the same, since processes that write to it or follow it have it open; writers append. A line
-    that is written at that instant may be lost: logrotate's ``copytruncate`` does the same.
+    The file keeps its inode, since processes that write to the log or follow it have it open; writers append. A line
+    written at this instant may be lost: logrotate's ``copytruncate`` does the same.
 
     Returns:
         Whether the log was begun anew.

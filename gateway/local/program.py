@@ -1,4 +1,4 @@
-"""A program that the supervisor starts: a command, where it runs, and how to see that it is ready."""
+"""A program that the supervisor starts: its command, its folder, and its checks of readiness."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Program:
     """Its output is appended here."""
 
     ready: Callable[[int], bool]
-    """Whether it can be used; given the size that the log had when it was started. Never blocks for long."""
+    """Whether the program can be used; takes the size of the log at the start. Never blocks for long."""
 
     prepare: Callable[[], None] = lambda: None
-    """Called before each start: makes what the command needs in its folder, however much of it was lost."""
+    """Called before each start: makes the contents of the program's folder, however much was lost."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the supervisor's own."""
@@ -45,10 +45,10 @@ class Program:
     """How far its start is, as a predicate of the role; empty where it does not tell. Never blocks for long."""
 
     status: Path | None = None
-    """Where the role itself says how it is; what an earlier process said is removed before a start."""
+    """The file in which the role reports its state; an earlier process's report is removed before a start."""
 
     stop_seconds: float = 20.0
-    """How long it may take to stop in order, before it is killed."""
+    """How long the program may take to stop in order, before it is killed."""
 
 
 def port_is_free(port: int) -> bool:
@@ -63,7 +63,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on, each another one."""
+    """Return different loopback ports without a listener."""
     with ExitStack() as held:  # all at once: the system gives a port that was let go to the next who asks
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

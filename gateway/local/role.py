@@ -1,4 +1,4 @@
-"""One role under the supervisor: its process, whether it is ready, and when it is started again."""
+"""A role under the supervisor: its process, its readiness, and its restarts."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ __all__ = ["Role", "RoleState"]
 log = logging.getLogger(__name__)
 
 RoleState = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
-"""``waiting``: it was ready, and says that a server does not answer now; ``silent``: it says nothing any more."""
+"""``waiting``: was ready, and reports that a server does not answer now; ``silent``: reports nothing any more."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the first, second, … restart in a row."""
 
 STEADY = 20.0
-"""Seconds after which a role that is ready has recovered: its next restart is a first one again.
+"""Seconds after which a ready role has recovered: its next restart counts as a first one.
 
 A start takes some five seconds: a role that dies for ever at this rate is away, and busy, for a fifth of the time.
 """
 
 SILENT_SECONDS = 10.0
-"""How long a role that was ready may give no sign of life: several times what a loaded machine takes for one."""
+"""How long a ready role may give no sign of life: several times the interval of a loaded machine."""
 
 START_SECONDS = 180.0
 """How long a role that was not ready yet may give no sign of life, and its stage may come no further."""
 
 LOOK_SECONDS = 2.0
-"""What one look at a role counts at most: a supervisor that was stopped itself has not heard, nor missed, anything."""
+"""Most seconds counted per look at a role: a supervisor that was itself stopped has neither heard nor missed anything.
+"""
 
 OURS = re.compile(r"cq( \w+)?: ")
 """How a line begins with which a role refuses to start."""
@@ -47,7 +48,7 @@ TRIES = 3
 
 
 class Role:
-    """One role, started, watched and restarted by calls of `step`; the clock is the caller's, in seconds, monotonic."""
+    """A role, started, watched and restarted by calls of `step`; the clock is the caller's, in seconds, monotonic."""
 
     def __init__(
         self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float
@@ -55,10 +56,10 @@ class Role:
         """Prepare to run.
 
         Args:
-            program: What to run.
+            program: The program to run.
             environment: Its own, to which the program's is added.
             clock: Seconds, monotonic.
-            hang_seconds: How long it may give no sign of life, once it was ready, before it is killed.
+            hang_seconds: How long a role that was ready may give no sign of life before it is killed.
         """
         self.program = program
         self.state: RoleState = "stopped"
@@ -92,7 +93,7 @@ class Role:
         """Start the process, in a session of its own that ends with the supervisor.
 
         Raises:
-            OperationalError: What it needs cannot be made.
+            OperationalError: The folder or files of the program cannot be made.
         """
         self.program.prepare()
         if self.program.status:
@@ -114,13 +115,13 @@ class Role:
         log.info("role started", extra={"role": self.name, "pid": self.pid})
 
     def step(self) -> bool:
-        """Look after the process: note how it is; when it hangs or is dead, start it again in its time.
+        """Look after the process: note its state; restart a hung or dead process when its delay is over.
 
         Returns:
             Whether something changed.
 
         Raises:
-            OperationalError: It does not get ready even once, or something of it cannot be killed.
+            OperationalError: The process never gets ready, or a process of the role cannot be killed.
         """
         died = False
         if self._process is not None and self._process.poll() is not None:
@@ -153,7 +154,7 @@ class Role:
         """Return the state of the process, which is alive."""
         if self._up and self._quiet >= SILENT_SECONDS:
             return "silent"
-        # A server doesn't wait for others: one that was ready is, as long as it answers.
+        # A server doesn't wait for others: once ready, a server stays ready as long as it answers.
         if not (self._up and self.program.status is None) and not self.program.ready(self._since):
             return "waiting" if self._up else self.state
         if not self._up:
@@ -161,7 +162,7 @@ class Role:
         return "ready"
 
     def renew_log(self, most_bytes: int) -> None:
-        """Begin the log anew when it has grown beyond a size; of a role that is not ready yet, its lines are needed."""
+        """Truncate the log when it has grown beyond a size; the lines of a role that is not ready yet are kept."""
         if self._up and renew(self.program.log, most_bytes):
             self._since = 0
 
@@ -171,7 +172,7 @@ class Role:
             self._process.terminate()
 
     def end(self) -> None:
-        """Wait until the process has stopped, kill it when that takes too long, and all of its session in any case."""
+        """Wait until the process has stopped, kill it if too slow, and kill the rest of its session in any case."""
         if self._process:
             try:
                 self._process.wait(self.program.stop_seconds)
@@ -182,7 +183,7 @@ class Role:
         self._process, self.state = None, "stopped"
 
     def last_words(self) -> str:
-        """Return the last line that the process printed: where it is one of ours, what was wrong."""
+        """Return the last line of the process, or its last line with our own error if there is any."""
         with self.program.log.open("rb") as output:
             output.seek(self._since)
             lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The data folder as `cq up`, `cq down` and `cq status` share it: the processes on it, and their states."""
+"""The data folder as shared by `cq up`, `cq down` and `cq status`: its processes and their states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOM = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A data folder and the files in it that tell what runs."""
+    """A data folder and the files in it about running processes."""
 
     data: Path
 
@@ -38,7 +38,7 @@ class RunFolder:
         return self.data / "run" / "supervisor.json"
 
     def status(self, role: str) -> Path:
-        """Return where a role says that it is ready, and what it knows of its work."""
+        """Return the file in which a role reports that it is ready, and its knowledge of its work."""
         return self.data / "run" / f"{role}.json"
 
     def log(self, role: str) -> Path:
@@ -46,10 +46,10 @@ class RunFolder:
         return self.data / "logs" / f"{role}.log"
 
     def prepare(self) -> None:
-        """Make the folder, or take the one that is there.
+        """Make the folder, or take an existing one.
 
         Raises:
-            OperationalError: It cannot be made, a later version wrote it, or there is no room.
+            OperationalError: The folder cannot be made, a later version wrote it, or there is no room.
         """
         try:
             for name in ("run", "logs"):
@@ -114,7 +114,7 @@ class RunFolder:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file in one move, readable by its owner alone: a reader sees the old value or the new one."""
+    """Replace a file in one move, readable by its owner alone: a reader sees the old value or the new value."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)

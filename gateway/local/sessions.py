@@ -1,7 +1,7 @@
-"""Sessions of processes: how a role, and all that it has started, is ended.
+"""Sessions of processes: how a role, and all processes started by it, are ended.
 
-A role leads a session of its own, which its JVM and Python workers share, so that none of them can be missed: a new
-evaluator may only start when the old one's last worker is dead (it could still write results).
+A role leads a session of its own, shared by its JVM and Python workers, so none of them can be missed: a new evaluator
+may only start when the last worker of the old evaluator is dead (it could still write results).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.05
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """Return what a new process runs before its program, so that the kernel kills it when its parent dies (Linux).
+    """Return a function to run before a new process's program, so the kernel kills the process when its parent dies.
 
     Elsewhere, and for the new process's own children, the watchdog sees to it.
     """
@@ -56,7 +56,7 @@ def members(sessions: Collection[int]) -> list[psutil.Process]:
 
 
 def supervised(data: Path) -> list[psutil.Process]:
-    """Return the processes that a supervisor of that folder has started, whatever became of the supervisor."""
+    """Return the processes started by a supervisor of a folder, whatever became of the supervisor."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -68,10 +68,10 @@ def supervised(data: Path) -> list[psutil.Process]:
 
 
 def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
-    """Kill every process of those sessions, those that are started meanwhile too.
+    """Kill every process of these sessions, including processes started meanwhile.
 
     Args:
-        sessions: Their ids, which are the pids of the roles that lead them.
+        sessions: Their ids, equal to the pids of the roles that lead them.
         timeout: Seconds to go on.
 
     Returns:

@@ -13,7 +13,7 @@ STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Takes the signals to stop, and those of ended children, while it is entered; only for the main thread."""
+    """Takes the signals to stop, and of ended children, while entered; only for the main thread."""
 
     def __init__(self) -> None:
         self.stop = False

@@ -1,4 +1,4 @@
-"""How a role tells its state, again and again, and how the supervisor hears that it still does."""
+"""How a role reports its state repeatedly, and how the supervisor notices a missing report."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class StatusFile:
     """Where a role tells its state. Each word has its time, for people; `StatusWatch` goes by no clock."""
 
     def __init__(self, path: Path | None) -> None:
-        """Tell it in that file, if there is one."""
+        """Report in this file, if there is one."""
         self._path = path
         self.told = RoleState()
         """The same for those who ask over HTTP."""
 
     def write(self, state: str, **more: Any) -> None:
-        """Replace what the file says; where the disk is full, at least show that somebody would have."""
+        """Replace the contents of the file; with a full disk, at least touch the file as a sign of life."""
         self.told.tell(state)
         if self._path is None:
             return
@@ -46,10 +46,10 @@ class StatusFile:
 
     @contextlib.contextmanager
     def repeated(self, state: str, more: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
-        """Tell a state every second while the block lasts, which is busy with one long thing.
+        """Report a state every second during the block, which is busy with one long step.
 
         Args:
-            state: It.
+            state: The state.
             more: Returns what else is told; asked by another thread.
         """
         done = threading.Event()

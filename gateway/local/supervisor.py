@@ -1,6 +1,6 @@
 """Starts the roles in their order, keeps them running, tells in the data folder how they are, and stops them.
 
-One process with one thread. The supervisor may die in any way: the kernel and the watchdog then end what it has
+A process with a single thread. The supervisor may die in any way: the kernel and the watchdog then end what it has
 started.
 """
 
@@ -49,11 +49,11 @@ class Supervisor:
 
         Args:
             run: The data folder, held by the caller.
-            stages: What to start.
+            stages: The programs to start, by stage.
             addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
             tell: Is given one line for a person now and then, and ``ready …`` with the addresses.
             settings: How long a role that was ready may hang before it is killed, how large a log may grow.
-            clock: Seconds, monotonic; of the machine, for what is told is compared with it by other processes.
+            clock: Seconds, monotonic; the machine's clock, since other processes compare these times with their own.
         """
         environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
         self._run = run
@@ -90,7 +90,7 @@ class Supervisor:
                 self._stop()
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
-        """Start a stage and return when all of it is ready: as long as it comes further, that may take any time."""
+        """Start a stage and return when all of it is ready: as long as there is progress, a start may take any time."""
         begun_at = moved_at = told_at = self._clock()
         reached: list[str] = []
         if not signals.stop:
@@ -188,10 +188,10 @@ class Supervisor:
 
 
 def told_state(told: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
-    """Return what a supervisor has told as it is to be taken now: nothing is ready for it that hangs itself.
+    """Return a supervisor's report as of now: a supervisor that hangs reports no role as ready.
 
     Args:
-        told: What it wrote.
+        told: The supervisor's report.
         supervisor: Its pid.
         now: Seconds of the same clock, monotonic: that of the machine.
     """

@@ -28,7 +28,7 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
     """Return how to run Valkey.
 
     Args:
-        folder: Valkey's own; it may be lost, the gateway makes what is in it anew.
+        folder: Valkey's own; may be lost: the gateway fills Redis anew.
         log: Where its output goes.
         port: To listen on.
 

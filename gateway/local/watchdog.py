@@ -1,7 +1,7 @@
 """Outlives the supervisor by a moment: when the supervisor is gone, by whatever death, its roles' sessions are killed.
 
-The watchdog reads the sessions that run from its standard input, a line of pids each time they change; the end of the
-input is the supervisor's end, and an empty last line means that it had stopped everything itself.
+The watchdog reads the running sessions from its standard input, a line of pids at each change; the end of the input is
+the supervisor's end, and an empty last line means that the supervisor had stopped everything itself.
 """
 
 from __future__ import annotations

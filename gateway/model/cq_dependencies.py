@@ -1,4 +1,4 @@
-"""The dependencies of CQs: of each one its group, SELECT list, template, topic and views; of a unit what changes."""
+"""The dependencies of each CQ (group, SELECT list, template, topic, views), and their changes in a unit of work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["DependencyChanges", "dependencies", "dependencies_of"]
 
 
 def dependencies_of(cq: Cq, destination: Destination) -> tuple[Dependency, ...]:
-    """Return what a CQ depends on by its destination, its text and the views that it reads."""
+    """Return the dependencies of a CQ, from its destination, its text and its views."""
     template_id = cq.text.template.template_id if cq.text.is_cut else None
     virtual = destination.group_id if destination.mode == "virtual" else None
     return dependencies(destination.group_id, destination.select_id, virtual, template_id, cq.views)
@@ -37,14 +37,14 @@ def dependencies(
 
 
 class DependencyChanges:
-    """The part of a unit of work that concerns what CQs depend on; each change is made in the inventory at once."""
+    """The changes of a unit of work to CQs' dependencies; each change goes to the inventory at once."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self.definitions: dict[tuple[StreamId, Dependency], Definition] = {}
-        """Of those that nobody needed before."""
+        """Definitions of dependencies that are new in this unit."""
         self.changed: set[tuple[StreamId, Dependency]] = set()
-        """Those that another number of CQs needs by now."""
+        """Dependencies whose number of CQs changed in this unit."""
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
         """Sole users that changed, by stream and id of the group or SELECT list."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
@@ -64,10 +64,10 @@ class DependencyChanges:
         """Count the dependencies of one more CQ.
 
         Args:
-            stream_id: The stream that it reads.
-            subscriber: Whose it is.
-            dependencies: What it needs.
-            definitions: Of those that may be new.
+            stream_id: The stream that the CQ reads.
+            subscriber: The owner of the CQ.
+            dependencies: The CQ's dependencies.
+            definitions: Definitions of dependencies that may be new.
         """
         counted = (stream_id, subscriber, dependencies)
         known = self._counts.get(counted)
@@ -102,7 +102,7 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Keep the sole user of a group or SELECT list; a second subscriber ends that until nobody needs it."""
+        """Keep the sole user of a group or SELECT list; a second subscriber ends this until nobody is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
@@ -112,7 +112,7 @@ class DependencyChanges:
         """Count the dependencies of a CQ that goes no more."""
         self._counts.clear()  # whoever comes next may be the first one again
         removed = (stream_id, dependencies)
-        if removed != self._removed:  # thousands that go one after another had the same ones
+        if removed != self._removed:  # thousands of CQs dropped in succession had the same ones
             self._removed = removed
             self.changed.update((stream_id, used) for used in dependencies)
             by_kind = self._inventory.dependencies[stream_id]

@@ -26,7 +26,7 @@ class Departure(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Departures(msgspec.Struct, array_like=True, frozen=True):
-    """A destination that members have left whose last events are not evaluated yet."""
+    """A destination that members have left, with events of theirs still unevaluated."""
 
     destination: Destination
     number: int
@@ -46,7 +46,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
 
     def passed(self, until: tuple[int, ...]) -> Departures | None:
-        """Return what is left when events up to those offsets are evaluated, None when that is nothing."""
+        """Return the rest when events up to these offsets are evaluated, None when nothing is left."""
         left = tuple(each for each in self.departures if not _within(each.until, until))
         return msgspec.structs.replace(self, departures=left) if left else None
 
@@ -74,7 +74,7 @@ def without(windows: Iterable[Window], others: Iterable[Window]) -> list[Window]
 
 
 def _cut(window: Window, other: Window) -> list[Window]:
-    """Return what is left of a window, before and behind another one."""
+    """Return the rest of a window, before and behind another window."""
     (start, expire), (begin, end) = window, other
     behind = end is not None and start is not None and end <= start
     before = begin is not None and expire is not None and begin >= expire

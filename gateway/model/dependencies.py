@@ -1,9 +1,8 @@
-"""Dependencies of CQs: definitions that many CQs share, kept once for each stream as long as one CQ needs them.
+"""Dependencies of CQs: definitions shared by many CQs, kept once for each stream as long as a CQ needs them.
 
-A dependency is what a CQ needs and others may share: it is counted as long as a CQ needs it. Memory and code know a
-dependency by its kind and its id. In Redis and on `cq.catalog` stands its name, and this module alone tells the kind
-from a name: `g_…` a group, `t_…` a template, `v_…` a group's topic, `w_…` a view, else a
-SELECT list.
+A dependency is counted as long as a CQ needs it. Memory and code know a dependency by its kind and its id. In Redis and
+on `cq.catalog` stands its name, and this module alone tells the kind from a name: `g_…` a group, `t_…` a template,
+`v_…` a group's topic, `w_…` a view, else a SELECT list.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class DependencyKind(Enum):
     TEXT = auto()
     """The template of texts."""
     TOPIC = auto()
-    """The topic of a group, which its virtual CQs need: it is counted only, by the group's id."""
+    """The topic of a group, needed by its virtual CQs: only counted, by the group's id."""
     VIEW = auto()
     """A view: it is counted only, by its folded name."""
 
@@ -148,7 +147,7 @@ class DependencyCounts:
 
 
 def definition_hash(keys: RedisKeys, stream_id: StreamId, kind: DependencyKind) -> str | None:
-    """Return the hash in which Redis has definitions of a kind; None for kinds that are counted only."""
+    """Return the hash in which Redis has definitions of a kind; None for kinds without definitions."""
     match kind:
         case DependencyKind.GROUP:
             return keys.groups(stream_id)
@@ -161,7 +160,7 @@ def definition_hash(keys: RedisKeys, stream_id: StreamId, kind: DependencyKind) 
 
 
 def decode_definition(body: bytes) -> GroupPlan | SelectList:
-    """Read a definition of `cq.catalog`: a plan if it names a group, a SELECT list if it names one.
+    """Read a definition of `cq.catalog`: a plan if the record names a group, a SELECT list if it names a list.
 
     Raises:
         msgspec.MsgspecError: It is neither.
@@ -181,7 +180,7 @@ _decode_select = msgspec.json.Decoder(SelectList).decode
 
 
 def topic_kind(owner_id: str) -> str:
-    """Return which share of a subscriber a topic counts in, by the id of the destination or group that has it.
+    """Return which quota of a subscriber a topic counts against, by the id of its destination or group.
 
     Example:
         >>> topic_kind("g_1"), topic_kind("d_1")

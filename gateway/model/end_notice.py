@@ -1,4 +1,4 @@
-"""Notices of ends: what is to be told of a destination that ended, or of members that left it."""
+"""Notices of ends: the messages due when a destination ended, or when members left a destination."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["EndNotice", "end_key"]
 
 
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of one incarnation of a destination, or members that left it to others, until all of it is done.
+    """The end of an incarnation of a destination, or the departure of members, until all messages are written.
 
     An incarnation begins with the first member and ends with the last; the destination may be taken up again at once.
     """
@@ -36,11 +36,11 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     plan: GroupPlan | None = None
     """The plan, for a query over groups: the last digest needs it."""
     members: tuple[str, ...] = ()
-    """The tokens of members that left it to others; none where it ended."""
+    """The tokens of the members that left; empty if the destination ended."""
     after_ms: int = 0
     """When the incarnation before ended whose `cq.end` was still to be written, and comes first; else 0."""
     written_ms: int = 0
-    """When `cq.end` was written; 0 where an earlier version noted only that it was."""
+    """When `cq.end` was written; 0 if an earlier version noted only the fact."""
 
     @property
     def lingers_since_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""A command that is held: what it needs is under way, and its subscriber's later commands wait with it."""
+"""A held command: its resources are being created, and its subscriber's later commands wait with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["NotYet"]
 
 
 class NotYet(Exception):
-    """A command cannot be carried out yet; nothing was changed, and it is tried anew once that is ready."""
+    """A command cannot be carried out yet; nothing was changed, and the command is tried anew later."""
 
     def __init__(self, is_ready: Callable[[], bool]) -> None:
         """Say when.

@@ -1,6 +1,6 @@
 """The inventory: streams, tables, views, numbers of destinations and uses of plans, from one unit of work to the next.
 
-The unit under way changes it as it goes; a unit that fails has all of it read again.
+The unit under way changes the inventory as it goes; after a failed unit the inventory is read again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Inventory:
         self.views: dict[str, View] = {}
         """Live views by folded name."""
         self.quotas: dict[str, Quota] = {}
-        """By subscriber: the limits of its own, of those that have some."""
+        """By subscriber with limits of its own: these limits."""
         self.pauses: dict[StreamId, dict[GroupId, GroupPause]] = {}
         """By stream: the groups that operators have paused."""
         self.versions: dict[StreamId, int] = {}
@@ -64,7 +64,7 @@ class Inventory:
         self.topic_shares: Counter[tuple[str, str]] = Counter()
         """By subscriber and kind, ``dedicated`` or ``virtual``: how many of these topics."""
         self.leaving: dict[DestinationId, Departures] = {}
-        """By destination: members that left it and have events to come."""
+        """By destination: departed members that are still owed events."""
         self.vacant: Counter[StreamId] = Counter()
         """By stream: how many of these have no members, and keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}
@@ -78,7 +78,7 @@ class Inventory:
         """Count a topic of results against a subscriber's share.
 
         Args:
-            owner_id: The destination, or the group with virtual ones, that it is of.
+            owner_id: The topic's destination, or its group with virtual destinations.
             subscriber: Who had it made.
         """
         self.topic_founders[owner_id] = subscriber
@@ -98,7 +98,7 @@ class Inventory:
         return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.GROUP))
 
     def virtual_groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
-        """Return those of them that have virtual CQs, each with how many of these."""
+        """Return the groups of a stream with virtual CQs, each with the number of these CQs."""
         return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.TOPIC))
 
     def users(self, stream_id: StreamId, kind: DependencyKind) -> Mapping[str, int]:

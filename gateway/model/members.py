@@ -1,4 +1,4 @@
-"""Members of destinations: the token by which a reader knows that a `cq.leave` is its own (docs/results.md)."""
+"""Members of destinations: the token by which a reader recognises its own `cq.leave` (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SECRET_BYTES = 16
 
 
 def member_token(secret: bytes, key: CqKey, cq: Cq) -> str:
-    """Return what a CQ is called in its destination, the same for as long as it stays there.
+    """Return the token of a CQ in its destination; the token stays the same as long as the CQ stays there.
 
-    Nothing is stored for it. Without the secret nobody can tell whose it is, not even by trying names.
+    Nothing is stored for it. Without the secret nobody can find the CQ of a token, not even by trying names.
 
     Args:
         secret: The gateway's own, kept on `cq.catalog`.

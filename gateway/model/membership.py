@@ -41,7 +41,7 @@ class Membership(msgspec.Struct, array_like=True):
         Args:
             cq: The member.
             by: 1 or -1.
-            trigger: When it fires; a store of groups needs it.
+            trigger: When the CQ fires; needed by a store of groups.
         """
         if cq.paused:
             self.paused += by
@@ -76,13 +76,13 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def seen(self) -> list[Window]:
-        """The record times that at least one live, unpaused member sees, as disjoint windows."""
+        """The record times seen by at least one live, unpaused member, as disjoint windows."""
         if ALWAYS in self.windows:
             return [(None, None)]
         if len(self.windows) < 2:
             return [_window(key) for key in self.windows]
         windows = [_window(key) for key in self.windows if key[0] != ","]
-        # Of those without START the last EXPIRE tells, and there may be a million.
+        # For windows without START only the latest EXPIRE matters, and there may be a million such windows.
         if ends := [int(key[1:]) for key in self.windows if key[0] == ","]:
             windows.append((None, max(ends)))
         return union(windows)

@@ -1,4 +1,4 @@
-"""The names of a subscriber's CQs in order, for those who list them or misspell one: there may be a million."""
+"""The sorted names of a subscriber's CQs, for SHOW and for hints about misspelt names: there may be a million."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Names:
 
         Args:
             names: Any.
-            merged_at: So many changes are kept apart until they are merged in.
+            merged_at: Number of changes that are kept apart before they are merged in.
         """
         self._merged_at = merged_at
         self._sorted = sorted(names)
@@ -63,7 +63,7 @@ class Names:
                 yield one
 
     def near(self, name: str, most: int) -> list[str]:
-        """Return names that stand around a place, about so many before it and behind it each."""
+        """Return names around a place in the order, about `most` before the place and behind it."""
         found = []
         for names in (self._sorted, self._added):
             at = bisect_left(names, name)

@@ -1,4 +1,4 @@
-"""Quotas: limits of one subscriber that stand in place of those of the settings."""
+"""Quotas: limits of one subscriber, in place of the limits in the settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     virtual: int | None = None
 
     def limit(self, name: str, limits: LimitSettings) -> int:
-        """Return the limit of that name in SET QUOTA: the subscriber's own, else that of the settings.
+        """Return the limit of a name of SET QUOTA: the subscriber's own limit, else the limit in the settings.
 
         Example:
             >>> limits = LimitSettings(streams_per_subscriber=7)

@@ -88,7 +88,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
     @property
     def bound(self) -> Bound:
-        """The instants at which it may fire, of a timer; cron fires at whole minutes.
+        """The instants at which a timer may fire; cron fires at whole minutes.
 
         Example:
             >>> TriggerSpec(every_ms=300_000, phase_ms=61_250).bound, TriggerSpec(cron="0 8 * * *").bound
@@ -121,7 +121,7 @@ def _shared_phase(asked_ms: int, every_ms: int) -> int:
 
 
 CHANGE_BASED = TriggerSpec()
-"""The trigger of nearly all destinations: one object, so that whether it is timed is worked out once."""
+"""The trigger of nearly all destinations: a single object, so `timed` is computed once."""
 
 _MINUTE_MS = 60_000
 
@@ -157,19 +157,19 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
 
 PENDING_PARTITIONS = 16
-"""Of `cq.pending`; fixed, since the place of stored matches follows from it."""
+"""Partitions of `cq.pending`; fixed, since the place of stored matches follows from this number."""
 
 
 def joined_with(destination: Destination) -> tuple[Destination, ...]:
-    """Return the destinations that a CQ of one is a member of: that one, and the store that its ticks read."""
+    """Return the destinations of a CQ: its destination, and the store that its ticks read."""
     return (destination, _store_of(destination)) if destination.trigger.timed else (destination,)
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return what the constant table feeds for a destination: itself, or the store of matches that its ticks read.
+    """Return the destination that the constant table feeds: itself, or the store of matches for timers.
 
-    All timer-based destinations of one constant row and SELECT list read one store, whatever their ticks and digest
-    clauses, so that a match is stored once (NiagaraCQ §3.6.2).
+    All timer-based destinations with the same constant row and SELECT list read one store, whatever their ticks and
+    digest clauses, so a match is stored once (NiagaraCQ §3.6.2).
     """
     return _store_of(destination) if destination.trigger.timed else destination
 
@@ -209,9 +209,9 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     pauses: tuple[tuple[int, int | None], ...] = ()
     """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (docs/results.md)."""
     joined_ms: int = 0
-    """When it came to its destination, where it was created elsewhere or replaced there since; else 0."""
+    """When the CQ came to its destination, if it was created elsewhere or replaced there since; else 0."""
     views: tuple[str, ...] = ()
-    """The views that it reads, and those that these read."""
+    """The views that the query reads, and the views that these read."""
 
     @property
     def since_ms(self) -> int:
@@ -225,12 +225,12 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def window(self) -> Window:
-        """The record times that it sees."""
+        """The record times that the CQ sees."""
         return (self.start_ms, self.expire_ms)
 
 
 class CatalogCq(msgspec.Struct, frozen=True):
-    """One record of `cq.catalog`, key `cq/<subscriber>/<name>`; a tombstone removes it."""
+    """A record of `cq.catalog`, key `cq/<subscriber>/<name>`; a tombstone removes the CQ."""
 
     subscriber: str
     cq: Cq
@@ -238,10 +238,11 @@ class CatalogCq(msgspec.Struct, frozen=True):
 
 
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):
-    """When a timer-based destination began and which matches it may see, key `timed/<destination>` on `cq.catalog`."""
+    """When a timer-based destination began, and its visible matches: key `timed/<destination>` on `cq.catalog`."""
 
     visibility: tuple[VisibilityInterval, ...] = ()
-    """Oldest first. A stored match is the destination's if it saw its time at the version that met the event."""
+    """Oldest first. A destination sees a stored match if its visibility, at the version that met the event, includes
+    the event's time."""
     born_ms: int = 0
     """When its first CQ was accepted."""
     from_ms: int = 0
@@ -258,6 +259,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
 def incarnation_of(destination_id: DestinationId, note: TimedNote) -> str:
     """Return the name of one incarnation of a destination.
 
-    One that was taken up again has cursors of its own, for the last digest of the one before may still be to come.
+    A destination that is taken up again has cursors of its own, because the last digest of the earlier incarnation may
+    still be to come.
     """
     return f"{destination_id}/{note.born_ms}"

@@ -18,14 +18,14 @@ __all__ = ["SourceChanges"]
 
 
 class SourceChanges:
-    """The part of a unit of work that concerns what queries read."""
+    """The changes of a unit of work to streams, tables and views."""
 
     def __init__(self, inventory: Inventory, fields: dict[tuple[FieldHash, str], bytes | None]) -> None:
         """Begin without changes.
 
         Args:
             inventory: The live sources; each change is made there at once.
-            fields: Of plain hashes: what the unit writes there, or with None removes.
+            fields: The unit's writes to plain hashes; None removes a field.
         """
         self._inventory = inventory
         self._fields = fields
@@ -50,7 +50,7 @@ class SourceChanges:
         self.streams[stream_id] = False
 
     def put_table(self, table: Table) -> None:
-        """Make a table live, or take over what changed of it."""
+        """Make a table live, or take over its changes."""
         self._inventory.tables[table.table_id] = table
         self._fields["tables", table.table_id] = msgspec.json.encode(table)
 
@@ -58,8 +58,8 @@ class SourceChanges:
         """Let a table go, that nothing reads.
 
         Args:
-            table_id: Which one.
-            groups: Streams and their groups without CQs that batches may still evaluate, and that join it.
+            table_id: The table.
+            groups: Streams with their groups without CQs that join the table and may still be evaluated by batches.
         """
         table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
         self._fields["tables", table_id] = None
@@ -68,7 +68,7 @@ class SourceChanges:
             self._fields["dropped-tables", table_id] = msgspec.json.encode(dropped)
 
     def lose_table(self, table_id: str) -> None:
-        """Note that the topic of a dropped table is gone, so that no batch waits for it."""
+        """Note that the topic of a dropped table is gone, so no batch waits for the topic."""
         lost = msgspec.structs.replace(self._inventory.dropped_tables[table_id], lost=True)
         self._inventory.dropped_tables[table_id] = lost
         self._fields["dropped-tables", table_id] = msgspec.json.encode(lost)

@@ -1,8 +1,8 @@
 """How CQs and destinations lie in Redis: as few bytes as say it, since there are millions.
 
-Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. What follows from the key, or is
-the same for nearly all, is left out; ids are raw bytes; of a CQ's text only the literals are kept, its template being a
-part that is stored once (unit.py). This module alone knows the forms.
+Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. Values that follow from the key,
+or are the same for nearly all, are left out; ids are raw bytes; a CQ's text is kept as its literals, and its template
+is stored once as a dependency (unit.py). This module alone knows the forms.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     literals: tuple[str, ...]
     """The literals of the text; the first is "" where it is the name."""
     name: str
-    """As it was written; "" where that is the key."""
+    """The name as written; "" where the key is the same."""
     destination: bytes
     created_ms: int
     offset: int | tuple[int, ...]
@@ -144,7 +144,7 @@ def template_id(raw: bytes) -> str:
 
 
 def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: DestinationId) -> Cq:
-    """Return the CQ of a value that was decoded, with the template and the id of the destination that it names."""
+    """Decode a stored CQ with its template and the id of its destination."""
     name, literals = stored.name or folded, stored.literals
     if template is not WHOLE and not literals[0]:
         literals = (name, *literals[1:])
@@ -206,7 +206,7 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
 
 _IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")
 _DIGITS = 30
-"""Bytes that the digits of such ids are."""
+"""Length in bytes of the digits of these ids."""
 
 
 @lru_cache(maxsize=10_000)

@@ -17,7 +17,7 @@ __all__ = ["TableEntries", "rows_of", "table_entries"]
 
 
 class TableEntries(msgspec.Struct, frozen=True):
-    """What the constant table has of a destination."""
+    """The entries of a destination in the constant table."""
 
     number: int
     """Where its matches are counted."""
@@ -29,7 +29,7 @@ _NONE = TableEntries(0, [])
 
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
-    """Return the entries of a destination; each record time is in one of them, so that it gets an event once."""
+    """Return the entries of a destination; each record time is in one entry, so an event is delivered once."""
     if membership is None and leaving is None:
         return _NONE
     seen = [] if membership is None else membership.seen

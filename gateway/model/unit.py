@@ -1,6 +1,6 @@
-"""A unit of work on the registry, in memory: which CQs come and go, and what follows from it. No I/O.
+"""A unit of work on the registry, in memory: the CQs that come and go, and the consequences. No I/O.
 
-What a unit needs is loaded before, and what it changed is written after, by `WorkingCopy`.
+`WorkingCopy` loads the needs of a unit before, and writes its changes after.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CqKey(NamedTuple):
 
 
 class Unit:
-    """One unit of work: what was loaded for it, and its own changes. The next one is another object."""
+    """A unit of work: its loaded state, and its own changes. The next one is another object."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.inventory = inventory
@@ -50,10 +50,10 @@ class Unit:
         self.subscribed_counts: dict[Subscriber, int] = {}
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
-        """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
+        """CQs that become timer-based or cease to be so, for SHOW TIMERS."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
-        """By destination whose members change: the destination, and the windows that it saw before the unit."""
+        """By destination with changed members: the destination, and its visible windows before the unit."""
         self.touched_timed: list[DestinationId] = []
         """The timer-based ones of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
@@ -67,14 +67,14 @@ class Unit:
         self.freed_numbers: list[tuple[StreamId, int]] = []
         """The numbers of `cleared_numbers` that may be given anew."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
-        """By destination that this unit ends: the visibility that it had."""
+        """By destination ended by this unit: its visibility."""
         self.owed: dict[DestinationId, int] = {}
         """By destination: EXPIRE of a CQ that leaves only paused ones behind."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables have another version, whether or not they have changed."""
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
-        """Stores of matches, each with a timer-based destination that begins to read it."""
+        """Stores of matches, each with a timer-based destination that begins to read the store."""
         self.requested: dict[DestinationId, Destination] = {}
         """Destinations that commands ask for, by id, as each is to be where there is none yet."""
         self.left: dict[CqKey | DestinationId, int] = {}
@@ -91,7 +91,7 @@ class Unit:
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
     ) -> Destination | None:
-        """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
+        """Let a CQ join its destination, which is created for a first CQ; a CQ of the same name leaves its destination.
 
         Args:
             key: The CQ's identity; it must have been loaded, and its destination too.
@@ -100,7 +100,7 @@ class Unit:
             definitions: Its group's plan and its SELECT list; not needed when another CQ has them already.
 
         Returns:
-            The destination of the one that was replaced, when nobody is left there.
+            The destination of the replaced CQ, when nobody is left there.
         """
         stream_id, timed = destination.stream_id, destination.trigger.timed
         for joined in joined_with(destination):
@@ -141,7 +141,8 @@ class Unit:
 
         Args:
             key: The CQ's identity.
-            until: By source partition, the offset up to which events still count for it; none when it goes at once.
+            until: By source partition, the offset up to which events still count for the CQ; empty when the CQ goes at
+                once.
 
         Returns:
             Its destination, when nobody is left there.
@@ -159,24 +160,24 @@ class Unit:
             self.set_field("topic-founders", owner_id, subscriber.encode("utf-8", "surrogatepass"))
 
     def forget_topics(self, owner_ids: Iterable[str]) -> None:
-        """Forget whose share topics of results counted against, that are gone."""
+        """Forget the founders of topics that are gone, so the topics no longer count against their quotas."""
         for owner_id in owner_ids:
             self.inventory.forget_topic(owner_id)
             self.set_field("topic-founders", owner_id, None)
 
     def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
+        """Have a destination send its pending matches once more if the expiring CQ leaves only paused CQs behind."""
         self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
-        """Let go of what members had yet to get, as events up to those offsets are evaluated.
+        """Forget what departed members were owed, once events up to these offsets are evaluated.
 
         Args:
-            destination: The one that they left; loaded.
+            destination: The destination that the members left; loaded.
             until: By source partition.
 
         Returns:
-            The first version whose batches are without it.
+            The first version whose batches no longer serve these members.
         """
         name, stream_id = destination.destination_id, destination.stream_id
         self._touch(destination)
@@ -247,7 +248,7 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _touch(self, destination: Destination) -> Membership | None:
-        """Return the membership, and remember what it saw before the unit."""
+        """Return the membership, and remember its visible windows before the unit."""
         name = destination.destination_id
         membership = self.memberships[name]
         if name not in self.touched:
@@ -260,7 +261,7 @@ class Unit:
         return membership
 
     def entries(self, name: DestinationId) -> TableEntries:
-        """Return what the constant table is to have of a destination; it must have been loaded."""
+        """Return the entries that the constant table is to have for a loaded destination."""
         return table_entries(self.memberships[name], self.inventory.leaving.get(name))
 
     def _take_number(self, stream_id: StreamId) -> int:
@@ -301,7 +302,7 @@ class Unit:
         return groups
 
     def set_timed(self, name: DestinationId, note: TimedNote) -> None:
-        """Give a destination back what the catalog says that it has seen; it must have been loaded."""
+        """Restore a loaded destination's visibility from the catalog."""
         membership = self.memberships[name]
         if membership is not None and membership.timed != note:
             self._touch(membership.destination)

@@ -51,8 +51,8 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
 def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
     """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
 
-    A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
-    event. So a change of that makes a version even where the store of matches itself stays as it is.
+    All ticks that read a store share its matches; the version that met the event decides which ticks see a match. So a
+    change of that makes a version even where the store of matches itself stays as it is.
 
     Args:
         unit: All that it changes is done.

@@ -1,6 +1,6 @@
-"""How long events wait: by when the end of each partition was first seen to lie behind what is evaluated.
+"""How long events wait: from the time at which the end of a partition was first seen beyond the evaluated offset.
 
-Records' own times say nothing of that: a producer writes into them what it likes.
+The records' own times cannot serve: a producer writes any time into them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Mapping
 __all__ = ["Lag"]
 
 _MOST_SEEN = 512
-"""Ends of a partition that are remembered."""
+"""How many past ends of a partition are remembered."""
 
 
 class Lag:
-    """The lag of one stream, from one look to the next."""
+    """The lag of one stream, measured at each look."""
 
     def __init__(self) -> None:
-        """Begin to look: what waits already waits from now on."""
+        """Begin to look: events already waiting count as waiting from now on."""
         self._seen: dict[str, _Ends] = {}
 
     def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
-        """Return for how long the oldest event that is not evaluated has been there, 0 where there is none.
+        """Return how long the oldest unevaluated event has been waiting, 0 where all events are evaluated.
 
         Args:
             ends: By partition: the offset behind its last event.
-            evaluated: By partition: the offset behind the last event that is evaluated.
-            now: Seconds of a clock that is never set.
+            evaluated: By partition: the offset behind the last evaluated event.
+            now: Seconds of a monotonic clock.
 
         Example:
             >>> lag = Lag()
@@ -41,14 +41,14 @@ class Lag:
 
 
 class _Ends:
-    """The ends of a partition, each with the seconds at which it was first seen: some of them, equally far apart."""
+    """Ends of a partition, each with the seconds at which it was first seen: a sample, equally far apart."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque()
         self._apart = 0.0
 
     def since(self, end: int, evaluated: int, now: float) -> float:
-        """Take note of an end, and return since when events are there that are not evaluated; now where none is."""
+        """Take note of an end, and return since when unevaluated events have waited; now where there are none."""
         while self._seen and self._seen[0][0] <= evaluated:
             self._seen.popleft()
         if not self._seen:
@@ -62,7 +62,7 @@ class _Ends:
         return self._seen[0][1] if self._seen else now
 
     def _thin_out(self) -> None:
-        """Forget about every second one."""
+        """Forget every second entry."""
         self._apart = 2 * (self._seen[-1][1] - self._seen[0][1]) / len(self._seen)
         kept: deque[tuple[int, float]] = deque()
         for end, at in self._seen:

@@ -1,7 +1,8 @@
-"""The gateway's own topics: made where they are missing, and brought into the form that they must have.
+"""The gateway's own topics: missing topics are created, and others are brought into their required form.
 
-A topic may be there already in another form: a producer of commands may have been first at a broker that makes topics
-on its own, or somebody made it by hand. A catalog that ages would lose CQs, so its form is checked at each start.
+A topic may already exist in another form: a producer of commands may have been first at a broker with automatic topic
+creation, or somebody created the topic by hand. A catalog with a retention time would lose CQs, so its form is checked
+at each start.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _DAY_MS = str(24 * 3_600_000)
 
 
 class TopicForm(NamedTuple):
-    """The form of one of the gateway's topics."""
+    """The form of a topic of the gateway."""
 
     partitions: int
     config: Mapping[str, str]
-    """The configuration that it is made with."""
+    """The configuration with which the topic is created."""
     fixed: bool = True
-    """Whether it must have just so many partitions; else a topic that is there may have any number."""
+    """Whether the number of partitions is required; otherwise an existing topic may have any number."""
     free: frozenset[str] = frozenset({"segment.bytes", "min.cleanable.dirty.ratio"})
     """Names of options that an operator may have set otherwise."""
 
@@ -84,7 +85,7 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
 
 
 def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
-    """Return the gateway's topics that are missing or in another form, each with a sentence that says so.
+    """Return the gateway's topics that are missing or have a wrong form, each with a sentence about the fault.
 
     Raises:
         OperationalError: Kafka is away.
@@ -103,7 +104,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
 
 
 def _differing(config: Mapping[str, str], wanted: TopicForm) -> dict[str, str]:
-    """Return the options that are not as they must be, with the values that they must have."""
+    """Return the options with wrong values, each with its required value."""
     return {
         name: value
         for name, value in wanted.config.items()

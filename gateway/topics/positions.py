@@ -55,16 +55,16 @@ class Positions:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Partitions that topics of groups have at least: those that had to be looked at."""
+        """Least number of partitions of the groups' topics whose size had to be looked up."""
         self._made: set[str] = set()
-        """Topics that were made for what this unit asks for, or one that was given up."""
+        """Topics created for this unit, or for a unit that was given up."""
         self.begin()
 
     def begin(self, *, patient: bool = True) -> None:
         """Start a unit of work.
 
         Args:
-            patient: Whether it waits for the topics that it makes, or holds the commands that need them.
+            patient: Whether the unit waits for its new topics; otherwise the commands that need them are held.
         """
         self._patient = self.topic_desk.patient = patient
         self.result_topics.begin(patient=patient)
@@ -85,7 +85,7 @@ class Positions:
         asked = topics.answers(wanted)
         self._made |= {topic for topic, made in asked.items() if made}
         if self._patient:
-            # One that is there already may be that of a destination whose end is still to be written, or read.
+            # An existing topic may belong to a destination whose end is still to be written or read.
             rest = [topic for topic in wanted if topic not in asked][:room]
             self._made |= topics.make(dict.fromkeys(rest, 1))
         self._ends |= self._topics.offsets.ends([(topic, 0) for topic in wanted if topic in topics])
@@ -96,7 +96,7 @@ class Positions:
         topics.lose(place[0] for place in there if place not in self._ends and place not in silent)
 
     def require(self, destination: Destination) -> None:
-        """See to it that a destination's own topic is there, if it has one.
+        """Ensure that a destination's own topic exists, if the destination has one.
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
@@ -112,7 +112,7 @@ class Positions:
                 self._widen(topic, partitions)
 
     def _lingers(self, destination: Destination) -> bool:
-        """Tell whether nobody has a group's topic, so that partitions that were added to the source passed it by."""
+        """Tell whether a group's topic has no owner, so partitions added to the source were not added to the topic."""
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
@@ -130,7 +130,7 @@ class Positions:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def finish(self) -> None:
-        """End a unit: ask for topics that held commands need, delete those of destinations that did not come to be."""
+        """End a unit: request the topics of held commands, and delete the topics of destinations that were given up."""
         self.result_topics.finish()
         self.result_topics.delete(self._made - self._used)
         self._made = set()

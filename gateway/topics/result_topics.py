@@ -1,10 +1,10 @@
 """The topics of dedicated and virtual destinations: which there are, and how many there may be.
 
 A topic stays for late readers when its destination has ended, and a CQ may be created and dropped fifty times a second:
-so all topics count, not only those of destinations that live.
+so all topics count, not only the topics of live destinations.
 
-Kafka takes some tens of milliseconds to make a topic or to delete one. A thread asks for both, one after the other in
-the order of asking, and a command that needs a new topic is held meanwhile: other subscribers' commands go on.
+Kafka takes some tens of milliseconds to make a topic or to delete one. A thread requests both, in order, and a command
+that needs a new topic is held in the meantime: other subscribers' commands go on.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from grouping.settings.settings import Settings
 __all__ = ["ResultTopics", "result_config"]
 
 _Made = tuple[set[str], dict[str, TopicRefusal]]
-"""Topics that were not there, and what Kafka refuses."""
+"""New topics, and the refusals of Kafka."""
 
 _REFUSALS = 50
-"""After so many in one unit of work no more topics are asked for one by one: each takes some milliseconds."""
+"""Refusals in one unit of work after which no more topics are requested one by one: each request takes some
+milliseconds."""
 _LARGEST_BATCH = 2 << 20
 """Bytes of the largest batch of results: one record of a megabyte with its headers."""
 
@@ -48,17 +49,17 @@ class ResultTopics:
         self._asked: dict[str, Future[_Made]] = {}
         """By topic that is being made: the answer."""
         self._answered: dict[str, bool | TopicRefusal] = {}
-        """By topic that an earlier unit has asked for: whether it was not there, or Kafka's refusal."""
+        """By topic requested by an earlier unit: whether the topic is new, or Kafka's refusal."""
         self._made: set[str] = set()
         """Since `take_made`."""
         self._deletions: list[Future[set[str]]] = []
-        """Those under way; an answer is the topics that Kafka does not delete."""
+        """Deletions under way; the answer of each is the topics that Kafka did not delete."""
 
     def begin(self, *, patient: bool = True) -> None:
         """Start a unit of work: what Kafka refused before may be had now.
 
         Args:
-            patient: Whether the unit waits for the topics that it makes. Another one holds the commands.
+            patient: Whether the unit waits for its new topics. Another one holds the commands.
 
         Raises:
             KafkaUnavailable: A topic that was asked for may have been made, or deleted.
@@ -125,7 +126,7 @@ class ResultTopics:
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
     def may_dedicate(self, destination_id: DestinationId, live: int, by_word: bool) -> bool:
-        """Tell whether one more destination may have a topic; one that is still there is taken over."""
+        """Tell whether one more destination may have a topic; an existing topic is taken over."""
         if live >= self._settings.results.dedicated_limit:
             return False
         return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
@@ -135,18 +136,18 @@ class ResultTopics:
         return bool(self._refused) and topic not in self
 
     def answers(self, topics: Iterable[str]) -> dict[str, bool]:
-        """Return of those that an earlier unit has asked for which were made; what Kafka refused is noted."""
+        """Return, for topics requested by an earlier unit, whether each is new; note Kafka's refusals."""
         answers = {topic: self._answered.pop(topic) for topic in topics if topic in self._answered}
         self._refused |= {topic: answer for topic, answer in answers.items() if isinstance(answer, TopicRefusal)}
         return {topic: answer is True for topic, answer in answers.items()}
 
     def take_made(self) -> set[str]:
-        """Return the topics that were made since it was asked last."""
+        """Return the topics created since the last call."""
         made, self._made = self._made, set()
         return made
 
     def make(self, wanted: Mapping[str, int]) -> set[str]:
-        """Make topics of so many partitions, and return which were not there; what Kafka refuses is noted.
+        """Create topics with the given numbers of partitions, and return the new topics; note Kafka's refusals.
 
         Raises:
             KafkaUnavailable: Some may have been made.
@@ -157,7 +158,7 @@ class ResultTopics:
         return {topic for topic, made in self.answers(wanted).items() if made}
 
     def require(self, topic: str, partitions: int) -> bool:
-        """See to it that a topic is there, and return whether it is new.
+        """Ensure that a topic exists, and return whether the topic is new.
 
         Args:
             topic: Which.
@@ -204,14 +205,14 @@ class ResultTopics:
             self._like(topic).discard(topic)
 
     def delete(self, topics: Iterable[str]) -> None:
-        """Have topics deleted, without waiting for it; what Kafka does not delete stays, and counts."""
+        """Request the deletion of topics without waiting; a topic that Kafka does not delete stays, and counts."""
         doomed = set(topics)
         if doomed:
             self.lose(doomed)
             self._deletions.append(self._thread.submit(self._topics.delete, doomed))
 
     def sweep(self, wanted: Iterable[str]) -> None:
-        """Delete all topics but those: a gateway that died may have made some for CQs that did not come to be."""
+        """Delete all topics but the wanted ones: a gateway that died may have left topics of CQs never created."""
         self.delete((self._dedicated | self._virtual).difference(wanted))
 
 

@@ -1,7 +1,7 @@
 """Which topics a stream may read.
 
 The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
-own, and those of a gateway of another prefix, which hold its subscribers' commands and results.
+own topics, and another gateway's topics with its subscribers' commands and results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) 
 
 
 def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
-    """Tell whether a gateway made the topics of those names, by options that no CREATE STREAM or TABLE gives a topic.
+    """Tell whether a gateway created these topics, by options that CREATE STREAM and CREATE TABLE never set.
 
     A subscriber can have topics of any names made, which would otherwise close their prefix for everybody.
     """

@@ -1,8 +1,8 @@
 """The watch over the topics of streams and tables: partitions are added, a topic is deleted and made again.
 
-Kafka's id of a topic tells a new one of the same name, whose offsets begin anew. Its events get positions above those
-of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. What the old topic still held
-and was not evaluated is lost; a dead letter for each partition says so. A table has the rows of the new topic then.
+Kafka's id of a topic identifies a new topic of the same name; its offsets begin anew. Its events get positions above
+those of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. Unevaluated events of the
+old topic are lost; a dead letter for each partition says so. A table has the rows of the new topic then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 1_000
 _GONE_MS = 60_000
-"""A topic that is not there for so long is gone: a broker that starts does not know its topics at once."""
+"""How long a topic must be missing to count as deleted: a broker that starts does not know its topics at once."""
 
 
 class SourceWatch:
@@ -100,7 +100,7 @@ class SourceWatch:
                 self._topics.grow(topic, wanted)
 
     def _events_deleted(self, old: Stream) -> Iterator[OutgoingRecord]:
-        """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
+        """Yield a dead letter for each partition of a deleted topic, from its first unevaluated offset."""
         (reached,) = self._working.evaluator.evaluated([old])
         for partition, position in reached.items():
             first = position - old.base
@@ -123,7 +123,7 @@ def seen(stream: Stream, form: TopicForm) -> Stream:
     """
     if stream.topic_id not in ("", form.topic_id):
         anew = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
-        # Partitions that the topic has no more keep a start: nothing waits for what they had.
+        # Partitions missing in the new topic keep a start offset: nothing waits for their events.
         count = max(form.partitions, len(stream.start_offsets))
         return msgspec.structs.replace(anew, start_offsets={str(number): anew.base for number in range(count)})
     starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets

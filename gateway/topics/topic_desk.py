@@ -1,7 +1,7 @@
 """Kafka's topics as commands ask of them: a thread asks, and the command is held until Kafka has answered.
 
 A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up everybody else for
-some tens of milliseconds. It is tried from its beginning after each answer, and finds the answers that it had before.
+some tens of milliseconds. The command is tried from its beginning after each answer, with the earlier answers at hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OffsetQuestions(Protocol):
         """Return the end offset of each partition."""
 
     def known_ends(self, places: _Places, committed: bool = True) -> _Ends:
-        """Return the ends of those partitions that exist: of their committed records, or of all."""
+        """Return the ends of the existing partitions: of their committed records, or of all records."""
 
 
 class TopicQuestions(Protocol):
@@ -41,13 +41,13 @@ class TopicQuestions(Protocol):
         """Return the names of all topics."""
 
     def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
-        """Return the forms of those topics that exist."""
+        """Return the forms of the existing topics."""
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
-        """Return the forms of topics that were just made, of which not each broker may know yet."""
+        """Return the forms of new topics, which may not yet be known to each broker."""
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the configurations of those topics that exist."""
+        """Return the configurations of the existing topics."""
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
         """Create topics with so many partitions each, and return which were not there; raises TopicRefusal."""
@@ -61,7 +61,7 @@ class TopicQuestions(Protocol):
 
 
 class TopicDesk:
-    """Asks Kafka for commands, one question after the other."""
+    """Puts the questions of commands to Kafka, in sequence."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -76,11 +76,11 @@ class TopicDesk:
 
     @contextmanager
     def of(self, asker: str, place: str) -> Iterator[TopicQuestions]:
-        """Give the topics that one command asks about; once it is carried out, or refused, its answers are forgotten.
+        """Give the topics about which a command asks; its answers are forgotten when the command is done or refused.
 
         Args:
-            asker: Whose command it is; he has one at a time.
-            place: What tells the command from his others, whenever it is tried.
+            asker: The subscriber who sent the command; a subscriber has one command at a time.
+            place: Identifies the command among the subscriber's commands, at every try.
         """
         asked = self._asked.get(asker)
         if asked is None or asked.place != place:

@@ -11,10 +11,10 @@ from gateway.kafka import Place, Record
 __all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "ReadAgain", "SpilledRecord", "size_of"]
 
 ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
-"""Reads records by their places; None stands for a record that the topic has no more, a missing one for no time."""
+"""Reads records by their places: a record, None if the topic has lost it, no item if time ran out."""
 
 BUDGET_SECONDS = 0.005
-"""CPU seconds that a full budget holds: the most that a subscriber takes of one unit of work beside others."""
+"""CPU seconds of a full budget: the most that a subscriber takes of a unit of work shared with others."""
 BUDGET_RATE = 0.2
 """CPU seconds that come into a budget each second."""
 _FIRST_GUESS = 0.001
@@ -37,7 +37,7 @@ class SpilledRecord(NamedTuple):
 
 
 class Account:
-    """Queues of commands that share one budget.
+    """Queues of commands that share a budget.
 
     A subscriber who is known has an account with one queue. Newcomers share an account, with a queue for each name, and
     so do all records that are nobody's.
@@ -52,12 +52,12 @@ class Account:
         self.command_seconds = _FIRST_GUESS
         """CPU seconds of a command, as the last ones took."""
         self.queues: OrderedDict[bytes | None, deque[Record | SpilledRecord]] = OrderedDict()
-        """By subscriber, in the order of turns: commands that wait; at least one."""
+        """Waiting commands by subscriber, in the order of turns; no queue is empty."""
         self.bytes = 0
         """Memory of the commands that wait."""
 
     def budget(self, now: float) -> float:
-        """Return the CPU seconds that may be used now; negative after a command that was dearer than the budget."""
+        """Return the CPU seconds that may be used now; negative after a command dearer than the budget."""
         self._budget = min(self._budget + BUDGET_RATE * max(now - self._refilled_at, 0.0), BUDGET_SECONDS)
         self._refilled_at = now
         return self._budget
@@ -66,7 +66,7 @@ class Account:
         """Take CPU seconds out of the budget, and expect the next commands to cost as much as these.
 
         Args:
-            seconds: What the commands took.
+            seconds: CPU seconds that the commands took.
             commands: How many they were; 0 for work that tells nothing about the next command.
         """
         self._budget -= seconds
@@ -85,7 +85,7 @@ class Account:
         self.bytes += size_of(record)
 
     def remove_first(self, subscriber: bytes | None) -> None:
-        """Remove the first command of a subscriber, whose next one has its turn after the other subscribers'."""
+        """Remove the first command of a subscriber; the next turn goes to the other subscribers."""
         waiting = self.queues[subscriber]
         self.bytes -= size_of(waiting.popleft())
         if not waiting:
@@ -94,7 +94,7 @@ class Account:
             self.queues.move_to_end(subscriber)
 
     def unspill(self, subscriber: bytes | None, read_again: ReadAgain) -> list[Place]:
-        """Read the first spilled records of a subscriber again, some at a time, and return those that are gone."""
+        """Read some of the first spilled records of a subscriber again, and return the places of lost records."""
         wanted: list[SpilledRecord] = []
         size = 0
         for record in self.queues[subscriber]:

@@ -1,4 +1,4 @@
-"""All accounts: one for each known subscriber, one for newcomers, one for records that are nobody's."""
+"""All accounts: one per known subscriber, one for newcomers, one for records without a proven sender."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["NEWCOMERS", "UNPROVEN", "Accounts"]
 NEWCOMERS, UNPROVEN = "newcomers", "unproven"
 """Names of the shared accounts. Names of subscribers are bytes."""
 _MOST_KNOWN = 20_000
-"""Subscribers with an account of their own; beyond that the one that was silent for longest is a newcomer again."""
+"""Subscribers with an account of their own; beyond this, the subscriber silent for longest becomes a newcomer again."""
 
 
 class Accounts:
@@ -20,7 +20,7 @@ class Accounts:
     def __init__(self) -> None:
         """Begin without knowing anybody."""
         self._known: OrderedDict[bytes, Account] = OrderedDict()
-        """By subscriber, the one that was silent for longest first."""
+        """Accounts by subscriber, the subscriber silent for longest first."""
         self.clear(0.0)
 
     def clear(self, now: float) -> None:
@@ -48,7 +48,7 @@ class Accounts:
         return self._shared[UNPROVEN]
 
     def promote(self, subscriber: bytes, now: float) -> None:
-        """Give a newcomer an account of its own, with the commands of it that wait.
+        """Give a newcomer an account of its own, and move its waiting commands there.
 
         Args:
             subscriber: A subscriber of whom a command was accepted.

@@ -22,19 +22,19 @@ __all__ = ["CommandQueue", "Unit"]
 _MOST_BYTES = 64 << 20
 """Memory of the commands that wait; more are left on the topic."""
 _SHARE_BYTES = 16 << 20
-"""Memory of the commands of one account; beyond it only places are kept."""
+"""Memory of the commands of one account; beyond this size only places are kept."""
 _UNIT_BYTES = 8 << 20
 """Bytes of the commands of one unit of work while several subscribers send, about."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
 _LIGHT_SECONDS = 0.25
-"""Budgets count for so long after a turn of a subscriber who got all that it asked for, within its budget."""
+"""How long budgets count after a turn of a subscriber who got all its commands done within its budget."""
 _UNIT_SECONDS = 0.1
 """CPU time of a unit of work while several subscribers send, about."""
 _ALONE_SECONDS = 0.5
 """CPU time of a unit of work of a subscriber who sends alone, at most."""
 _LOOKED_AT = 64
-"""Newcomers whose first command cannot have its turn that are passed over for one whose can."""
+"""How many newcomers whose first command must wait are passed over in the search for a command that may run."""
 
 
 class Unit(NamedTuple):
@@ -44,7 +44,7 @@ class Unit(NamedTuple):
     seconds: float
     """When it has compiled for so long, the unit takes no further command in."""
     alone: bool
-    """Whether one subscriber sends alone, so that nobody else waits for the unit."""
+    """Whether a single subscriber is sending, so nobody else waits for the unit."""
 
 
 class CommandQueue:
@@ -60,7 +60,7 @@ class CommandQueue:
 
         Args:
             clock: The present, in seconds.
-            is_genuine: Tells whether a record comes from the subscriber that its key names; without it all do.
+            is_genuine: Tells whether a record comes from the subscriber named by its key; without it all records do.
             read_again: Reads spilled records; without it all records are kept in memory.
         """
         self._clock = clock
@@ -73,15 +73,15 @@ class CommandQueue:
         """Forget all commands: the topic is read anew from the first command that was not carried out.
 
         Args:
-            ahead: By partition, the offsets behind that one that are done.
+            ahead: By partition, the finished offsets behind the first unfinished command.
         """
         self._accounts.clear(self._clock())
         self._turns: OrderedDict[bytes | str, Account] = OrderedDict()
         """Accounts with commands that wait, in the order of turns."""
         self._under_way: dict[Place, bytes | str] = {}
-        """By record that was taken: the name of the account that it was taken from."""
+        """By taken record: the name of its account."""
         self._held: dict[bytes | None, Callable[[], bool]] = {}
-        """By subscriber whose first command is held: tells whether it is ready."""
+        """By subscriber whose first command is held: a function that tells whether the command is ready."""
         self._gone: list[Place] = []
         """Spilled records that the topic has no more."""
         self._progress = TopicProgress(ahead)
@@ -104,7 +104,7 @@ class CommandQueue:
         return self._clock() - self._changed_at < _TOGETHER_SECONDS
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take in records in the order of their partitions; one that is done already is passed over."""
+        """Take in records in the order of their partitions, and skip finished records."""
         now = self._clock()
         for record in records:
             if record.key != self._last:
@@ -126,8 +126,8 @@ class CommandQueue:
     def take(self, most: int) -> Unit:
         """Return the commands of the next unit of work, at most so many.
 
-        Each subscriber has one turn, which ends with its budget where a subscriber who keeps within its own was served
-        a moment ago. Turns go on until the unit is full where there was no such subscriber for a while.
+        Each subscriber has one turn; if a subscriber who keeps within its budget was served a moment ago, a turn ends
+        with the budget. Turns go on until the unit is full where there was no such subscriber for a while.
         """
         now = self._clock()
         alone = not self.together
@@ -179,7 +179,7 @@ class CommandQueue:
         return taken
 
     def _is_proven(self, record: Record, account: Account) -> bool:
-        """Tell whether a record is its subscriber's; one that is not waits in the queue of such records."""
+        """Tell whether a record comes from its subscriber; an unproven record goes to the queue of unproven records."""
         assert self._is_genuine is not None, "records are checked"
         began = self._clock()
         genuine = self._is_genuine(record)
@@ -195,7 +195,7 @@ class CommandQueue:
 
         Args:
             account: The account.
-            own: Whether its commands are those of the subscribers that they name.
+            own: Whether the commands come from the subscribers named by their keys.
         """
         for _ in range(min(len(account.queues), _LOOKED_AT)):
             subscriber, waiting = next(iter(account.queues.items()))
@@ -238,7 +238,7 @@ class CommandQueue:
         self._held |= held
 
     def put_back(self, records: Sequence[Record]) -> None:
-        """Let records that were taken, and are the last ones that were taken of their subscribers, be the first ones.
+        """Put taken records, the last taken of their subscribers, back at the front of their queues.
 
         Args:
             records: In the order of taking.
@@ -252,10 +252,10 @@ class CommandQueue:
             self._turns.move_to_end(name, last=False)
 
     def charge(self, costs: Mapping[Place, float]) -> None:
-        """Take what commands cost out of the budgets that they were taken from.
+        """Subtract the cost of commands from the budgets of their accounts.
 
         Args:
-            costs: By place of a command that was taken: CPU seconds, whether it was carried out or not.
+            costs: CPU seconds by place of a taken command, whether the command was carried out or not.
         """
         by_name: dict[bytes | str, list[float]] = {}
         for place, seconds in costs.items():

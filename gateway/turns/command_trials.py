@@ -2,7 +2,8 @@
 
 A command that takes all memory, or never comes to an end, kills the gateway (the kernel does, or the supervisor), and
 its successor reads the same command again. So the commands of each unit of work are noted before it begins. A gateway
-whose predecessor ended amid a unit takes fewer of its commands at a time with each death, until one is alone.
+whose predecessor ended amid a unit takes fewer of that unit's commands at a time with each death, until it tries each
+alone.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ __all__ = ["TRIES", "CommandTrials", "deadly"]
 log = logging.getLogger(__name__)
 
 TRIES = 3
-"""Ends of the gateway at a command, in succession, after which the command is refused if it was alone at the last."""
+"""How many times in succession the gateway may end at a command; after these, a command that was alone is refused."""
 _SHARE = 32
-"""A unit with suspects is so much smaller after one death, and this squared after two: a gateway that was killed for
-other reasons loses little, and among 5,000 commands the guilty one is alone at the third death."""
+"""Divisor of the size of a unit with suspects after one death; after two deaths the divisor is squared. A gateway
+killed for another reason loses little, and among 5,000 commands the guilty command is alone at the third death."""
 _PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
-"""Commands whose copies are known: a client that hears nothing sends its command again and again meanwhile."""
+"""Refused commands whose copies are known: a client without a reply sends its command again and again."""
 
 
 class CommandTrials:
-    """Narrows down at which command gateways ended; for one thread."""
+    """Finds the command at which gateways ended; for use by a single thread."""
 
     def __init__(self, note: Callable[[CommandsInHand], None]) -> None:
         """Suspect no command.
@@ -45,21 +46,21 @@ class CommandTrials:
         self._refused: tuple[bytes, ...] = ()
 
     def begin(self, last: CommandsInHand) -> None:
-        """Suspect the commands that the last gateway had in hand: those that were done do not come again."""
+        """Suspect the commands that the last gateway had in hand; finished commands do not come again."""
         self._suspects = msgspec.structs.replace(last, deaths=last.deaths + 1)
         self._refused = last.refused
 
     def fitting(self, records: Sequence[Record]) -> int:
-        """Return how many of these records, whose turn it is, one unit may take."""
+        """Return how many of the records next in turn one unit may take."""
         if not self._has_suspect(records):
             return len(records)
         return max(int(self._suspects.count / _SHARE**self._suspects.deaths), 1)
 
     def take(self, records: Sequence[Record], ids: Sequence[bytes | None]) -> set[int]:
-        """Note the records of a unit that begins, and return the numbers of those that must not be tried again.
+        """Note the records of a unit that begins, and return the numbers of the records that must not be tried again.
 
         Args:
-            records: What is to be carried out.
+            records: The commands to carry out.
             ids: The keys of their commands' ids; None of a record that is no command.
 
         Raises:

@@ -46,7 +46,7 @@ class CommandRates:
         )
 
     def give_back(self, subscriber: bytes) -> None:
-        """Take back that a command was counted: it counts when it is carried out."""
+        """Undo the counting of a command: a command counts when it is carried out."""
         if subscriber in self._left:
             left, since_ms = self._left[subscriber]
             self._left[subscriber] = (left + 1, since_ms)

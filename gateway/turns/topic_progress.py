@@ -21,10 +21,10 @@ class TopicProgress:
         """Begin at the first command that was not carried out.
 
         Args:
-            ahead: By partition, the offsets behind that one that are done.
+            ahead: By partition, the finished offsets behind the first unfinished command.
         """
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
-        """By partition, the offsets of records that were read, from the first one on that is not finished."""
+        """By partition, the offsets of records read, from the first unfinished record on."""
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
         """Done before the gateway began, and to be read again."""
         self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
