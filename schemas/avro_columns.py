@@ -1,6 +1,6 @@
-"""Avro writer schemas of source streams: which SQL columns they give, and in which form their records are read.
+"""Avro writer schemas of source streams: their SQL columns, and the schema to read records with.
 
-Both sides need it: the gateway at CREATE STREAM, the evaluator when it decodes.
+Gateway (CREATE STREAM) and evaluator (decoding) use this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRIMITIVES = {
     "enum": "STRING",
 }
 _NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",), "bytes": ("BINARY",), "fixed": ("BINARY",)}
-"""What a type gives besides, where it is wanted; of an int each value is checked."""
+"""Narrower SQL types of an Avro type, if declared; for an int each value is checked."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
@@ -93,7 +93,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return a type's definition, of a union with null its other member's; {} for any other union.
+        """Return a type's definition, for a union with null the definition of its other member; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'
@@ -110,10 +110,10 @@ class AvroTypes:
         return definition
 
     def sql_text(self, avro: Any, wanted: object) -> str | None:
-        """Return the text of the SQL type that a type gives where some type is wanted, None when it gives none.
+        """Return the text of the SQL type of an Avro type, given the declared type; None when there is none.
 
-        A record gives a STRUCT of the wanted fields that it has: others are passed over, as in JSON. So a schema that
-        is recursive ends where the wanted type does.
+        A record becomes a STRUCT of the declared fields present in the schema: fields not declared are skipped, as in
+        JSON. So a schema that is recursive ends where the wanted type does.
         """
         kind, logical = (definition := self.found(avro)).get("type"), definition.get("logicalType")
         match kind:
@@ -150,9 +150,9 @@ def single_object_header(schema_text: str) -> bytes:
 def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
     """Return the schema, parsed, with which fastavro reads the records.
 
-    Logical types are left only where a column is a DATE or TIMESTAMP: fastavro rounds decimals to their precision, and
-    a value that its logical type cannot hold must not spoil a record in which it is no column. DECIMAL columns come as
-    bytes; so does what lies within a nested column, times there as numbers.
+    Logical types are kept only for DATE and TIMESTAMP columns: fastavro rounds decimals to their precision, and a value
+    outside its logical type must not spoil a record where it is not a column. DECIMAL columns come as bytes; so does
+    what lies within a nested column, times there as numbers.
 
     Raises:
         AvroMismatch: The text is no Avro schema of a record.
@@ -183,7 +183,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _is_deep(text: str) -> bool:
-    """Return whether a schema's JSON is nested so deep that code which follows it may meet the end of a stack."""
+    """Return whether a schema's JSON is nested so deep that recursive code may exhaust the stack."""
     level: list[Any] = [json.loads(text)]
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]

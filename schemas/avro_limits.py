@@ -16,7 +16,7 @@ MAX_DEPTH = 128
 _PER_BYTE = 4
 """Values that a body may hold for each of its bytes: a record of one INT in an array is two values in one byte."""
 _BESIDES = 10_000
-"""Values that it may hold besides."""
+"""Further values that a body may hold."""
 
 _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 """Least bytes of a value, for the primitive types where this is not 1."""
@@ -25,8 +25,8 @@ _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     """Return what checks the bodies of a parsed schema before they are decoded; None where every body is bounded.
 
-    The check takes a record's value and where in it the body begins. The check raises ValueError for a body that holds
-    too much, and ValueError, EOFError or IndexError for one that does not fit the schema.
+    The check takes a record's value and where in it the body begins. The check raises ValueError for an oversized body,
+    and ValueError, EOFError or IndexError for a body that does not fit the schema.
 
     Example:
         >>> import fastavro
@@ -57,10 +57,10 @@ class _Extent:
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
         self._known: dict[str, tuple[int, int] | None] = {}
-        """By name; None while a record is looked at, so that it is known again within itself."""
+        """Extents by name; None during the computation of a record, to recognise the record within itself."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
-        """Return the most values beyond those for bytes, and the most levels, of a value of that type.
+        """Return the most values beyond those for bytes, and the most levels, of a value of a type.
 
         Raises:
             _NoBound: There is no most.
@@ -115,7 +115,7 @@ def _least(primitive: str) -> int:
 
 
 def _surplus(size: int) -> int:
-    """Return by how much one value of so many bytes passes what they may hold."""
+    """Return by how many values a value of `size` bytes exceeds its allowance."""
     return 1 - _PER_BYTE * size
 
 
@@ -129,7 +129,7 @@ class _Body:
         self._left = _PER_BYTE * (len(value) - start) + _BESIDES
 
     def walk(self, avro: Any, depth: int) -> None:
-        """Pass over one value of that type."""
+        """Skip a value of a type."""
         self._count(1)
         if isinstance(avro, list):
             self._left += 1  # a union is no value of its own

@@ -32,7 +32,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class _Fields(msgspec.Struct, frozen=True):
-    """A command as a JSON object; fields that it does not know are ignored."""
+    """A command as a JSON object; unknown fields are ignored."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1)]
     subscriber: str
@@ -42,21 +42,21 @@ class _Fields(msgspec.Struct, frozen=True):
 
 
 class _Id(msgspec.Struct, frozen=True):
-    """The fields that a reply needs to a command that is malformed otherwise."""
+    """The field needed to reply to an otherwise malformed command."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One statement of a subscriber."""
+    """A statement of a subscriber."""
 
     command_id: str
     """Chosen by the sender; never empty, and of 1,024 characters at most."""
     subscriber: str
-    """Of 1,024 characters at most, and without control characters."""
+    """At most 1,024 characters, without control characters."""
     text: str
     encoding: Encoding = "json"
-    """How it came, and how it is answered."""
+    """The encoding of the command, and of its reply."""
     sent_at: datetime | None = None
     """By the sender's clock."""
     properties: dict[str, str] | None = None

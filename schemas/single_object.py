@@ -34,7 +34,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 class SingleObject:
-    """One schema's encoder and decoder; safe for concurrent use.
+    """The encoder and decoder of a schema; safe for concurrent use.
 
     Example:
         >>> codec = SingleObject(load_schema("command"))

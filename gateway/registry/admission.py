@@ -33,7 +33,7 @@ __all__ = ["Admission"]
 _FRESH_MS = 1_000
 """How long statistics are used before they are read again."""
 _NODE_MICROS = 0.02
-"""Time to check one operator, column or constant of a residual, for one candidate.
+"""Microseconds to check an operator, column or constant of a residual, for one candidate.
 
 Measured by the benchmark ``residual``: 0.04 to 0.18 for predicates of 3 to 9 of these, strings among the columns.
 """
@@ -50,8 +50,8 @@ _COSTLY = {
 _MEASURED_PAIRS = 1_000
 """Pairs of a group from which on its measured time counts."""
 _KEYED_MICROS, _UNKEYED_MICROS, _JOIN_MICROS = 15.0, 400.0, 2_000.0
-"""Time of a group in each micro-batch whatever its events: with a key that is looked up with others, and without one;
-and time of a join. Measured with 5,000 groups of three of 50 columns, 10,000 ranges, and 800 joins."""
+"""Microseconds of a group in each micro-batch, whatever its events: with a key that is looked up together with others,
+and without a key; and of a join. Measured with 5,000 groups of three of 50 columns, 10,000 ranges, and 800 joins."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -62,7 +62,7 @@ class Admission:
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self.replicas = Replicas(working)
-        """What workers hold of tables."""
+        """The workers' memory for tables."""
         self._limits = settings.limits
         self._working = working
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
@@ -72,7 +72,7 @@ class Admission:
         self._shapes: dict[str, _Shape] = {}
         self._batch_times = BatchTimes()
         self.memory = TableMemory(settings, working, self.replicas)
-        """What workers hold of constant tables besides."""
+        """The workers' memory for constant tables."""
 
     def statistics(self, stream_id: StreamId, now_ms: int) -> StreamStatistics:
         """Return the workers' latest statistics of a stream."""
@@ -100,11 +100,11 @@ class Admission:
         return self._shape(plan).path if load is None else load.path
 
     def check(self, query: CompiledQuery, destination: Destination, now_ms: int, joins: int = 0) -> None:
-        """Check that a group and its workers bear a new destination, and count it as admitted.
+        """Check that a group and its workers can take a new destination, and count the destination as admitted.
 
         Args:
-            query: What is to be created.
-            destination: Its destination; a virtual one may match whatever it likes.
+            query: The query to create.
+            destination: Its destination; a virtual destination may match any number of events.
             now_ms: The time.
             joins: How many joins with tables the stream's queries make.
 
@@ -221,7 +221,7 @@ class _Shape(NamedTuple):
     nodes: int
     """Operators, columns and constants of the predicate."""
     residual_micros: float
-    """Expected time to check the conjuncts that the index does not decide, for one candidate."""
+    """Expected time to check the residual, for one candidate."""
 
     @classmethod
     def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
@@ -263,7 +263,7 @@ def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
     if path.kind == "scan":
         return rows
     if path.prefix is not None and _met_by_all(query.plan.conjuncts[path.prefix], query.row):
-        # It is checked for every event, and of the rows that are not observed yet any may be like it.
+        # The prefix test is evaluated for every event, and any row not yet observed may have the same prefix.
         return group.candidates + max(0, rows - group.rows)
     return group.candidates
 
@@ -278,7 +278,7 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics, leaving out those of a worker of another version, which are written anew in a moment."""
+    """Yield statistics, leaving out those of a worker of a different version, which are soon written anew."""
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

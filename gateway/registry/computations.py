@@ -1,4 +1,4 @@
-"""The computations that live CQs use: an index that is made when it is first asked for, and follows the groups then."""
+"""The computations of live CQs: an index, made at the first use and kept up with the groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Computations:
         return (found for each in sorted(self._read()) if (found := self.find(each)) is not None)
 
     def find(self, computation_id: str) -> LiveComputation | None:
-        """Return a computation with its groups; None where no CQ uses it, and then it is forgotten."""
+        """Return a computation with its groups; if no CQ uses the computation, forget it and return None."""
         known = self._read().get(computation_id)
         if known is None:
             return None

@@ -10,10 +10,10 @@ from grouping.model.ids import GroupId, StreamId
 __all__ = ["BatchTimes", "Expectations"]
 
 _STEPS = 256
-"""Versions of the constant tables for which it is known what was admitted before."""
+"""Versions of the constant tables whose earlier admissions are remembered."""
 _ALL_OF = 1_000
 _ONE_IN = 16
-"""Of the first destinations each is estimated, of the others one in so many: estimates take 20 µs."""
+"""After the first thousand destinations, one in this many is estimated: an estimate takes 20 µs."""
 
 
 class Expectations:
@@ -41,7 +41,7 @@ class Expectations:
         self._count += 1
 
     def remove(self) -> None:
-        """Let one go; which one is not known, so that it takes its share of the sum."""
+        """Remove one admitted destination. Which one is unknown, so subtract the mean."""
         if self._count:
             self._total -= self._total / self._count
             self._count -= 1
@@ -69,7 +69,7 @@ class BatchTimes:
             stream_id: The stream.
             known: The present statistics of the stream.
             live: The stream's groups.
-            micros: Tells the time of a group that was not added; None where nothing is known of it.
+            micros: Tells the time of a group that was not added; None if unknown.
         """
         at, total = self._totals.get(stream_id, (None, 0.0))
         if at is not known:

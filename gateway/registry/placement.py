@@ -1,7 +1,7 @@
-"""Placement: the destination that a CQ requests, and the destination that it gets.
+"""Placement: the destination that a CQ requests, and the destination given.
 
-What a CREATE asks for is known before anything is looked up; where that lies is worked out for all commands of a run at
-once, and whether there may be one more destination of its kind when the command's turn comes.
+The requested destination is known before any lookup; its place is computed for all commands of a run at once; and
+whether there is room for a new destination of its kind is checked when the command's turn comes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALL = ("all", (), 0, False)
 
 
 class DestinationFamily(msgspec.Struct, frozen=True):
-    """The fields that destinations share which differ in their constants only."""
+    """The common fields of destinations that differ only in their constants."""
 
     stream_id: StreamId
     group_id: GroupId
@@ -43,7 +43,7 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     slots: int | None = None
     """For queries over groups, as in `Destination`."""
     owner: str = ""
-    """Whose own destinations they are; empty where equal CQs of all subscribers share one."""
+    """The owner of private destinations; empty where equal CQs of all subscribers share a destination."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class Placement:
         self._prefixes = OwnPrefixes(settings, working) if settings.auth.mode == "token" else None
         self._ids: dict[DestinationFamily, DestinationIds] = {}
         self._pruned_in: Unit | None = None
-        """The unit of work in which topics that are gone were last looked for."""
+        """The unit of work in which deleted topics were last looked for."""
 
     def request(
         self, statement: CreateCq, query: CompiledQuery, subscriber: Subscriber, now_ms: int
@@ -172,7 +172,7 @@ class Placement:
         return self._topics.may_dedicate(name, live, by_word) and self._has_share(name, subscriber, "dedicated")
 
     def _has_share(self, owner_id: str, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> bool:
-        """Tell whether a subscriber may have one more topic of results made; one that is there is taken over."""
+        """Tell whether a subscriber may have one more topic of results; an existing topic is taken over."""
         if self._share_left(subscriber, kind) > 0:
             return True
         return self._settings.topics.own_results(owner_id) in self._topics
@@ -191,7 +191,7 @@ class Placement:
     def within_shares(
         self, names: Iterable[DestinationId], requests: Iterable[DestinationRequest]
     ) -> list[DestinationId]:
-        """Return those of some new dedicated destinations for which their subscribers may have topics made."""
+        """Return those new dedicated destinations whose subscribers have topics left."""
         askers = {each.destination_id: each.subscriber for each in requests}
         left: dict[Subscriber, int] = {}
         kept = []
@@ -225,7 +225,7 @@ class Placement:
         if self._prefixes is not None:
             self._prefixes.take(subscriber)
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
-            # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
+            # Results owed to the last incarnation come with the new one's: at the place where the readers of both are.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, True, subscriber):
             raise self._too_many(subscriber)

@@ -1,8 +1,8 @@
 """The registry: CQs are created, replaced, altered, paused and dropped.
 
 Every change is checked first and carried out in the working copy's unit afterwards, so that a refused command leaves
-nothing behind. Each method returns what it brings beside that as a `Change`: the records for `cq.catalog`, and notices
-of destinations that end.
+nothing behind. Each method returns its other effects as a `Change`: the records for `cq.catalog`, and notices of
+destinations that end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Registry"]
 _PAUSES = 99
 """Earlier pauses of a virtual CQ that are kept; a reader that lags further behind sees events of older pauses."""
 _NEAR = 1_000
-"""Names before and after a misspelt one in the sorted list that are compared with it."""
+"""Names before and after a misspelt name in the sorted list that are compared with it."""
 
 
 class Registry:
@@ -61,7 +61,7 @@ class Registry:
         self._times = TimesSeen(working)
 
     def reload(self) -> None:
-        """Forget what was derived from a working copy that is read anew."""
+        """Forget state derived from the working copy, which was read anew."""
         self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
@@ -86,7 +86,7 @@ class Registry:
         """Create or replace a CQ.
 
         Args:
-            key: Whose it is; loaded.
+            key: The subscriber and the name; loaded.
             text: The command's text, kept for DESCRIBE.
             statement: The parsed command.
             query: Its SELECT, compiled.

@@ -24,7 +24,7 @@ _WAITING_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFigures:
-    """What is known of a table by its replicas."""
+    """The state of a table, from the reports of its replicas."""
 
     rows: int
     nbytes: int
@@ -36,7 +36,7 @@ class ReplicaFigures:
     waiting: bool
     """Whether a micro-batch waits until many changes are read."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
-    """By name of the evaluator, memory in that one of its workers that has the most."""
+    """By name of the evaluator: memory in its largest worker."""
 
     @classmethod
     def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:

@@ -64,6 +64,6 @@ class Stays:
             select = working.select(stream_id, destination.select_id) if ranked else None
             plan = working.plan(stream_id, destination.group_id) if grouped else None
             return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select, plan=plan)
-        # Those who left before may have something to come, and `cq.end` is the last of all.
+        # Members that left earlier may still be owed results, and `cq.end` is the last of all.
         until = until or working.unit.awaited(destination.destination_id)
         return EndNotice(destination, at_ms, reason, version, source, until=until)

@@ -1,4 +1,4 @@
-"""What Prometheus is told of streams: size, tables, output, and the costliest groups."""
+"""Prometheus gauges of streams: size, tables, output, and the costliest groups."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class StreamGauges:
                 counter.labels(names[stream_id]).inc(now - then if now >= then else now)
 
     def _costs(self, streams: Sequence[Stream], now_ms: int) -> None:
-        """Reckon the cores that groups take: events a second, by the time that one has taken lately."""
+        """Estimate the cores that groups take: events per second times the recent time per event."""
         for stream, offsets in zip(streams, self._working.evaluator.evaluated(streams), strict=True):
             stream_id = stream.stream_id
             statistics = self._admission.statistics(stream_id, now_ms)

@@ -1,7 +1,7 @@
 """Whether the constant tables, and the tables that queries join, still fit into each worker.
 
-A worker holds those of all streams of its evaluator. It tells how much that is; what was admitted since is reckoned by
-the size of its constants.
+A worker holds those of all streams of its evaluator. The worker reports its size; rows admitted since then are
+estimated from their constants.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class TimesSeen:
         self._working = working
         self._unit: Unit | None = None
         self._known: dict[DestinationId, list[Window]] = {}
-        """Of that unit; CQs that it takes away are among them still."""
+        """Windows by destination in the present unit; CQs removed by the unit are still included."""
 
     def check(self, window: Window, destination: Destination) -> None:
         """Check that a CQ may join a destination.
@@ -39,7 +39,7 @@ class TimesSeen:
             InputError: quota-exceeded.
         """
         if window[0] is None:
-            return  # without START it sees what is before the others' times, and so adds one at most
+            return  # without START it sees the times before the others', and so adds at most one
         unit = self._working.unit
         if unit is not self._unit:
             self._unit, self._known = unit, {}

@@ -31,7 +31,7 @@ _STEP = 0.1
 
 
 class _Thread:
-    """One thread that waits on behalf of tasks."""
+    """A thread that waits on behalf of tasks."""
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
@@ -114,7 +114,7 @@ class AsyncSubscription:
 
 
 class AsyncClient:
-    """One subscriber's way to the gateway, awaited; any number of tasks may use it at once. See `Client`."""
+    """A subscriber's connection to the gateway, awaited; any number of tasks may use it at once. See `Client`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

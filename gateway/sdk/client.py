@@ -21,14 +21,14 @@ __all__ = ["Client", "connect"]
 T = TypeVar("T")
 
 _STEP = 0.1
-"""Seconds that one wait for replies lasts, so that Ctrl-C is noticed."""
+"""Seconds of a single wait for replies, short enough to notice Ctrl-C."""
 
 
 class Client:
-    """One subscriber's way to the gateway; safe to use from several threads. Closes as a context manager.
+    """A subscriber's connection to the gateway; safe to use from several threads. Closes as a context manager.
 
-    Every method that sends a statement raises `CommandRejection` (one of its children) for a rejected one,
-    `NoReply` when none came in time, and `TransportError` when Kafka is not reached.
+    Every method that sends a statement raises `CommandRejection` (or a child of it) for a rejected statement, `NoReply`
+    if no reply came in time, and `TransportError` if Kafka cannot be reached.
     """
 
     def __init__(self, session: Session) -> None:
@@ -170,7 +170,7 @@ class Client:
         Args:
             name: The stream's name.
             columns: Column → type.
-            options: What `WITH` takes: `topic` (the name without it), `format` (`json` without it), `partitions`, …
+            options: Options of `WITH`: `topic` (default: the name), `format` (default: `json`), `partitions`, …
 
         Example:
             client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE"}, partitions=2)
@@ -194,7 +194,7 @@ class Client:
             name: The table's name.
             columns: Column → type.
             primary_key: The column, or columns, of which each value has one row.
-            options: What `WITH` takes: `topic` (the name without it), `format` (`json` without it), `partitions`, …
+            options: Options of `WITH`: `topic` (default: the name), `format` (default: `json`), `partitions`, …
 
         Example:
             client.create_table("profiles", {"symbol": "STRING", "industry": "STRING"}, "symbol", partitions=2)
@@ -256,8 +256,8 @@ class Client:
 
         Args:
             queries: Their names, or what `create` and `describe` gave; none with a cursor, for those it holds.
-            cursor: What `Subscription.cursor` gave: each CQ in it goes on there; without, all begin with their first
-                result that is kept.
+            cursor: A text from `Subscription.cursor`: each CQ in it resumes there; without a cursor, all begin with
+                their first kept result.
             skip_lost: Whether to go on where results were deleted by retention meanwhile; False raises `ResultsGone`.
 
         Raises:

@@ -71,8 +71,8 @@ def mapped(error: KafkaError, doing: str) -> TransportError:
     """Return the SDK's error for the driver's.
 
     Args:
-        error: What librdkafka said.
-        doing: What was tried; the message begins with it.
+        error: The error of librdkafka.
+        doing: The attempted action; the message begins with it.
     """
     if deleted(error) or unknown(error):
         return gone(doing, f"{error.str()}.")

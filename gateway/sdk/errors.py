@@ -117,7 +117,7 @@ class PartialRejection(GatewayError):
         errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejection)]
         super().__init__(f"{len(errors)} of {len(outcomes)} commands were rejected", detail=str(errors[0]))
         self.outcomes = outcomes
-        """One per command in the order given: its result, or the `CommandRejection`."""
+        """Per command, in the given order: its result, or the `CommandRejection`."""
         self.errors = errors
         """The rejections alone."""
 

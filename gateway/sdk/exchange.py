@@ -22,7 +22,7 @@ MOST_UNDER_WAY = 20_000
 
 
 class Exchange:
-    """One subscriber's commands and replies over one producer and one consumer.
+    """A subscriber's commands and replies over one producer and one consumer.
 
     The consumer reads only the subscriber's own partition of `cq.replies`, and begins at the end that it has before
     the first command goes out. `submit` and `step` may be called by several threads: a lock keeps them apart, and

@@ -1,4 +1,4 @@
-"""What the SDK reads comes by a consumer of assigned partitions; its records are freed, its errors mapped."""
+"""The SDK's consumer of assigned partitions; frees its records and maps its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0
 """How long Kafka is waited for when it is asked whether a topic was deleted."""
 _QUIET_SECONDS = 60.0
-"""From one look for topics that give nothing to the next: librdkafka does not tell of one that is deleted meanwhile."""
+"""Time between two checks of silent topics: librdkafka does not report a topic deleted meanwhile."""
 _FEW = 5
 """Topics that Kafka is asked about one by one."""
 
@@ -186,7 +186,7 @@ class Inbox:
         """Return the messages without errors; an error is raised when no record would be lost with it.
 
         Args:
-            messages: What the driver gave.
+            messages: Messages from the driver.
             skip_lost: Where the records to be read are deleted, go on with the first that is kept.
             anew: Go on so too where a topic was deleted and made anew.
         """

@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class CommandUnderWay:
-    """One command and, once it came, its outcome."""
+    """A command and, once known, its outcome."""
 
     __slots__ = (
         "command_id", "deadline", "error", "headers", "places", "postponed", "record", "reply", "send_at", "sendings",
@@ -88,10 +88,10 @@ class CommandUnderWay:
 class Outbox:
     """The commands of one subscriber, in their order.
 
-    A reply that does not come is asked for by sending the same command id again, which never carries it out twice:
-    when nothing at all was answered for `silence` seconds, everything unanswered goes out again in its order; each time
-    that brings no answer the next one takes twice as long, so that a gateway that is away does not find a mountain.
-    (A long queue at the gateway is no silence.) Not to be used by two threads at once.
+    A missing reply is asked for by sending the same command id again, which never runs the command twice: when nothing
+    at all was answered for `silence` seconds, everything unanswered goes out again in its order. After each attempt
+    without an answer the next wait takes twice as long, so a gateway that comes back does not find a mountain. (A long
+    queue at the gateway is no silence.) Not to be used by two threads at once.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:

@@ -140,7 +140,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """One event that a change-based CQ matched."""
+    """An event matched by a change-based CQ."""
 
     cq: str
     """The CQ's name."""

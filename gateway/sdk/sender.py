@@ -1,4 +1,4 @@
-"""What the SDK writes goes to Kafka by a producer with the right options; its errors are mapped."""
+"""The SDK's producer, with the right options; its errors are mapped."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _STEP = 0.1
 
 
 class Session:
-    """One subscriber's connections; safe to use from several threads."""
+    """A subscriber's connections; safe to use from several threads."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Partitions of which a consumer has heard nothing since it began to read them: neither a record nor their end.
 
-Kafka answers within a second. librdkafka never reads a topic that was deleted and made anew where another broker leads
-it than before: it takes the new leader's epoch, which is lower, for an old one, and tells nobody (its issue 4898). A
+Kafka answers within a second. librdkafka never reads a topic that was deleted and created anew with a different leader:
+the new leader's epoch is lower, so librdkafka takes it for an old epoch, and reports nothing (its issue 4898). A
 consumer that knows nothing of the old topic reads it.
 """
 

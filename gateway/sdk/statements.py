@@ -77,7 +77,7 @@ def create_cq(
         name: The CQ's name, of any characters.
         select: The SELECT.
         replace: Whether a CQ of that name is replaced.
-        publish: What follows `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`.
+        publish: The words after `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`.
         start: Events before it are not seen.
         every: Digests at this interval instead of single matches.
         cron: Digests at the times of this cron expression, instead of an interval.

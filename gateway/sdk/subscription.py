@@ -172,7 +172,7 @@ class Subscription:
     def _ask_overdue(self) -> None:
         """Ask the gateway about CQs whose EXPIRE is long past: of a CQ that is gone, Kafka has all results.
 
-        What tells its end may have been deleted; or the CQ is there, with another EXPIRE.
+        The record of its end may have been deleted; or the CQ exists, with a new EXPIRE.
         """
         now = datetime.now(UTC)
         overdue = [reader for reader in self._feed.readers if reader.overdue(now)]

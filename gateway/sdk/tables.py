@@ -22,7 +22,7 @@ class _Column(msgspec.Struct, frozen=True):
 
 
 class TableForm(msgspec.Struct, frozen=True):
-    """What DESCRIBE TABLE tells of a table that its writers go by."""
+    """The fields of DESCRIBE TABLE's answer that writers of the table need."""
 
     table: str
     topic: str

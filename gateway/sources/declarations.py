@@ -35,7 +35,7 @@ class Origin(NamedTuple):
     """The command that declares a source."""
 
     owner: str
-    """The subscriber that sent the command, against whose limits the source counts."""
+    """The subscriber that sent the command; the source counts against its limits."""
     position: str
     """The command's own place on its topic."""
     accepted_ms: int
@@ -53,7 +53,7 @@ def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColum
 
 
 def describe_topic(source: Stream | Table) -> dict[str, object]:
-    """Return what descriptions of streams and of tables say about the topic and the columns that it has."""
+    """Return the topic and columns of a stream or table, as descriptions show them."""
     return {
         "topic": source.topic,
         "format": source.format,
@@ -70,8 +70,8 @@ def check_name(catalog: Catalog, name: str) -> None:
     """Check that nothing has a name yet; streams, tables and views have theirs together.
 
     Args:
-        catalog: The sources as the sender sees them. A source that it does not see takes its name, too, and no more is
-            told of it.
+        catalog: The sources as the sender sees them. A source invisible to the sender takes its name, too, but the
+            error says no more about the source.
         name: The name.
 
     Raises:
@@ -98,7 +98,7 @@ def check_name(catalog: Catalog, name: str) -> None:
 
 
 def check_count(owner: str, kind: str, count: int, limit: int) -> None:
-    """Check that a subscriber may have one more source of a kind.
+    """Check that a subscriber's limits allow one more source of a kind.
 
     Raises:
         InputError: quota-exceeded.
@@ -108,7 +108,7 @@ def check_count(owner: str, kind: str, count: int, limit: int) -> None:
 
 
 def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> InputError:
-    """Return the refusal of a source that is one too many, or too large, for its subscriber's limits."""
+    """Return the refusal of a source that exceeds its subscriber's limits."""
     return InputError(
         f'subscriber "{owner}" has too many {what}',
         code="quota-exceeded",
@@ -118,7 +118,7 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
 
 
 def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
-    """Tell whether a source is the one that a CREATE … IF NOT EXISTS declares, so far as its record tells.
+    """Tell whether a source is the same as a CREATE … IF NOT EXISTS declares, as far as its record shows.
 
     Options that the statement leaves out, and where a stream starts, may be any.
     """
@@ -151,7 +151,7 @@ def reading_views(inventory: Inventory, name: str) -> list[str]:
 
 
 def listed_views(catalog: Catalog, views: Sequence[str]) -> str:
-    """Return how many views there are, and the names of those that the sender sees."""
+    """Return the number of views, and the names visible to the sender."""
     shown = [name for name in views if catalog.find_source(name) is not None]
     return counted(len(views), "view") + (f" ({', '.join(shown)})" if shown else "")
 

@@ -20,9 +20,9 @@ from grouping.model.view import View
 __all__ = ["SourceGrants", "readers_of"]
 
 _MOST_READERS = 1_000
-"""Subscribers that GRANT names for one source: its record, and a reply, hold all of them."""
+"""Most subscribers named by GRANT for a source: its record, and a reply, hold all of them."""
 _DROPPED_AT_ONCE = 2_000
-"""CQs that one CASCADE drops: a unit of work has room for thousands."""
+"""CQs that a CASCADE drops: a unit of work has room for thousands."""
 
 
 class SourceGrants:
@@ -34,7 +34,7 @@ class SourceGrants:
         self._readers = readers
 
     def change(self, statement: AccessStatement, catalog: Catalog, subscriber: str) -> Stream | Table | View:
-        """Change who may read a source, and return it as it is then.
+        """Change who may read a source, and return the changed source.
 
         Args:
             statement: The parsed command.
@@ -60,7 +60,7 @@ class SourceGrants:
         return changed
 
     def losers(self, statement: Revoke, source: Stream | Table | View) -> FoundReaders:
-        """Return CQs that read a source by a right that their subscribers have no more.
+        """Return CQs whose subscribers have lost the right to read the source.
 
         Args:
             statement: The REVOKE, carried out already.

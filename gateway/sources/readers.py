@@ -22,7 +22,7 @@ from grouping.statements.select_text import read_select
 __all__ = ["FoundReaders", "SourceReaders"]
 
 _SEARCHED = 20_000
-"""CQs that one search looks at: others' commands wait for some tenths of a second."""
+"""CQs that a search examines: others' commands wait for some tenths of a second."""
 _LOADED = 1_000
 """CQs that are read from Redis at once."""
 
@@ -36,7 +36,7 @@ class FoundReaders(NamedTuple):
 
 
 class SourceReaders:
-    """Searches the CQs of subscribers; a search that ends early is gone on with by the next one."""
+    """Searches the CQs of subscribers; the next search continues where an earlier one was cut short."""
 
     def __init__(self, working: WorkingCopy, computations: Callable[[], Computations]) -> None:
         self._working = working
@@ -45,9 +45,9 @@ class SourceReaders:
         """By source and subscriber: the name behind which the next search begins."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
-        """Return CQs that name a source in their text, or that read it through views of their own subscriber.
+        """Return CQs that name a source in their text, or read it through views of their own subscriber.
 
-        A CQ that reads it through another subscriber's view is not found: it needs no grant.
+        A CQ that reads the source through another subscriber's view is not found: such a CQ needs no grant.
 
         Args:
             source: The stream, table or view.

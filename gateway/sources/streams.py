@@ -40,7 +40,7 @@ def create_stream(
 
     Args:
         settings: The settings.
-        working: The unit of work that it becomes part of.
+        working: The working copy, for the unit of work under way.
         catalog: The live sources as the sender sees them; the new one is added.
         topics: Kafka's topics; it may hold the command.
         made: The topics made for subscribers; this one is added.

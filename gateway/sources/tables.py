@@ -39,11 +39,11 @@ def create_table(
     statement: CreateTable,
     origin: Origin,
 ) -> tuple[Table, str | None]:
-    """Declare a table, which is read from its topic's beginning; return it, and why its rows may go by themselves.
+    """Declare a table, read from its topic's beginning; return it, and why its rows may vanish by themselves.
 
     Args:
         settings: The settings.
-        working: The unit of work that it becomes part of.
+        working: The working copy, for the unit of work under way.
         catalog: The live sources as the sender sees them; the new one is added.
         topics: Kafka's topics; it may hold the command.
         made: The topics made for subscribers; this one is added.
@@ -85,8 +85,8 @@ def create_table(
 def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str | None:
     """Return why rows of a table may be missing when a batch is evaluated again, None where none can be.
 
-    A batch that is replayed after a crash is joined with the rows that it had. Compaction takes away rows that were
-    superseded since, and deletion by age or size takes away rows that were not.
+    A batch replayed after a crash is joined with the rows of its first run. Compaction removes superseded rows, and
+    deletion by age or size removes current rows.
     """
     config = topics.configs([table.topic]).get(table.topic)
     if config is None:
@@ -111,7 +111,7 @@ def drop_table(
     statement: DropTable,
     subscriber: str,
 ) -> Table:
-    """Forget a table that no CQ and no view reads; batches may still join it for CQs that were dropped before.
+    """Forget a table without reading CQs and views; batches may still join it for CQs dropped earlier.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.

@@ -1,4 +1,4 @@
-"""The topics that streams and tables read: whether one may be read, and made where it is missing."""
+"""The topics of streams and tables: permission to read them, and creation of missing topics."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MadeTopics:
 def check_declaration(
     settings: Settings, topics: TopicQuestions, statement: CreateStream | CreateTable, subscriber: str
 ) -> None:
-    """Check that a subscriber may read a topic, and that its schema has the columns.
+    """Check that a subscriber may read a topic, and that the topic's schema has the columns.
 
     Raises:
         InputError: stream-mismatch, not-allowed.
@@ -63,7 +63,7 @@ def check_partitions(
     statement: CreateStream | CreateTable,
     owner: str,
 ) -> TopicForm | None:
-    """Check that a subscriber may have one more source of so many partitions, and return its topic's form.
+    """Check that a subscriber's limits allow the partitions of one more source, and return its topic's form.
 
     Args:
         settings: The settings.
@@ -108,15 +108,15 @@ def source_form(
     found: TopicForm | None,
     config: Mapping[str, str],
 ) -> TopicForm:
-    """Return the form of the topic that a statement names, which is made where its partitions are given.
+    """Return the form of the topic named by a statement; a missing topic is created if its partitions are given.
 
     Args:
         settings: The settings.
         topics: Kafka's topics.
         statement: The parsed command.
-        owner: The subscriber, whom hints tell of no topic that it may not read.
+        owner: The subscriber; hints name only topics readable to the subscriber.
         found: The topic's form, None where there is none.
-        config: What a topic is made with.
+        config: The configuration for a new topic.
 
     Raises:
         InputError: stream-mismatch.

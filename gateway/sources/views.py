@@ -19,7 +19,7 @@ __all__ = ["create_view", "describe_view", "drop_view"]
 def create_view(
     settings: Settings, working: WorkingCopy, catalog: Catalog, statement: CreateView, origin: Origin
 ) -> View:
-    """Declare a view, whose SELECT must be one that a query of its owner could read.
+    """Declare a view; its SELECT must be valid for a query of its owner.
 
     Raises:
         InputError: stream-exists, quota-exceeded; and what is wrong with its SELECT.

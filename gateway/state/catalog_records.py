@@ -1,4 +1,4 @@
-"""The records of `cq.catalog`, from which a lost Redis is filled anew: `catalog_replay` reads what is made here."""
+"""The records of `cq.catalog`, from which a lost Redis is filled anew; `catalog_replay` reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that were answered before, and which replies count as the first ones to their commands."""
+"""The ids of answered commands, and the choice of the first reply to each command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_REMEMBERED = ("remembered", b"no")
 
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
-    """Return by its headers the id of the command that a reply may be the first one to; None where it is not."""
+    """Return, from the headers of a reply, its command's id; None where the reply cannot be the first."""
     if not headers or headers[0][0] != "command_id" or NOT_REMEMBERED in headers:
         return None
     return (headers[0][1] or b"").decode("utf-8", "surrogatepass")
@@ -25,8 +25,8 @@ def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 class CommandIds:
     """Command ids and where their first replies lie on `cq.replies` (gateway/README.md).
 
-    Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
-    On a connection of its own, used by one thread at a time.
+    Ids are kept in two generations of the setting's length each, so every id is kept at least this long. On a
+    connection of its own, used by one thread at a time.
     """
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:

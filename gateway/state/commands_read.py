@@ -1,6 +1,6 @@
 """How far `cq.commands` was carried out: by partition up to an offset, and further commands that had their turn.
 
-And which commands are in hand, for the next gateway to learn of which one its predecessor may have died.
+And which commands are in hand, for the next gateway to find the command at which its predecessor may have died.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class CommandsRead(msgspec.Struct, frozen=True):
     """By partition, the offsets of later commands that were carried out."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
-        """Return the position after a unit of work that knows what is ahead, but only the partitions it changed."""
+        """Return the position after a unit of work that has all of `ahead`, but only its changed partitions."""
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Return all that two notes of one position know: either may be older."""
+        """Return the union of two notes of one position: either may be older."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())
@@ -53,7 +53,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: done for partition, done in left.items() if done})
 
     def pack(self) -> bytes:
-        """Return the value of `RedisKeys.commands_read`: an offset by partition, or a list of it and those ahead.
+        """Return the value of `RedisKeys.commands_read`: by partition, an offset or a list with the offsets ahead.
 
         Example:
             >>> CommandsRead({0: 17, 1: 5}, {0: [19]}).pack()
@@ -82,7 +82,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
 
 
 class CommandsInHand(msgspec.Struct, frozen=True):
-    """The commands of the unit of work that is under way, or was the last one.
+    """The commands of the present unit of work, or of the last one.
 
     Example:
         >>> CommandsInHand.of([(0, 17), (1, 5), (0, 21)], deaths=1)
@@ -95,7 +95,7 @@ class CommandsInHand(msgspec.Struct, frozen=True):
     deaths: int = 0
     """How many gateways in succession have ended amid a unit with one of them."""
     refused: tuple[bytes, ...] = ()
-    """The keys of ids (`CommandIds.key`) of the last commands that were refused for such deaths: copies may come."""
+    """The keys of ids (`CommandIds.key`) of the last commands refused for these deaths: copies may come."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:

@@ -1,12 +1,12 @@
 """A commit: Redis first, then Kafka, and how a crash in between is mended.
 
-Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
-theirs is carried out before it is done, so that there is one journal at a time.
+A thread does Kafka's half: meanwhile the next commands are read and compiled, but not carried out before it is done, so
+there is a single journal at a time.
 
-The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
-transaction: catalog records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). A gateway
-that finds a journal that Kafka does not have writes it once more. A Redis that lost a unit lies behind `cq.catalog`;
-both are mended on start (recovery.py).
+The working copy stores the unit together with a *journal*: all records of the Kafka transaction, that is catalog
+records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). A gateway that finds a journal
+missing in Kafka writes the journal once more. A Redis that lost a unit lies behind `cq.catalog`; both are mended on
+start (recovery.py).
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Commits:
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> frozenset[Partition]:
-        """Take a new producer: the old one may be beyond use, and whatever it left open is aborted.
+        """Take a new producer: the old one may be beyond use, and its open transaction is aborted.
 
         Returns:
-            Where a transaction hung, of which Kafka may have told that it was committed.
+            Partitions where a transaction hung although Kafka may have reported a commit.
         """
         self._thread.submit(int).result()  # whatever the thread had to do is over then
         self._published = None
@@ -77,7 +77,7 @@ class Commits:
         self._number, self.commands_read = number, commands_read
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Take note of topics that were made since the last unit, which later records may go to."""
+        """Take note of topics created since the last unit, to which later records may go."""
         self._writer.note_made(topics)
 
     def begin(self, work: Work, now_ms: int) -> None:
@@ -98,7 +98,7 @@ class Commits:
         records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
         journal = Journal(self._number, read.offsets, records, work.remembered, read.ahead)
         if catalog or read.ahead or not read.offsets:
-            # What changes nothing but offsets is known by them.
+            # A unit with nothing but offsets is known by its offsets.
             journal.records.append(self._mark())
         run_id = self._working.commit(journal.pack())
         if run_id != self.run_id:
@@ -129,7 +129,7 @@ class Commits:
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
     def once_published(self, told: Callable[[], None]) -> None:
-        """Have it called, by another thread, once the last unit is on Kafka; never where that fails."""
+        """Have a function called, by a thread, once the last unit is on Kafka; never if the write fails."""
 
         def done(published: Future[None]) -> None:
             if published.exception() is None:
@@ -158,7 +158,7 @@ class Commits:
             self.finish()
 
     def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
-        """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
+        """Have the places of first replies to repeated commands looked up, after the last unit is written.
 
         Args:
             keys: The keys of the commands' ids, from `CommandIds.key`.
@@ -167,7 +167,7 @@ class Commits:
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def in_hand(self) -> CommandsInHand:
-        """Return the commands of the last unit that a gateway has begun; it may have ended amid them."""
+        """Return the commands of the last unit that a gateway began; the gateway may have ended amid them."""
         with mapped():
             return CommandsInHand.unpack(self._connection.redis.get(self._connection.keys.commands_in_hand))
 
@@ -183,7 +183,7 @@ class Commits:
     def write_records(
         self, records: Iterable[OutgoingRecord], watched: Collection[int] = (), *, ahead: bool = False
     ) -> dict[int, int]:
-        """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.
+        """Write records without changes in Redis, in one transaction; return the offsets of the watched records.
 
         Records written `ahead` of others can be read before the others are written, not at once.
 
@@ -211,7 +211,7 @@ class Commits:
             if record.topic == replies:
                 rows.setdefault(record.partition, []).append(number)
             elif record.topic == catalog:
-                last = number  # The catalog has one partition: its last record tells how far it goes.
+                last = number  # The catalog has one partition: its last record gives the position.
         reads = (self._consumer, journal.offsets) if journal.offsets else None
         offsets: dict[int, int] = {}
         if journal.records or reads:

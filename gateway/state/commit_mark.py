@@ -1,8 +1,8 @@
-"""The mark of a commit: the last of its records on `cq.catalog`, all of one key, so that the latest one stays.
+"""The mark of a commit: its last record on `cq.catalog`; all marks share a key, so compaction keeps the latest.
 
-The mark tells a gateway that starts what neither Redis nor Kafka's own offsets tell for certain: whether the journal
-that Redis has was written, whether Redis is of a life that ended meanwhile, and where the commands are to be read on,
-when Kafka has forgotten (it keeps offsets that are not committed anew for a week).
+The mark tells a starting gateway facts that neither Redis nor Kafka's offsets give for certain: whether the journal in
+Redis was written, whether Redis belongs to a life that ended meanwhile, and where to read commands on when Kafka has
+forgotten (Kafka keeps offsets without new commits for a week).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from grouping.model.errors import OperationalError
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
 FORMAT = 3
-"""The format of the catalog's records that this version writes, and the latest that it reads.
+"""The format of catalog records written by this version, and the latest format that it reads.
 
-Format 2 has the access of sources, which a version that knows format 1 alone would not enforce. Format 3 has places of
-columns, without which an older version would read other values.
+Format 2 has the access of sources, which a version with format 1 alone would not enforce. Format 3 has places of
+columns; without them an older version would read wrong values.
 """
 
 

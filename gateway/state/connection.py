@@ -15,7 +15,7 @@ __all__ = ["Connection"]
 
 
 class Connection:
-    """One connection, for the room `state` alone: the rooms above read and write through the methods of this room."""
+    """A connection, for the room `state` alone: the rooms above read and write through methods of this room."""
 
     def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
         """Connect.
@@ -32,14 +32,14 @@ class Connection:
         """Return a pipeline that writes its commands together, unless another gateway has taken over.
 
         Args:
-            client: The connection that the pipeline is written on, where that is not this one.
+            client: The connection of the pipeline; this one by default.
         """
         client = client or self.redis
         return client.pipeline(transaction=True) if self._lease is None else self._lease.transaction(client)
 
     @contextmanager
     def writing(self, client: Any = None) -> Iterator[Any]:
-        """Give such a pipeline, and carry it out at the end of the block.
+        """Give a pipeline, and carry it out at the end of the block.
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.

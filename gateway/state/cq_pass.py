@@ -1,4 +1,4 @@
-"""One pass over all CQs in Redis, some thousands at a time, and the mark that it was made."""
+"""A pass over all CQs in Redis, some thousands at a time, and the mark of a finished pass."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Definitions, read from Redis: plans, SELECT lists and templates of texts, which many CQs share.
 
-Each is kept once for its stream, as long as a CQ uses it, and never changes: what was read is kept in memory.
+Each is kept once for its stream, as long as a CQ uses it, and never changes: read definitions stay in memory.
 """
 
 from __future__ import annotations

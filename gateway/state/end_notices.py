@@ -1,4 +1,4 @@
-"""Notices of ends that are under way, kept in batches: the notices of a unit of work are one record.
+"""Notices of ends under way, kept in batches: the notices of a unit of work are one record.
 
 A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis until all its notices are done with; it is written anew
 when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
@@ -34,7 +34,7 @@ class EndNotices:
         self.open: dict[str, EndNotice] = {}
         """Notices whose records are not written yet, ordered by when they were last looked at."""
         self.lingering: dict[str, EndNotice] = {}
-        """Notices whose `cq.end` is written, so that only the topic is left to delete."""
+        """Notices with a written `cq.end`, so only the topic is left to delete."""
         self._batches: dict[str, set[str]] = {}
         self._batch_of: dict[str, str] = {}
         self._changed: set[str] = set()
@@ -60,7 +60,7 @@ class EndNotices:
         return self.changes()
 
     def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return a notice that waits for the end before it: a destination's incarnations end in their order."""
+        """Return a notice that waits for the destination's earlier end: incarnations end in their order."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)

@@ -1,4 +1,4 @@
-"""The evaluator's notes in Redis for the gateway: how far it is, which tables it uses, its workers' statistics."""
+"""The evaluator's notes in Redis for the gateway: its progress, its tables, its workers' statistics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EvaluatorNotes:
         return {stream_id: CommittedNote.unpack(body) for stream_id, body in found if body is not None}
 
     def evaluated(self, streams: Sequence[Stream]) -> list[dict[str, int]]:
-        """Return for each stream, by source partition, the position up to which it is evaluated."""
+        """Return for each stream, by source partition, the evaluated position."""
         notes, none = self.committed([stream.stream_id for stream in streams]), CommittedNote()
         return [stream.evaluated(notes.get(stream.stream_id, none).offsets) for stream in streams]
 
@@ -42,7 +42,7 @@ class EvaluatorNotes:
         return min((Pin.unpack(pin).version for pin in pins), default=None)
 
     def replicas(self, source_ids: Sequence[str]) -> dict[str, list[bytes]]:
-        """Return what workers told of the rows of tables, as they wrote it, by `Table.source_id`."""
+        """Return the workers' reports on rows of tables, undecoded, by `Table.source_id`."""
         if not source_ids:
             return {}
         pipeline = self._connection.redis.pipeline(transaction=False)
@@ -66,7 +66,7 @@ class EvaluatorNotes:
         return {column.decode(): int(count) for column, count in sorted(counts.items())}
 
     def owners(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Owner]:
-        """Return the evaluators that have streams, by stream; a stream whose evaluator is gone is not there."""
+        """Return the live evaluators that own streams, by stream."""
         if not stream_ids:
             return {}
         redis, keys = self._connection.redis, self._connection.keys

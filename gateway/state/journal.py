@@ -16,7 +16,7 @@ FORMAT = 4
 
 
 class Journal(msgspec.Struct, array_like=True):
-    """The records of one unit that go to Kafka."""
+    """The records of a unit for Kafka."""
 
     number: int
     offsets: dict[int, int]
@@ -48,12 +48,12 @@ class Position(msgspec.Struct, frozen=True):
     """Redis' note of how far it has `cq.catalog`."""
 
     next: int
-    """The offset of the first record that it lacks."""
+    """The offset of the first missing record."""
     at_ms: int = 0
-    """When it had all that there was before."""
+    """When the copy had all earlier records."""
     format: int = FORMAT
     catalog: int = 1
-    """The format of the catalog: where Redis has all of the catalog, recovery reads no mark that would tell it."""
+    """The format of the catalog: if Redis is complete, recovery reads no mark with the format."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Position:

@@ -1,6 +1,6 @@
 """How often each destination was met, and when last: for DESCRIBE.
 
-Workers push a tally per task, by the destination's dense number, and sum up what waits while no gateway takes it; here
+Workers push a tally per task, by the destination's dense number, and add tallies up while no gateway takes them; here
 tallies become arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and after the
 loss of a checkpoint some count twice: the figures inform, nothing is decided by them.
 """
@@ -19,7 +19,7 @@ from grouping.store.match_tally import MatchTally
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
-"""Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
+"""Numbers saved together: a megabyte, short enough for the gateway and Redis."""
 _AT_ONCE = 200
 """The values of workers that are taken in at once, each of a megabyte at most."""
 
@@ -60,8 +60,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
-                longest first: with a million CQs there are 16 MB, which go into the append-only file too.
+            all_of_it: Whether to write all counts now. Otherwise one block of each stream is written, the longest
+                waiting first: a million CQs have 16 MB, which go into the append-only file too.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
@@ -77,7 +77,7 @@ class MatchCounts:
                 self._stored.setdefault(stream_id, set()).add(block)
 
     def _note_lost(self) -> None:
-        """Have blocks written again that Redis has lost: no other record has them."""
+        """Have blocks lost by Redis written again: they exist in no other record."""
         streams = [name for name in self._stored if name in self._working.inventory.streams]
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)

@@ -49,7 +49,7 @@ class StoredNotes:
         return dict(zip(subscribers, names, strict=True))
 
     def streams_without_totals(self, stream_ids: Iterable[StreamId]) -> set[StreamId]:
-        """Return the streams of which workers have counted matches that no total has and none is to be added to."""
+        """Return the streams with counted matches that are neither in a total nor waiting to be added."""
         ordered = list(stream_ids)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""The evaluators of streams: which one has a stream, and why a stream is not evaluated where several share them."""
+"""The evaluators of streams: which evaluator has a stream, and, with several, why a stream is not evaluated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grouping.store.role_notes import RoleNote, RoleNotes
 __all__ = ["StreamEvaluators"]
 
 _SURE_SECONDS = 15.0
-"""How long a stream may be without an evaluator while the one that should have it runs: it may just be starting."""
+"""How long a stream may lack an evaluator while the assigned one runs: the evaluator may just be starting."""
 
 
 class StreamEvaluators:
@@ -46,7 +46,7 @@ class StreamEvaluators:
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, str]]:
         """Return by name of the stream its `evaluator`, and the `reason` why it is not evaluated.
 
-        Where there is but the unnamed evaluator, which is told of as a role, what it tells itself is left out.
+        If only the unnamed evaluator exists, which is reported as a role, its own report is left out.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -71,7 +71,7 @@ class StreamEvaluators:
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
-        """Tell whether an evaluator has a stream that is of a version that claims none."""
+        """Tell whether an evaluator of a version without claims has a stream."""
         return self._assignment.evaluator_of(stream.name) in running and bool(_told(stream.name, notes))
 
     def _missing(
@@ -90,13 +90,13 @@ class StreamEvaluators:
         told = _told(stream.name, notes)
         if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
             return None
-        if told:  # one of a version that claims none
+        if told:  # an evaluator of a version without claims
             return _reason(told)
         return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
 
 
 def _told(stream: str, notes: Mapping[str, RoleNote | None]) -> list[Mapping[str, Any]]:
-    """Return what evaluators tell of a stream, those that tell of it."""
+    """Return the reports of evaluators on a stream."""
     found = [note.more.get("streams", {}).get(stream) for note in notes.values() if note is not None]
     return [told for told in found if told is not None]
 

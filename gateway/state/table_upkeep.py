@@ -1,11 +1,11 @@
 """Upkeep of the constant tables: neighbouring segments are merged, definitions that no CQ needs go.
 
-Segments form a log-structured merge: each commit adds a small one, and a segment is merged with all newer ones once
-those are together half its size, so that an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing
-above the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly
-there. A merge of a million rows takes a second: it is made in a thread, while commands are carried out. The thread
-writes the pieces, which count for nothing until the gateway's own thread puts the merged segment in the place of those
-that it was made of; wherever that ends midway, the older ones are all there.
+Segments form a log-structured merge: each commit adds a small segment, and a segment is merged with all newer ones once
+these are together half its size, so an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing above
+the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly there. A
+merge of a million rows takes a second: it is made in a thread, while commands are carried out. The thread writes the
+pieces, which do not count until the gateway's own thread replaces the merged segments with the new one; after an
+interruption the old segments are still there.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TableUpkeep:
         return self._merge is not None
 
     def step(self) -> None:
-        """Merge what is worth merging, one thing at a time, and remove definitions that no batch can ask for any more.
+        """Do one useful merge, and remove definitions that no batch can ask for any more.
 
         Raises:
             StoreLost: Segments are missing.
@@ -89,7 +89,7 @@ class TableUpkeep:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
-                # Nothing flows but commands. What workers have ends where a segment does, so that none loads all anew.
+                # Nothing flows but commands. The workers' tables end at a segment's end, so no worker loads all anew.
                 floor = version
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)

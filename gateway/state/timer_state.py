@@ -31,7 +31,7 @@ class WatermarkNote(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
     covered: dict[str, int]
     run_ms: int | None = None
-    """Since when they have fired one after the other; None where an earlier version noted it."""
+    """Since when ticks have fired without a gap; None where an earlier version wrote the note."""
     runs: tuple[tuple[int, int], ...] = ()
     """As `Watermark.past`."""
 
@@ -118,7 +118,7 @@ class TimerState:
             return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
     def armed(self, stream_id: StreamId, name: DestinationId) -> int | None:
-        """Return the tick that a destination is armed for (0: look at it), None when it is for none."""
+        """Return the armed tick of a destination (0: look at it), None when no tick is armed."""
         with mapped():
             score = self._redis.zscore(self._connection.keys.timers(stream_id), name)
         return None if score is None else int(score)

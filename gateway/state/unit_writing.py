@@ -21,7 +21,7 @@ __all__ = ["write_unit"]
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Queue everything that a unit changed; the versions of the streams that it touches go up by one."""
+    """Queue all changes of a unit; the versions of its touched streams go up by one."""
     _write_cqs(unit, pipeline, keys)
     _write_memberships(unit, pipeline, keys)
     _write_timed(unit, pipeline, keys)

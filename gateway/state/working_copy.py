@@ -1,8 +1,8 @@
 """The gateway's side of Redis: one unit of work at a time, written as one transaction.
 
-The records that a unit needs are read (`load`), changed in memory (unit.py), and all that it changed is written at once
-(`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream whose tables it
-touched, and whatever the caller wants written with them. There is one gateway, hence one writer.
+The records that a unit needs are read (`load`), changed in memory (unit.py), and all changes are written at once
+(`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream with changed tables,
+and the caller's own records. There is one gateway, hence one writer.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WorkingCopy:
 
         Args:
             settings: The settings.
-            lease: What is written only while it is held; none where nobody else could write.
+            lease: The lease needed for writing; none if nobody else could write.
         """
         self.connection = Connection(settings, lease)
         """To Redis; for the room `state` alone."""
@@ -310,11 +310,11 @@ class WorkingCopy:
             place = b"(" + some[-1]
 
     def commit(self, journal: bytes = b"") -> str:
-        """Write the unit, and its journal if it has one, in one transaction, and begin the next unit.
+        """Write the unit, with its journal if there is one, in one transaction, and begin the next unit.
 
         Returns:
-            The run id of the server that took it, for the caller to compare: one that was restarted since the unit was
-            read may have lost what the unit stands on.
+            The run id of the server that took the unit, for comparison: a server restarted since the unit was read may
+            have lost the unit's base.
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.

@@ -93,7 +93,7 @@ def digests(
 
 
 class _Destination:
-    """A destination that has one query, and its matches in a log of one partition."""
+    """A destination with a single query, and its matches in a log of one partition."""
 
     def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
         self._plan, self._select = asked.query.plan, asked.query.select
@@ -124,7 +124,7 @@ class _Destination:
             yield self._digest(last_ms, matches)
 
     def _matches(self, tick_ms: int | None) -> DigestMatches:
-        """Return what a tick's digest is made of, and what is left for later ones."""
+        """Return the matches of a tick's digest, and the matches left for later ticks."""
         visibility = ((*VERSION, self._membership.seen),)
         question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered)
         if self._plan.kept is None:

@@ -31,13 +31,13 @@ class EvaluatedRow:
     matches: bool
     """Whether the query's readers get it."""
     result: dict[str, Any] | None
-    """The result's JSON value, decoded; the first of several. None without a match, and for one that is too large for a
+    """The result's JSON value, decoded; the first of several. None without a match, and for a result too large for a
     record."""
     why: str | None
     """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
-    them, or what is wrong with the record. None where there is a result."""
+    them, or the fault of the record. None where there is a result."""
     dead_letter: str | None = None
-    """The code with which the record, or its result, becomes a dead letter; None where it does not."""
+    """The code with which the record, or its result, becomes a dead letter; else None."""
     conjuncts: Truths = field(default_factory=dict)
     """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty where none was evaluated."""
     id: str = ""
@@ -57,17 +57,17 @@ def evaluate(
 ) -> list[EvaluatedRow]:
     """Evaluate a continuous query over rows, in this process and without servers.
 
-    Of a query with EVERY the results are the rows that its digests are made of (`digests`); a VIRTUAL one has the
-    results that its readers make of the group's events.
+    For a query with EVERY the results are the rows that go into its digests (`digests`); for a VIRTUAL query, the
+    results that its readers make from the group's events.
 
     Args:
         query: A SELECT, with its clauses where it has any, or a whole CREATE CQ.
         stream: The stream after FROM.
-        rows: Dictionaries, which are written in the stream's format and decoded again; records as bytes; None for a
-            record without a value; or `Record`, for one of some key, time, partition or offset.
+        rows: Dictionaries, which are encoded in the stream's format and decoded again; records as bytes; None for a
+            record without a value; or `Record`, to give key, time, partition or offset.
         tables: The tables that the query joins, with their rows.
-        views: By name the SELECTs of views, each of which may read those before it.
-        accepted_at: When the query was accepted; the first row is of that time, unless it says otherwise.
+        views: SELECTs of views by name; a view may read the views before it.
+        accepted_at: When the query was accepted; the first row has this time by default.
 
     Returns:
         What became of each row, in their order.

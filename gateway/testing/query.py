@@ -31,7 +31,7 @@ from grouping.values.literals import OF_STRINGS
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 
 ACCEPTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a test's queries are accepted, unless it says otherwise; and its first record is of that time."""
+"""When a test's queries are accepted by default; the first record has this time too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ def checked(
 
     Args:
         text: A CREATE CQ, or a SELECT, with its clauses where it has any.
-        stream: The only one that there is.
+        stream: The only stream.
         accepted_at: The time of acceptance.
         tables: All that there are.
-        views: By name the SELECTs that FROM may name; one may read those before it.
+        views: SELECTs by name, for FROM; a view may read the views before it.
 
     Raises:
         InputError: As the gateway refuses it.

@@ -34,7 +34,7 @@ class Record:
     """With a zone; a millisecond after the record before it where it is not given."""
     partition: int = 0
     offset: int | None = None
-    """The one after the record before it in its partition, where it is not given."""
+    """By default the offset after the previous record in the partition."""
     headers: Mapping[str, str | bytes] = field(default_factory=dict)
     """For columns FROM HEADER."""
 

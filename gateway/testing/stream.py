@@ -40,7 +40,7 @@ class Stream:
                 and which says the rest itself.
             format: In which form records are.
             schema: The writer's schema of Avro records, as JSON.
-            framing: What stands before their bodies.
+            framing: The bytes before their bodies.
 
         Raises:
             InputError: As CREATE STREAM is refused.

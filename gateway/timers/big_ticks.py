@@ -1,4 +1,4 @@
-"""Ticks of very many destinations: one Spark job makes their digests, a tick of one stream at a time.
+"""Ticks of very many destinations: a Spark job makes their digests, for one tick of one stream at a time.
 
 The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
 carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
@@ -37,13 +37,13 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""Orders of one job, about half a million destinations: it bounds the memory that their answers take."""
+"""Orders of a job, about half a million destinations: bounds the memory of their answers."""
 _PATIENCE_MS = 3000
-"""How long a request waits for an evaluator to take it: a running evaluator takes it far sooner."""
+"""How long a request waits for an evaluator: a running evaluator takes the request far sooner."""
 
 
 class BigTicks:
-    """The one tick at a time whose digests Spark makes. Used by the gateway's one thread."""
+    """The tick, one at a time, with digests made by Spark. Used by the gateway's one thread."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class BigTicks:
         """Read the open orders from Kafka, from an offset on."""
         self._begin(self._orders.recover(closed))
         if self.stream_id is None:
-            self._jobs.forget()  # a Redis that was restarted may hold a job that is over
+            self._jobs.forget()  # a restarted Redis may hold a finished job
         else:
             job = self._jobs.look()
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
@@ -136,7 +136,7 @@ class BigTicks:
         return None if self.stream_id is None else self._jobs.leader(self.stream_id)
 
     def _ask(self, evaluator: Owner) -> str:
-        """Ask an evaluator for a job that carries out the open orders; return the run of Redis that has the request."""
+        """Ask an evaluator for a job that carries out the open orders; return the run id of the asked Redis."""
         orders = self._orders
         number = secrets.token_hex(8)
         first, end = orders.open[0], orders.open[-1] + 1
@@ -158,14 +158,14 @@ class BigTicks:
             return
         self._lost_ms = None
         if found is None or found.job_id != asked.job_id:
-            # Redis has lost the request. The evaluator may be at that job still; it runs this one afterwards.
+            # Redis has lost the request. The evaluator may still be at the lost job; it runs the new one afterwards.
             self._alone_on = ""
             self._ask(Owner(asked.name, asked.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
             self._withdraw(asked)
 
     def _without(self, asked: Job | None, now_ms: int) -> None:
-        """Go on when the evaluator that was asked leads no more, or when Redis does not tell which one was asked."""
+        """Go on when the asked evaluator leads no more, or when Redis does not tell which was asked."""
         if asked is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return

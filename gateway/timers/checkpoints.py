@@ -1,7 +1,7 @@
 """Checkpoints of the positions of pending matches, on `cq.positions`: a gateway that starts reads only the log's tail.
 
-Each partition of `cq.pending` has a checkpoint of its own. The gateway writes it anew when four times its size has come
-in: the writing costs a quarter of what comes in at most, and a start reads a bounded part of the log.
+Each partition of `cq.pending` has a checkpoint of its own. The gateway rewrites the checkpoint when four times its size
+has come in: writing costs at most a quarter of the input, and a start reads a bounded part of the log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Part(msgspec.Struct, array_like=True, frozen=True):
-    """One record of a checkpoint, key ``<partition>/<number>``."""
+    """A record of a checkpoint, key ``<partition>/<number>``."""
 
     offset: int
     """The offset on `cq.pending` before which the checkpoint has everything."""
@@ -68,7 +68,7 @@ class Checkpoints:
         self._taken[partition] = self._taken.get(partition, 0) + size
 
     def step(self, index: PendingIndex, reached: Mapping[int, int]) -> None:
-        """Write the checkpoint of one partition, if one is due."""
+        """Write the checkpoint of a partition, if any is due."""
         for partition, taken in self._taken.items():
             if taken >= max(TAIL_BYTES, _RATIO * self._sizes.get(partition, 0)):
                 self._write(partition, reached[partition], index)
@@ -94,7 +94,7 @@ class Checkpoints:
             ends: By partition, the log's end; a checkpoint beyond it belongs to another log.
 
         Returns:
-            By partition that has a checkpoint: the offset from which the log has to be read.
+            By partition with a checkpoint: the offset from which the log has to be read.
         """
         bodies: dict[tuple[int, int], bytes] = {}
         reader = LogReader(self._settings)

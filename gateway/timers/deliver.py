@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with the cursors that they move.
 
 The successor of a gateway that died in between finds the cut on `cq.ticks` and writes the same digests: an id never has
-two contents, also for readers who do not wait for commits. A cursor that has reached a tick tells that the tick's
-digest is written.
+two contents, also for readers who do not wait for commits. A cursor at or behind a tick shows that the tick's digest is
+written.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Delivery:
         return name, cut
 
     def refusal(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
-        """Return the dead letter that stands for a digest which is never made.
+        """Return the dead letter in place of a digest that is never made.
 
         Args:
             destination: The destination.
@@ -139,7 +139,7 @@ class Delivery:
         )
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
-        """Return the dead letter that tells of a digest's rows that no record holds.
+        """Return the dead letter about rows of a digest that no record can hold.
 
         Args:
             destination: The destination.
@@ -164,11 +164,11 @@ class Delivery:
         quiet: Mapping[str, Cursor],
         letters: Sequence[OutgoingRecord] = (),
     ) -> None:
-        """Write digests of a cut with the cursors that they move, and close the cut unless a part of it is left.
+        """Write digests of a cut with their cursors, and close the cut unless a part is left.
 
         Args:
             name: The cut's.
-            cut: What the digests hold.
+            cut: The offsets that the digests cover.
             ready: The digests.
             left: The rest of the cut, None where nothing is left.
             quiet: Cursors, by incarnation, that move without a digest.
@@ -201,7 +201,7 @@ class Delivery:
             offset: The order's offset on its log.
             records: Cursors, and digests that the Spark job did not write.
             answered: The outcomes of the order's digests; complete once the records are read through.
-            left: Called after that; returns the cut, by its name, of digests that could not be made.
+            left: Called at the end; returns, by name, the cut of digests that could not be made.
         """
 
         def last() -> list[OutgoingRecord]:

@@ -69,7 +69,7 @@ class OrderDesk:
 
         Destinations that only need a look are served at once, and so are destinations of groups, since the gateway
         makes their few rows as fast. New matches move destinations on the event list meanwhile: a destination that
-        comes up twice is passed over the second time, and one that is missed is still due afterwards.
+        comes up twice is skipped the second time, and a missed destination is still due afterwards.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)

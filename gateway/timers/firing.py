@@ -79,13 +79,13 @@ class TickRun:
         self._gathering = gathering
         self.windows = WindowTicks()
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
-        """The last cut's stream, the instant up to which ticks fired, when it was made, and the offsets it covers."""
+        """The last cut: its stream, the instant up to which ticks fired, its time, and its offsets."""
         self._patience: dict[str, int] = {}
         """By destination whose last digest found no room: when the gateway tries again."""
         self.fired: list[int] = []
         """The ticks of the digests of the last call."""
         self.shortened: dict[DestinationId, tuple[int, int]] = {}
-        """By destination: the epoch and version from which on it needs its history of visibility."""
+        """By destination: the first epoch and version of its visibility history that is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
         """Serve some destinations that are due, for a tick or for a look; False when none is, or windows wait."""
@@ -175,7 +175,7 @@ class TickRun:
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
         """Return the offsets that a cut covers now; the last cut's, while ticks up to the same instant fire.
 
-        Destinations of one store then share what is gathered; either cut has all matches before the instant.
+        Destinations of a store then share the gathered matches; either cut has all matches before the instant.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -197,7 +197,7 @@ class TickRun:
             return None
 
     def _due(self, each: DueDestination, tick: int, answer: DigestMatches, digest: Digest, cursor: Cursor) -> DueDigest:
-        """Return a digest that is to be written, with the dead letter of rows that it cannot hold."""
+        """Return a digest to write, with a dead letter for rows that do not fit."""
         destination, letter = each.membership.destination, None
         if answer.left_out:
             letter = self._delivery.shortened(destination, tick, answer.left_out)
@@ -227,7 +227,8 @@ class TickRun:
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
-                # It has ended, was paused before its tick, or owes an earlier digest: a look follows after that digest.
+                # The destination has ended, was paused before its tick, or owes an earlier digest: a look follows after
+                # this digest.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))
@@ -267,7 +268,7 @@ class TickRun:
         Args:
             name: The destination's id.
             membership: The destination with its members.
-            oldest: Epoch and version of the tables that met the oldest match that is left for later ticks.
+            oldest: Epoch and version of the tables that met the oldest match left for later ticks.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -287,7 +288,7 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            if cursor.tick_ms != each.tick  # not written yet; an open cut lets no other digest of it out
+            if cursor.tick_ms != each.tick  # not written yet; an open cut lets no later digest of the destination out
         ]
         ready: list[DueDigest] = []
         again: list[Named] = []
@@ -316,7 +317,7 @@ class TickRun:
     def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
         """Yield destinations that have ended with their last digests.
 
-        The notice tells which versions of the tables a destination saw, so a last digest is the same whenever it is
+        The notice gives the versions of the tables seen by a destination, so a last digest is the same whenever it is
         made. A destination whose digest finds no room is left out, and is passed over for a while.
         """
         now_ms, index = self._clock(), self._intake.index

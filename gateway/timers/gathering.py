@@ -55,7 +55,7 @@ class DigestGathering:
     def answers(
         self, served: Sequence[DueDestination], covered: Offsets
     ) -> Iterator[tuple[DueDestination, DigestMatches]]:
-        """Yield destinations with their matches or groups: first all with matches, then one query after the other."""
+        """Yield destinations with their matches or aggregates: first all with matches, then query by query."""
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
         grouped = [each for each in served if each.membership.destination.slots is not None]

@@ -1,4 +1,4 @@
-"""Digests of queries over groups: gathered once for destinations that read the same, one query after the other.
+"""Digests of aggregate queries: gathered once for destinations with equal questions, query by query.
 
 The evaluator's own code puts groups together and decides HAVING (`grouping.digests.group_code`).
 """
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 _MOST_KNOWN = 20_000
 """Answers that are kept."""
 _MOST_BYTES = 64 << 20
-"""Bytes of groups that are kept; those of one query may have more until the next query is gathered."""
+"""Bytes of groups in the cache; a single query may have more until the next query is gathered."""
 
 
 class GroupRequest(NamedTuple):
-    """One destination's question about groups."""
+    """A destination's question about groups."""
 
     destination: Destination
     question: DigestQuestion
@@ -46,7 +46,7 @@ class GroupRequest(NamedTuple):
 
 
 class _CachedAnswer(NamedTuple):
-    """What is known of a question."""
+    """The cached answer to a question."""
 
     answer: GroupAnswer
     groups: Any
@@ -63,7 +63,7 @@ _REFUSAL = "It has too many groups, or too large ones."
 
 
 class AnswerCache:
-    """What was gathered of a cut lately: at a tick of many destinations those of one store come in different chunks."""
+    """Groups gathered lately for a cut: at a big tick, destinations of one store come in different chunks."""
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
@@ -71,10 +71,10 @@ class AnswerCache:
         self._bytes = 0
 
     def of(self, covered: Offsets | None) -> _Answers:
-        """Return the answers by what decides them, besides the cut; None covers everything, which grows.
+        """Return the cached answers of a cut, by their content; None covers everything, which grows.
 
-        The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
-        where the log was read for it.
+        The cut excludes records that come in later, but these wait for later ticks: an answer notes up to which offset
+        the log was read.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -89,7 +89,7 @@ class AnswerCache:
 def group_digests(
     code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
-    """Return what destinations are to get, in their order; the arguments are those of `each_group_digest`."""
+    """Return the digests of destinations, in their order; arguments as of `each_group_digest`."""
     found = dict(each_group_digest(code, pending, asked, known or AnswerCache()))
     return [found[place] for place in range(len(asked))]
 
@@ -97,15 +97,15 @@ def group_digests(
 def each_group_digest(
     code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
 ) -> Iterator[tuple[int, DigestMatches]]:
-    """Yield what destinations are to get, each with its place among the questions: one query after the other.
+    """Yield the digests of destinations, each with its place among the questions, query by query.
 
-    So the groups of one query are in memory at a time, besides those that the cache keeps.
+    So memory holds the groups of a single query at a time, besides the cache.
 
     Args:
         code: The evaluator's code.
         pending: The log with the groups.
-        asked: The questions, all of one cut and one time.
-        known: What was gathered before.
+        asked: The questions, all with the same cut and time.
+        known: The cache.
     """
     for places in _by_query(asked):
         yield from _of_query(code, pending, [(place, asked[place]) for place in places], known)
@@ -117,7 +117,7 @@ _Places = Sequence[tuple[int, GroupRequest]]
 def _of_query(
     code: GroupCode, pending: PendingLog, some: _Places, known: AnswerCache
 ) -> Iterator[tuple[int, DigestMatches]]:
-    """Yield what destinations of one query get: half of them at a time where all have too many groups."""
+    """Yield the digests of one query's destinations: half of them at a time where all have too many groups."""
     asked, done = [request for _, request in some], 0
     try:
         for (place, _), matches in zip(some, _made(code, asked, _answers(code, pending, asked, known)), strict=True):
@@ -127,7 +127,7 @@ def _of_query(
     except TooManyTogether:
         pass
     except code.faults as fault:
-        # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
+        # A fault of ours in a query, which must not hold up other digests: the query is tried again.
         log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its groups failed with {type(fault).__name__}."
         for place, _ in some[done:]:
@@ -160,7 +160,7 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
 def _answers(
     code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
 ) -> list[_CachedAnswer | None]:
-    """Return what was gathered for destinations of one query."""
+    """Return the gathered groups for destinations of one query."""
     contents = [_content(each) for each in asked]
     gathered = known.of(asked[0].question.covered)
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
@@ -172,7 +172,7 @@ def _answers(
 def _made(
     code: GroupCode, asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]
 ) -> Iterator[DigestMatches]:
-    """Yield what destinations of one query get."""
+    """Yield the digests of one query's destinations."""
     plan, select = asked[0].plan, asked[0].select
     destinations = [
         GroupDestination(
@@ -203,7 +203,7 @@ def _made(
 def _gather(
     code: GroupCode, pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers
 ) -> int:
-    """Answer questions that differ; where one has too many groups, the others are answered without it.
+    """Answer different questions; if a question has too many groups, the others are answered without it.
 
     Returns:
         The bytes of their groups.

@@ -68,7 +68,7 @@ class Intake:
         self._tail: TailReader | None = None
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
-        """By store, how many last digests still need it: the store stays although no destination reads it any more."""
+        """By store, how many last digests still need the store, although no destination may read it any more."""
         self.group_bytes: Counter[int] = Counter()
         """By partition: the size of records of groups that came in, until they are put together."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))

@@ -1,7 +1,7 @@
 """Open cuts: some of their digests are not written yet, because of a crash or because there was no room for the rows.
 
-The gateway tries such a digest again, at first after ten seconds, out of the same cut, so that its content is the same
-whenever it is written. Until then its destination gets no other digest than a last one; other destinations go on.
+The gateway tries the digest again, at first after ten seconds, out of the same cut, so its content is the same whenever
+it is written. Until then its destination gets no digest except a last one; the rest go on.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Probes:
     def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
         """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again.
 
-        Of the ticks that were under way some may have fired, so that all of them count as fired.
+        Some of the ticks under way may have fired, so all of them count as fired.
         """
         under_way_ms = self._due.pop(stream_id, 0)
         if under_way_ms > watermark.fired_ms:
@@ -165,8 +165,8 @@ class Probes:
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
         """Return the lowest epoch and version of a stream's tables that matches still to be taken in can have met.
 
-        Versions only grow from micro-batch to micro-batch, so this is the pin of the last one whose matches are taken
-        in; None when no such micro-batch is known.
+        Versions only grow from micro-batch to micro-batch, so the floor is the pin of the last micro-batch with all
+        matches taken in; None when there is none.
         """
         return self._floors.get(stream_id)
 

@@ -23,7 +23,7 @@ _READERS = 2500
 
 
 class _Passed(NamedTuple):
-    """What some readers of a store need no more."""
+    """Matches no longer needed by some readers of a store."""
 
     readers: int = 0
     low: int = 0
@@ -100,8 +100,8 @@ class Retention:
         """Forget positions of some stores with several readers, and return whether more can be done at once.
 
         No tick waits for this: the cursors of all readers are looked up, which takes as long as to serve a few of them.
-        Of a store with very many, cursors of some are looked up at a time: those move on meanwhile, and pass nothing
-        that is not passed already.
+        For a store with very many readers, cursors of some are looked up at a time: these move on meanwhile, but never
+        backwards.
         """
         some: list[bytes] = []
         readers = 0
@@ -163,7 +163,7 @@ class Retention:
 
         Args:
             done: The destinations, with their stores; one for each call of `hold`.
-            living: Those destinations that have a new incarnation, which may fire now.
+            living: The destinations with a new incarnation, which may fire now.
         """
         held = self._intake.held
         for destination, store in done:

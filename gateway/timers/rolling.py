@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 LEAST_BYTES = 8 << 20
 """The least that comes in on a partition between two rollings."""
 _RATIO = 4
-"""The least that comes in between two rollings, in sizes of what the last one went through."""
+"""The least input between two rollings, in multiples of the bytes read by the last rolling."""
 _MOST_BYTES = 64 << 20
 """Records that are gone through at once."""
 _AT_ONCE = 64
@@ -56,7 +56,7 @@ class _Roll(NamedTuple):
     partition: int
     before: int
     stores: list[bytes]
-    """Those that are left."""
+    """The remaining stores."""
 
 
 class Rolling:
@@ -170,9 +170,9 @@ class Rolling:
         return queries
 
     def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_Records, int]:
-        """Return what stores have before an offset, in the order in which it is counted, and that offset.
+        """Return the records of stores before an offset, in the order of counting, and the offset.
 
-        Where that is too much, it is what they have before an earlier offset.
+        If they are too large, the records before an earlier offset are returned.
         """
         rolled = {each.rolled for each in places if each.rolled is not None}
         single = sorted({offset for each in places for offset in each.positions if offset < roll.before} - rolled)

@@ -31,7 +31,7 @@ Run = tuple[int, int]
 
 
 class MissedTicks(NamedTuple):
-    """A time in which no gateway fired ticks: each destination's ticks in it become one."""
+    """A time without a gateway to fire ticks: each destination's ticks in this time become one."""
 
     since_ms: int
     until_ms: int
@@ -54,7 +54,8 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
     Args:
         membership: The destination with its members.
         at_ms: Epoch milliseconds.
-        runs: The runs of ticks that lie ahead; an acceptance within one was noted by a clock that was turned back.
+        runs: The runs of ticks in the future; an acceptance within a run was noted by a clock that was later turned
+            back.
     """
     windows = membership.seen
     if not windows:
@@ -76,7 +77,7 @@ def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> b
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None, runs: Collection[Run] = ()) -> int:
-    """Return the tick at which an armed destination fires: the last of the ticks that it missed, if it missed some.
+    """Return the tick at which an armed destination fires: the last of its missed ticks, if any.
 
     Args:
         membership: The destination with its members.

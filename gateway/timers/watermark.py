@@ -17,7 +17,7 @@ __all__ = ["Watermark", "covers"]
 
 
 _RUNS = 16
-"""Past runs that are remembered: each is the work of a clock that was set, or of a gateway that was away."""
+"""Past runs to remember: each comes from a clock that was set, or from an absence of the gateway."""
 
 
 class _Probe(NamedTuple):

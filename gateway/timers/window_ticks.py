@@ -44,7 +44,7 @@ class WindowTicks:
 
         Args:
             stream_id: The stream.
-            due: All destinations that are due, earliest first; a waiting one that is not among them waits no longer.
+            due: All due destinations, earliest first; a waiting destination missing here waits no longer.
         """
         waiting = self._waiting.get(stream_id, set())
         own = [each for each in due if each[0] in waiting]

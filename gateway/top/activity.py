@@ -14,7 +14,7 @@ from grouping.model.ids import StreamId, Subscriber
 __all__ = ["Activity", "GroupActivity", "StreamActivity", "SubscriberActivity", "Watch"]
 
 _SHOWN = 10
-"""Groups and subscribers that are told."""
+"""Groups and subscribers shown."""
 
 
 class StreamActivity(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class StreamActivity(msgspec.Struct, frozen=True):
     events_per_second: float
     """Evaluated."""
     matches_per_second: float
-    """Results, and matches that wait for a tick; reckoned by what groups matched lately."""
+    """Results, and matches waiting for a tick; estimated from the groups' recent matches."""
     behind: int
     seconds_behind: float
     cores: float
@@ -34,7 +34,7 @@ class StreamActivity(msgspec.Struct, frozen=True):
 
 
 class GroupActivity(msgspec.Struct, frozen=True):
-    """One of the costliest groups."""
+    """A group among the costliest."""
 
     group: str
     stream: str
@@ -44,7 +44,7 @@ class GroupActivity(msgspec.Struct, frozen=True):
     candidates_per_event: float
     matches_per_event: float
     share: float
-    """Share of the time that all groups took, from 0 to 1."""
+    """Share of the time of all groups, from 0 to 1."""
     signature: str
 
 
@@ -56,7 +56,7 @@ class SubscriberActivity(msgspec.Struct, frozen=True):
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """What a prefix is busy with."""
+    """The present load of a prefix."""
 
     streams: list[StreamActivity]
     groups: list[GroupActivity]
@@ -66,7 +66,7 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Takes looks, one after the other."""
+    """Takes looks in sequence."""
 
     def __init__(self) -> None:
         """Begin without a look: the first one tells no rates."""

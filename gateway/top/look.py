@@ -1,4 +1,4 @@
-"""One look at a prefix: how far its streams are, what their groups cost lately, who has CQs."""
+"""A look at a prefix: progress of streams, recent cost of groups, owners of CQs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Look(NamedTuple):
 
 
 class Looker:
-    """Looks by itself: it reads what gateway and evaluator write for each other."""
+    """Looks on its own: reads the notes of gateway and evaluator for each other."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect."""

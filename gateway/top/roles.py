@@ -1,4 +1,4 @@
-"""The roles of a prefix and their servers, as one sees them from anywhere: by what they note in Redis."""
+"""The roles of a prefix and their servers, as seen from anywhere: by their notes in Redis."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def told_roles(settings: Settings) -> dict[str, Any]:
 
 
 def _roles(settings: Settings) -> list[tuple[Role, str]]:
-    """Return the gateway, and the evaluators that it says have to run; while it says nothing, those of the settings."""
+    """Return the gateway, and the evaluators named in its note; without a note, those of the settings."""
     note = RoleNotes(settings).told("gateway")
     names = () if note is None else note.more.get("evaluators", ())
     return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]
 
 
 def _role(note: RoleNote | None, *, held: bool) -> dict[str, Any]:
-    """Return a role's state; one that holds its lease and tells nothing hangs, starts, or waits for a server."""
+    """Return a role's state; a role that holds its lease and is silent hangs, starts, or waits for a server."""
     if note is None or not held:
         return {"state": "silent" if held else "stopped", "pid": None}
     return {

@@ -10,18 +10,18 @@ __all__ = ["CqEnd"]
 
 
 class CqEnd:
-    """An end that takes effect when everything is read that was there when it became known.
+    """An end that takes effect when all records are read that existed when the end became known.
 
-    A virtual destination has results in all partitions of its topic, and its end in one. And where the gateway says
-    that a CQ has gone, what tells so on the topic may have been deleted, or be of an earlier version.
+    A virtual destination has results in all partitions of its topic, and its end in one. And if the gateway reports a
+    CQ as gone, its end on the topic may have been deleted, or be of an earlier version.
     """
 
     def __init__(self, end: End, read_at: tuple[int, int] | None = None) -> None:
         """Begin without bounds.
 
         Args:
-            end: What is to be told then.
-            read_at: Partition and offset of the record that told it, to be read again from an earlier cursor.
+            end: The end to report.
+            read_at: Partition and offset of the end's record, to be read again from an earlier cursor.
         """
         self.end = end
         self._read_at = read_at
@@ -41,7 +41,7 @@ class CqEnd:
         return self._bounds is not None and all(reached.get(part, -1) >= end for part, end in self._bounds.items())
 
     def resume(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """Return where a cursor goes on, so that it comes to the end once more."""
+        """Return where a cursor resumes, so the end is read once more."""
         if self._read_at is None:
             return dict(positions)
         partition, offset = self._read_at

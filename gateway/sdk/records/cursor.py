@@ -1,4 +1,4 @@
-"""A reader's place as opaque text: everything that resuming needs, so that the CQ need not exist any more."""
+"""A reader's place as opaque text: everything needed to resume, even if the CQ no longer exists."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _decode_positions = msgspec.msgpack.Decoder(list[_Position]).decode
 
 
 class CursorWriter:
-    """Makes the cursors of one subscription: a program may take one after each result, of thousands of CQs."""
+    """Makes the cursors of a subscription: a program may take a cursor after each result, over thousands of CQs."""
 
     def __init__(self) -> None:
         self._queries: Sequence[ContinuousQuery] = ()

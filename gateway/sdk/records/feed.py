@@ -43,7 +43,7 @@ def _resumed(place: Place, query: ContinuousQuery) -> Place:
     """Return where a reader goes on in the destination that the cursor was taken of.
 
     A CQ that was dropped and created anew may be there again. Its results do not end with those of its forerunner, and
-    where the topic was made anew they lie before the cursor's offsets. What was handed over stays known.
+    where the topic was made anew they lie before the cursor's offsets. Results handed over earlier stay known.
     """
     begins = query.destination.begins()
     beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())
@@ -54,7 +54,7 @@ def _resumed(place: Place, query: ContinuousQuery) -> Place:
 
 
 class Feed:
-    """Takes records in and gives results out one by one, so that the cursor is exact between any two of them."""
+    """Takes records in and gives results out one by one, so the cursor is exact between any two results."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = list(readers)
@@ -74,7 +74,7 @@ class Feed:
 
     @property
     def readers(self) -> Sequence[Reader]:
-        """One for each CQ."""
+        """The reader of each CQ."""
         return self._readers
 
     @property
@@ -131,7 +131,7 @@ class Feed:
                         self.ends[result.cq] = result
                     elif result is not None:
                         yield result
-                # Only now: with two readers of one record, a cursor taken in between must find it again.
+                # Only now: with two readers of a record, a cursor taken in between must find the record again.
                 self._read[record.topic, record.partition] = record.offset + 1
                 self._records.popleft()
             yield None

@@ -1,7 +1,7 @@
-"""One CQ's results out of the records of its destination, each handed over once; no I/O.
+"""A CQ's results out of the records of its destination, each handed over once; no I/O.
 
-A replay after a crash writes results again with the same ids, and within a destination the first writings of one
-source partition come in source order, those of one event by their number. So a result is new exactly when its place
+A replay after a crash writes results again with the same ids, and within a destination the first writings of a source
+partition come in source order, and the results of an event by their number. So a result is new exactly when its place
 in its source partition is behind the last one handed over: one mark instead of a set of ids. Digests go by their tick
 alike.
 """
@@ -96,7 +96,7 @@ class Reader:
         query = self._query
         if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
             return False
-        # What is pending comes at the next tick, where others share the destination.
+        # Pending matches come at the next tick, if the destination is shared.
         every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
         return now >= query.expires_at + every + OVERDUE
 
@@ -232,7 +232,7 @@ class Reader:
             self._first_offset.setdefault(tick, record.offset)
             return None
         self._ticks.append(tick)
-        # The gateway writes one digest of a destination after the other: others that are not whole never will be.
+        # The gateway writes the digests of a destination in sequence: earlier digests that are incomplete stay so.
         self._parts.clear()
         self._first_offset.clear()
         return Digest(

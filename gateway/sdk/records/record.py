@@ -1,4 +1,4 @@
-"""One record of a result topic: its CloudEvents headers and value (docs/results.md), typed."""
+"""A record of a result topic: its CloudEvents headers and value (docs/results.md), typed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class DigestPart(msgspec.Struct, frozen=True):
-    """One part of a digest."""
+    """A part of a digest."""
 
     fired_at: datetime
     count: int

@@ -29,7 +29,7 @@ _decode_event = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class VirtualFilters:
-    """The filters of a subscription; those of one topic share the events that were typed for the first of them."""
+    """The filters of a subscription; filters of one topic share the events typed for the first filter."""
 
     def __init__(self) -> None:
         self._events: dict[str, _Events] = {}
@@ -79,7 +79,7 @@ class _Events:
         self._loaded: Sequence[bytes] | None = None
 
     def select_list(self, destination: str, select: str) -> dict[str, tuple[bool, Any]]:
-        """Return for each output name whether it is a column, and its name or else the constant that it is.
+        """Return for each output name whether it is a column, and the column's name or else the constant.
 
         The gateway lets only plain columns and constants through: columns that hold their own names tell which.
         """

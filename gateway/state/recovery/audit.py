@@ -1,7 +1,7 @@
-"""The audit of Redis: whether it still has all keys that the gateway wrote. Nobody else tells of a lost key.
+"""The audit of Redis: whether all keys written by the gateway are still there. Nobody else tells of a lost key.
 
-What the gateway has in memory says how much there must be. All is filled anew from Kafka when something is missing;
-of segments `TableUpkeep` finds that out.
+The gateway's memory says how much there must be. All is filled anew from Kafka when something is missing; of segments
+`TableUpkeep` finds that out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from grouping.store.connection import StoreLost, mapped
 __all__ = ["Audit"]
 
 _STREAMS = 20
-"""The streams that are looked at in one step."""
+"""Streams examined in one step."""
 _SUBSCRIBERS = 100
-"""The subscribers that are looked at in one step, about."""
+"""Subscribers examined in one step, about."""
 
 
 class Audit:

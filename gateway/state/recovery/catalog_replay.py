@@ -31,7 +31,7 @@ _Any = TypeVar("_Any")
 
 
 class CatalogReplay:
-    """One pass over the catalog's records that a working copy lacks."""
+    """A pass over the catalog records missing in a working copy."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working

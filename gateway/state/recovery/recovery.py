@@ -1,9 +1,9 @@
 """Making Redis and Kafka agree again: on start, and whenever a server failed in the middle of something.
 
-Kafka holds the record. Redis may lack what `cq.catalog` has (it was killed, fell back to an earlier state, or was
-lost), Kafka may lack the journal that Redis has (the gateway died between the two halves of a commit), and the places
-of replies may be behind `cq.replies`. They are mended in this order: what is written to Kafka moves the position that
-Redis has reached, so all that lies before it has to be there.
+Kafka holds the record. Redis may lack records of `cq.catalog` (it was killed, fell back to an earlier state, or was
+lost), Kafka may lack the journal in Redis (the gateway died between the two halves of a commit), and the places of
+replies may be behind `cq.replies`. They are mended in this order: a write to Kafka moves the position reached by Redis,
+so all earlier records have to be there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 5000
 _FEW = 50_000
-"""Records of the catalog that a Redis that fell back may lack: it is filled anew where there are more."""
+"""Catalog records that a restored Redis may lack; with more missing, Redis is filled anew."""
 _TOMBSTONES_MS = 12 * 3_600_000
 """The catalog keeps tombstones for a day: a Redis that is older may never learn of a removal."""
 
@@ -63,7 +63,8 @@ class Recovery:
         """Recover, and return the epoch that is confirmed afterwards.
 
         Args:
-            now_ms: The present; a new epoch is never below it in seconds, so that it is new even if Redis forgot all.
+            now_ms: The present; a new epoch is never below the present in seconds, so the epoch is new even if Redis
+                forgot all.
             rebuild: Whether what Redis holds may not fit together and must go.
 
         Raises:
@@ -79,7 +80,7 @@ class Recovery:
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         hung = self._commits.open()
-        # Without an epoch it was wiped: a position there would be of a commit that was under way.
+        # Without an epoch Redis was wiped: a position there would stem from a commit that was under way.
         missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
             working.wipe()
@@ -121,7 +122,7 @@ class Recovery:
         """Return the catalog's records that Redis lacks, None when Redis must be filled anew.
 
         Args:
-            epoch: The one that Redis has.
+            epoch: The epoch of Redis.
             now_ms: The present.
         """
         with mapped():
@@ -163,7 +164,7 @@ class Recovery:
         return replay.mark, new
 
     def _keep_secret(self) -> None:
-        """Read or make the secret key of members' tokens; it is on the catalog before any token is made with it."""
+        """Read or make the secret key of members' tokens; the catalog has the key before any token is made."""
         key, name = self._connection.keys.secrets, "members"
         with mapped():
             secret = self._connection.redis.hget(key, name)
@@ -178,11 +179,11 @@ class Recovery:
     # -- the last commit -----------------------------------------------------------------------------------------------
 
     def _finish_commit(self, mark: CommitMark | None, hung: Collection[Partition], now_ms: int) -> None:
-        """Write the last unit's records to Kafka if it lacks them, and go on behind it.
+        """Write the last unit's records to Kafka if they are missing there, and continue after them.
 
         Args:
             mark: The mark of the last commit that Redis lacked.
-            hung: Partitions in which a transaction had hung: what they had of a unit that is written, they lack.
+            hung: Partitions with a transaction that hung: their records of a written unit are lost.
             now_ms: The present.
         """
         number, journal = self._commits.pending()
@@ -271,7 +272,7 @@ def _part(journal: Journal, is_kept: Callable[[OutgoingRecord], bool]) -> Journa
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
     """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands.
 
-    One that names commands ahead of those offsets has a mark.
+    A journal with commands ahead of these offsets has a mark.
     """
     if mark is not None and mark.number >= journal.number:
         return True

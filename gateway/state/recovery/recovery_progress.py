@@ -34,7 +34,7 @@ class RecoveryProgress:
             topic: Which.
             begins: By partition, the offset of the first record.
             ends: By partition, the offset behind the last record.
-            records: Those between, in the order of their partitions.
+            records: The records between, in the order of their partitions.
 
         Example:
             >>> progress = RecoveryProgress()
