@@ -41,7 +41,7 @@ class Expectations:
         self._count += 1
 
     def remove(self) -> None:
-        """Remove one admitted destination. Which one is unknown, so subtract the mean."""
+        """Remove one admitted destination. The mean is subtracted, since the caller does not know its number."""
         if self._count:
             self._total -= self._total / self._count
             self._count -= 1

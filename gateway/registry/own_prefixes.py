@@ -1,4 +1,4 @@
-"""Prefixes of subscribers' own destinations: 40 bits of a hash of the name, by which ACLs say who reads which topics.
+"""Prefixes of subscribers' own destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
 
 Two names may have one prefix, and a name with the prefix of another can be computed. So only the first subscriber of a
 prefix gets destinations.
@@ -30,7 +30,7 @@ class OwnPrefixes:
         self._owners: dict[str, Subscriber] | None = None
 
     def check(self, subscriber: Subscriber) -> None:
-        """Check that nobody else has a subscriber's prefix, or that the subscriber has CQs already.
+        """Check that a subscriber is the first with its prefix, or has CQs already.
 
         Raises:
             InputError: ``not-allowed``.

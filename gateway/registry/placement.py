@@ -191,7 +191,7 @@ class Placement:
     def within_shares(
         self, names: Iterable[DestinationId], requests: Iterable[DestinationRequest]
     ) -> list[DestinationId]:
-        """Return those new dedicated destinations whose subscribers have topics left."""
+        """Return the new dedicated destinations whose subscribers have topics left."""
         askers = {each.destination_id: each.subscriber for each in requests}
         left: dict[Subscriber, int] = {}
         kept = []

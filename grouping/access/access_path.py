@@ -1,6 +1,6 @@
-"""Which conjuncts of a group are looked up in an index, and which are checked afterwards.
+"""The conjuncts of a group that are looked up in an index, and the others, which are checked afterwards.
 
-The evaluator and EXPLAIN call the same function, so that what is shown is what runs.
+The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["AccessPath", "Kind", "access_paths", "branches_of", "choose_index"]
 Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
 
 _MOST_PATHS = 12
-"""Ways to look a group up that are weighed against each other."""
+"""Most access paths of a group that are compared."""
 _MOST_BRANCHES = 8
-"""Branches of an OR that are looked up one by one."""
+"""Branches of an OR, each with an access path of its own."""
 
 _LOWER = frozenset((">", ">="))
 _UPPER = frozenset(("<", "<="))
@@ -32,9 +32,9 @@ class AccessPath(msgspec.Struct, frozen=True):
 
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
-    both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
-    matches begin with or hold. ``elements``: each element of an event's array. ``union``: each branch of an OR by a
-    path of its own. ``scan``: every row is a candidate."""
+    both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of the
+    texts that a LIKE matches. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path
+    of its own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None
@@ -82,8 +82,8 @@ def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], f
 def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
     """Return the ways to look a group up, by their shape the best first; never none.
 
-    Every ``=`` is a key, with the bounds on one further column beside them; or one IN, alone or with such bounds; or an
-    OR all of whose branches can be looked up; or the two bounds of a column; or one bound; or the beginning of a text.
+    The paths are: every ``=`` as a key, with bounds on one further column; one IN, alone or with such bounds; an OR
+    with an access path for each branch; both bounds of a column; one bound; the beginning of a text.
     """
     filters = tuple(i for i, conjunct in enumerate(conjuncts) if not _slotted(conjunct))
     plain = {i: found for i, conjunct in enumerate(conjuncts) if (found := _plain_comparison(conjunct))}
@@ -134,7 +134,7 @@ def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
 
 
 def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
-    """Say what becomes of the other conjuncts; an OR is left to check where an index does not cover its branches.
+    """Assign the remaining conjuncts; an OR is left to check where an index does not cover its branches.
 
     So is a LIKE, of which an index knows the beginning only.
     """
@@ -186,7 +186,7 @@ def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[s
 
 
 def _bounds(plain: dict[int, tuple[str, str]], keyed: set[str]) -> list[tuple[int | None, int | None]]:
-    """Return the bounds of each column that is no key: those with both first, then those with a lower one."""
+    """Return the bounds of each column without a key: first pairs of bounds, then lower bounds."""
     lowers: dict[str, int] = {}
     uppers: dict[str, int] = {}
     for i, (op, column) in plain.items():

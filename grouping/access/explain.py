@@ -27,9 +27,9 @@ def explain(
     """Return EXPLAIN's answer: the plan as data, and the same as text.
 
     Args:
-        query: What is explained.
+        query: The query to explain.
         stream: Its stream.
-        statistics: What workers saw of it. The index shown is the one in use, where there is one.
+        statistics: The workers' statistics of the stream. EXPLAIN shows the index in use, where there is one.
         use: Who else uses the query's parts.
     """
     statistics = statistics or StreamStatistics()
@@ -75,7 +75,7 @@ def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) 
     """Return EXPLAIN STAGES' answer: the tree after each stage of the compiler, by stage and as one text.
 
     Raises:
-        InputError: With the code of docs/commands.md that says what is wrong with the SELECT.
+        InputError: The SELECT is wrong; with the code of docs/commands.md.
     """
     trees = dict(stage_texts(select, catalog, budget))
     plan = {"stages": [{"stage": name, "tree": tree} for name, tree in trees.items()]}
@@ -83,7 +83,7 @@ def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) 
 
 
 def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> AccessPath:
-    """Return the index that a group is given at first, or by statistics the one that leaves this query's row least."""
+    """Return a group's first index, or, with statistics, the index with the fewest candidates for this query's row."""
 
     def cost(path: AccessPath) -> float:
         found = statistics.candidates(path, query.plan.conjuncts, query.row)

@@ -18,7 +18,7 @@ from grouping.model.wording import counted
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 
 _LONGEST_PART = 200
-"""Characters of a conjunct that stands whole beside each of its slots; a longer one would make EXPLAIN quadratic."""
+"""Characters of a conjunct shown whole beside each of its slots; a longer conjunct would make EXPLAIN quadratic."""
 _SLOT_TEXT = re.compile(r":c([0-9]+)")
 
 
@@ -47,7 +47,7 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
     """Return the tree, the group at its root and the sources at its leaves.
 
     Args:
-        plan: What is explained.
+        plan: The plan to explain.
         stream: Its stream.
         path: How the group is looked up.
         use: Who else uses its parts.
@@ -66,7 +66,7 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
-    """Yield each slot, the text of its conjunct (around the slot, where it is long), and what decides the conjunct."""
+    """Yield each slot, the text of its conjunct (around the slot, if long), and the part that decides the conjunct."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
     for conjunct, place in placed:
@@ -84,7 +84,7 @@ def _slots(conjunct: Expression, text: str) -> dict[int, int]:
 
 
 def _around(text: str, at: int) -> str:
-    """Return a text, or of a long one what stands around a place, with ``…`` for each end that is left out."""
+    """Return a text, or of a long text the part around a place, with ``…`` for each end left out."""
     if len(text) <= _LONGEST_PART:
         return text
     first = max(0, min(at - _LONGEST_PART // 2, len(text) - _LONGEST_PART))
@@ -112,7 +112,7 @@ def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
 
 
 def _kept(join: Join) -> Iterator[dict[str, str]]:
-    """Yield the parts of ON with constants that the join keeps: what it looks rows up by, or whether one is met."""
+    """Yield the parts of ON with constants that stay with the join: keys of the look-up, or conditions."""
     looked_up = [(key_condition(join, key), "look-up") for key in join.keys if _has_values(key.left)]
     met = [(render_part(part), "join") for part in join.rest if _has_values(part)]
     for text, place in (*looked_up, *met):
@@ -124,7 +124,7 @@ def _has_values(expression: Expression) -> bool:
 
 
 def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
-    """Return a tree as text, each node deeper than the one that it is an input of."""
+    """Return a tree as text, each input one level deeper than its node."""
     lines = [_line(node)]
     for constant in node.get("constants", ()):
         name = f":{constant['slot']}" if "slot" in constant else "a constant"

@@ -1,4 +1,4 @@
-"""SHOW FUNCTIONS and DESCRIBE FUNCTION: made from the compiler's tables, and of what it makes of examples."""
+"""SHOW FUNCTIONS and DESCRIBE FUNCTION, from the compiler's tables and its results for examples."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "WHOLE": ("volume",),
     "ZONE": ("'Europe/Madrid'",),
 }
-"""By parameter, what stands for it in an example: for the first one of its kind, the second, …"""
+"""Arguments of examples by parameter: for its first occurrence, the second, …"""
 _EXAMPLES = {
     "array": "array_contains(array('a', 'b'), symbol)",
     "array_append": "array_append(tags, 'urgent')",
@@ -190,7 +190,8 @@ def describe_function(written: str) -> dict[str, object]:
     """Return what DESCRIBE FUNCTION tells of a function.
 
     Raises:
-        InputError: ``unknown-function``, or ``unsupported-query`` with the reason for one of Spark's that is none here.
+        InputError: ``unknown-function``, or ``unsupported-query`` with the reason for a function of Spark that is
+            missing here.
 
     Example:
         >>> told = describe_function("dateadd")

@@ -1,4 +1,4 @@
-"""Warnings about an accepted query that can never do what it seems to do."""
+"""Warnings about an accepted query with a condition that can never hold as intended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["query_warnings"]
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
-"""Two backslashes before a sign that one backslash would make special or plain."""
+"""Two backslashes before a sign that a single backslash would make special or plain."""
 
 
 def query_warnings(plan: GroupPlan, row: ConstantRow) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def _warnings(call: Call, row: ConstantRow) -> Iterator[str]:
 
 
 def _constants(operands: tuple[Expression, ...], row: ConstantRow) -> list[ConstantValue]:
-    """Return the values of those operands that are constants."""
+    """Return the values of the constant operands."""
     return [row.values[operand.index] for operand in operands if isinstance(operand, Slot)]
 
 

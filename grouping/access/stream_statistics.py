@@ -150,7 +150,7 @@ class StreamStatistics:
         parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
         parts += bounds.values()
         known = [part for part in parts if part is not None]
-        # Without any sample there is nothing to say; beside one, what it does not tell of is guessed.
+        # Without any sample there is no estimate; with one, the unknown parts are guessed.
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:

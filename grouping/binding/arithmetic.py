@@ -44,7 +44,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
 
 
 def _texts_read(operands: list[Bound]) -> list[Bound]:
-    """Return operands with a STRING beside a number as the number that Spark reads in it."""
+    """Return operands with each STRING beside a number CAST to a number, as Spark does."""
     kinds = [operand.type for operand in operands if not is_null(operand) or is_text_null(operand)]
     read = read_as(kinds)
     if read is None or not read.is_number:
@@ -57,7 +57,7 @@ def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
     if number.type == sql_type:
         return number
     made = cast(number, sql_type)
-    narrow = isinstance(made, Term) and sql_type.name != "TINYINT"  # Spark takes that one by its type
+    narrow = isinstance(made, Term) and sql_type.name != "TINYINT"  # Spark takes a TINYINT literal by its type
     return TypedLiteral("cast", (number,), sql_type) if narrow else made
 
 
@@ -96,7 +96,7 @@ _NEGATED = {"literal": "literal", "whole": "negated"}
 
 
 def positive(operand: Bound, what: str = '"+"') -> Bound:
-    """Return a number as it is, but for a whole literal: it is typed as any INT or BIGINT then, as Spark does."""
+    """Return a number unchanged, but type a whole literal as INT or BIGINT, as Spark does."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -110,7 +110,7 @@ def positive(operand: Bound, what: str = '"+"') -> Bound:
 
 
 def check_turned(operand: Bound, what: str) -> None:
-    """Refuse to turn the sign of what Spark rounds to 34 digits when it does."""
+    """Refuse to negate a DECIMAL that Spark would round to 34 digits."""
     if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
         raise unsupported(
             f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."

@@ -1,7 +1,7 @@
 """Functions that make arrays of others, or find something in them: their arguments checked, results typed.
 
-Elements are of one type, exactly: Spark widens an array where another one, or a constant, is wider, and such calls are
-refused here. A constant among elements has its type from the array, so no other literal may take a number's place.
+Elements are of one exact type: Spark widens an array beside a wider array or constant, and these calls are refused
+here. A constant among elements has its type from the array, so no other literal may take a number's place.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _of_two(name: str, one: Bound, other: Bound) -> Bound:
 
 
 def concat_arrays(name: str, *arrays: Bound) -> Bound:
-    """Return arrays one behind the other."""
+    """Return the concatenation of arrays."""
     for array in arrays:
         _parts(array, name)
     alike = _alike(name, arrays)
@@ -173,7 +173,7 @@ def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
 
 
 def _repeat(name: str, value: Bound, count: Bound) -> Bound:
-    """Return an array of one value, so many times; a constant that decides its type is not lifted."""
+    """Return an array of one value, repeated; a constant that decides its type is not lifted."""
     if is_null(value):
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.", "CAST it.")
     times = fixed(count, INT, f'the count of "{name}"')
@@ -224,7 +224,7 @@ def name_in_struct(value: exp.Expr, place: int) -> str:
 
 
 def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -> Bound:
-    """Return a sequence of constants as the array that it is."""
+    """Return a sequence of constants as an array."""
     bounds = [first, last] if step is None else [first, last, step]
     values = [bound.value if isinstance(bound, Constant) and bound.type == INT else None for bound in bounds]
     if not all(isinstance(value, int) for value in values):
@@ -334,4 +334,5 @@ ARRAY_CALLS: dict[str, NestedCall] = {
     "slice": NestedCall(_slice, 3, 3),
     "sort_array": NestedCall(_sort_array, 1, 2),
 }
-"""By function, what binds it; ``reverse``, ``concat`` and ``concat_ws`` of arrays are called by the names of texts'."""
+"""Binders by function; ``reverse``, ``concat`` and ``concat_ws`` of arrays are called by the names of text functions.
+"""

@@ -1,4 +1,4 @@
-"""From sqlglot's expressions to bound trees: what each kind of node means, and which are refused."""
+"""From sqlglot's expressions to bound trees: the meaning of each kind of node, and the refused kinds."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Binder(PredicateBinder):
         """Return the bound tree of an expression.
 
         Raises:
-            InputError: With the code that says what is wrong with it.
+            InputError: The expression is wrong; with its code.
         """
         node = node.unnest()
         self._depth += 1

@@ -1,7 +1,7 @@
 """Bound trees, which the stages between plan and signature pass on.
 
-Unlike an `Expression` they hold constants in place, each with the text that it was read from, so that the fast path
-can read other constants into the same places.
+Unlike an `Expression` they hold constants in place, each with its text, so the fast path can read other constants into
+the same places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 CAST_NULL = "CAST"
 """The text of a NULL whose type a CAST names."""
 MAX_COPIED_NODES = 20_000
-"""Nodes that IN may add, which repeats an operand, so that nesting cannot make them explode."""
+"""Nodes that IN may add by repeating an operand; the limit stops nested INs from growing exponentially."""
 
 
 class Constant(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +51,7 @@ class Constant(msgspec.Struct, frozen=True, gc=False):
     members: tuple[Constant, ...] = ()
     """The constants that a set was made of."""
     is_pinned: bool = False
-    """Whether the plan depends on this very literal: the fast path reads no other one in its place."""
+    """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
 
 
 class Term(msgspec.Struct, frozen=True, gc=False):
@@ -78,11 +78,11 @@ def nodes(bound: Bound) -> Iterator[Bound]:
 
 
 class TypedLiteral(Term, frozen=True, gc=False):
-    """A whole literal with the letter of its type, cast to that: beside a DECIMAL it counts by its digits."""
+    """A whole literal with a type suffix, CAST to this type: beside a DECIMAL its precision is its number of digits."""
 
 
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
-    """Return the tree with each column and constant, from left to right, replaced by what `change` makes of it."""
+    """Return the tree with each column and constant, from left to right, replaced by the result of `change`."""
     if isinstance(bound, Term):
         return type(bound)(bound.op, tuple([with_leaves(argument, change) for argument in bound.args]), bound.type)
     return change(bound)
@@ -128,5 +128,5 @@ def is_null(operand: Bound) -> bool:
 
 
 def is_text_null(operand: Bound) -> bool:
-    """Return whether an operand is NULL as a STRING, which a CAST says: not one that is of any type."""
+    """Return whether an operand is NULL CAST to STRING, in contrast to an untyped NULL."""
     return operand == Constant(None, STRING, text=CAST_NULL)

@@ -1,4 +1,4 @@
-"""The work that a query may take besides what its text shows: operands that are repeated, sequences, views."""
+"""The work of a query beyond its text: repeated operands, sequences, views."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from grouping.model.refusals import too_large
 __all__ = ["MOST_NODES", "MOST_VIEW_WORDS", "Budget"]
 
 MOST_NODES = 20_000
-"""Nodes of bound trees, and columns of views, that a SELECT may have besides those that its text shows."""
+"""Nodes of bound trees, and columns of views, that a SELECT may have beyond its own text."""
 _PER_EXPRESSION = 8
 """Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
 MOST_VIEW_WORDS = 6_000
-"""Words and signs of the views that a SELECT reads, and these read: all of them are read anew with it."""
+"""Words and signs of all views that a SELECT reads, directly or not: all are parsed anew with the SELECT."""
 
 
 class Budget:
-    """The budget of one query, its views included; for one thread.
+    """The budget of a query and its views; for use by a single thread.
 
-    An operator may take an operand several times (``CASE a WHEN 1 … WHEN 2 …``). The trees share it, and whoever walks
-    them does not, so that 30 such operators within one another would be 2^30 nodes: they are counted without a walk.
+    An operator may take an operand several times (``CASE a WHEN 1 … WHEN 2 …``). The trees share the operand, but
+    whoever walks the trees does not, so 30 nested operators of this kind would be 2^30 nodes: they are counted without
+    a walk.
     """
 
     def __init__(self, nodes: int = MOST_NODES, refuse: Callable[[str], Exception] = too_large) -> None:
         """Begin.
 
         Args:
-            nodes: How many may be made besides those that the text shows.
+            nodes: Most nodes beyond the text.
             refuse: Makes the refusal, of what is too much.
         """
         self._left = nodes
@@ -36,11 +37,11 @@ class Budget:
         self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
-        """By the address of each operator that was met: the nodes of its tree, and itself, so that the address stays
-        its own."""
+        """By the address of each operator: the number of nodes of its tree, and the operator itself, to keep the
+        address in use."""
 
     def make(self, nodes: int) -> None:
-        """Count what a function of constants makes of its text, when it is made: the whole is counted much later.
+        """Count the nodes that a function of constants produces, at once: the whole tree is counted much later.
 
         Raises:
             InputError: ``unsupported-query``: all of them are too many.
@@ -53,14 +54,14 @@ class Budget:
         """Take note of an expression of the text.
 
         Raises:
-            InputError: ``unsupported-query``: what it is of is repeated too often.
+            InputError: ``unsupported-query``: its operands are repeated too often.
         """
         self._left += _PER_EXPRESSION
         if isinstance(bound, Term) and self._size(bound) > self._left:
             raise self._refuse("its operands are repeated too often")
 
     def note_small(self, expressions: int) -> None:
-        """Take note of that many expressions of the text, of which none repeats anything."""
+        """Take note of a number of expressions of the text without repetitions."""
         self._left += expressions * _PER_EXPRESSION
 
     def spend(self, bound: Bound) -> None:

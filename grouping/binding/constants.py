@@ -45,7 +45,7 @@ _TYPED = (
     | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
     | {LEFT_ON}
 )
-"""What has its type whatever the constants within."""
+"""Operators whose result type does not depend on their constants."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
 
@@ -67,13 +67,13 @@ def read_again(constant: Constant, reader: str) -> Constant:
 
 
 def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
-    """Return the constant as it compares with an expression of that type.
+    """Return the constant as it compares with an expression of a type.
 
     Args:
         constant: As it was read from the text.
-        sql_type: The type of what it stands beside.
+        sql_type: The type of the expression.
         exact: The reader of numbers beside whole numbers and DECIMALs.
-        beside: What it stands beside; a refusal names a column.
+        beside: The expression; a refusal names its column.
 
     Raises:
         InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
@@ -95,7 +95,7 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
         try:
             return read_again(constant, reader)
         except InputError:
-            pass  # it is no number, which the refusal says better
+            pass  # not a number: the refusal below says so
     shown = "a number" if constant.type.is_number else f"a {constant.type}"
     column = column_text(beside)
     raise InputError(
@@ -132,7 +132,7 @@ _QUOTED_NUMBERS = {
 
 
 def column_text(operand: Bound | None) -> str:
-    """Return how a message names an operand that is a column; empty for any other one."""
+    """Return how a message names a column; empty for any other operand."""
     if not isinstance(operand, Column):
         return ""
     computed = computed_text(operand.name)
@@ -140,7 +140,7 @@ def column_text(operand: Bound | None) -> str:
 
 
 def _as_time(constant: Constant, sql_type: SqlType, beside: Bound | None) -> Constant:
-    """Return a text as the DATE or TIMESTAMP that it is."""
+    """Return a text as a DATE or TIMESTAMP."""
     try:
         return read_again(constant, sql_type.name.lower())
     except InputError as error:
@@ -157,7 +157,7 @@ def _null_type(sql_type: SqlType) -> SqlType:
 
 
 def set_of(members: Iterable[Constant]) -> Constant:
-    """Return the one constant that an IN list is: a set, or for a single value that value.
+    """Return the constant of an IN list: a set, or a single value.
 
     The members are coerced already. Order and repetitions are gone; NULL comes last.
     """
@@ -165,13 +165,14 @@ def set_of(members: Iterable[Constant]) -> Constant:
     sql_type, values = as_set([member.type for member in flat], [member.value for member in flat])
     if len(values) == 1:
         first = next(member for member in flat if member.value == values[0])
-        # Another literal in the place of one of several could make it a set: nothing may take its place.
+        # With several equal literals, a changed one would make a set: the constant has no position, so no literal takes
+        # its place.
         return first if len(flat) == 1 else Constant(values[0], sql_type)
     return Constant(values, set_type(sql_type), members=flat)
 
 
 def as_decimal(constant: Constant) -> Constant:
-    """Return an exact number as the DECIMAL that it is where no column stands beside it."""
+    """Return an exact number as a DECIMAL, for a place without a column beside the number."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
     sql_type, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
@@ -199,7 +200,7 @@ def lift(conjuncts: Iterable[Bound]) -> tuple[tuple[Expression, ...], ConstantRo
     """Cut the constants out of canonical conjuncts, numbering the slots in the order in which they stand.
 
     Returns:
-        The conjuncts over slots, the row, and the constants that it was made from.
+        The conjuncts over slots, the row, and its constants.
     """
     lifted: list[Constant] = []
     expressions = tuple(_lift(conjunct, lifted) for conjunct in conjuncts)
@@ -227,7 +228,7 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
 
 
 def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
-    """Return what a lambda makes, or a field; constants that would decide its type belong to the predicate's shape."""
+    """Return the body of a lambda, or a field; constants that decide its type stay in the predicate's shape."""
     found = [*lifted]
     expression = _lift(body, found)
     if isinstance(expression, Slot) or expression.type == UNKNOWN:

@@ -1,4 +1,4 @@
-"""The type as which Spark reads a STRING by itself, from what stands beside it."""
+"""The type to which Spark casts a STRING implicitly, by its neighbours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
 
 def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type as which a STRING among values of these types is read; None where it stays a STRING.
+    """Return the type to which a STRING among values of these types is cast; None where it stays a STRING.
 
     Example:
         >>> from grouping.model.sql_type import INT, decimal
@@ -40,5 +40,5 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand whose place no other literal may take, for its type decides how a text beside it is read."""
+    """Return an operand with its constant pinned, because its type decides how a text beside it is read."""
     return pinned(operand) if isinstance(operand, Constant) else operand

@@ -1,7 +1,7 @@
-"""Intervals while a query is compiled: each is a whole number in a wrapping that says what it counts.
+"""Intervals during compilation: each is a whole number, wrapped with its unit.
 
 No column and no result is an INTERVAL, so the wrapping is taken off where an interval is used: added to a time, or
-compared with another one. What is still wrapped when the query is complete is refused.
+compared with another one. An interval still wrapped when the query is complete is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def interval(kind: str, count: Bound) -> Term:
 
 
 def interval_unit(operand: Bound) -> str:
-    """Return what an interval counts: ``MONTH``, ``DAY`` or ``SECOND``, of which it counts the microseconds."""
+    """Return the unit of an interval: ``MONTH``, ``DAY``, or ``SECOND`` (counted in microseconds)."""
     return operand.type.name.removeprefix("INTERVAL ")
 
 
@@ -54,7 +54,7 @@ def counted(operand: Bound) -> Bound:
 
 
 def alike(intervals: Sequence[Bound]) -> tuple[str, tuple[Bound, ...]]:
-    """Return what intervals that meet count, and their counts.
+    """Return the common unit of intervals, and their counts.
 
     Raises:
         InputError: ``type-mismatch``; months have no fixed length beside days.
@@ -92,7 +92,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
         last: The unit behind TO.
 
     Raises:
-        InputError: ``type-mismatch`` for a text that is no such interval.
+        InputError: ``type-mismatch`` for a text that is not an interval of these units.
     """
     try:
         if not first:

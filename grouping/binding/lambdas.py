@@ -1,8 +1,8 @@
 """Functions of an array or a map and a lambda: exists, forall, filter, transform, zip_with, reduce and those of maps.
 
-A lambda's element is a column within the body, so that all that is said of columns holds of it, its constants are
-lifted, and names of variables don't count. A lambda of two variables has them as the fields of its element: the key
-and the value of a map's entry, an element and its place, or the elements of two arrays.
+A lambda's element is a column within the body, so all rules for columns apply, its constants are lifted, and names of
+variables don't count. A lambda of two variables has them as the fields of its element: the key and the value of a map's
+entry, an element and its place, or the elements of two arrays.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
 
 
 def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, list[Bound]]:
-    """Return the column that an element is within the body, and what each variable stands for.
+    """Return the column of an element within the body, and the expression of each variable.
 
     Args:
         elements: As `elements_of` returns them.
@@ -87,7 +87,7 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
         of: The function's first argument.
 
     Raises:
-        InputError: ``type-mismatch`` for a body that is no BOOLEAN where one is asked for.
+        InputError: ``type-mismatch`` for a body of another type than the required BOOLEAN.
     """
     if name in _MAKING:
         return _made(name, Term("transform", (elements, variable, body), array_of(body.type)), of)
@@ -145,7 +145,7 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
 def _contained(array: Bound, variable: Column, body: Bound) -> Bound | None:
     """Return ``exists(array, x -> x = value)`` as array_contains, which has an index; None for anything else.
 
-    The value is a constant: where it is NULL, an array without elements contains neither it nor not, but none exists.
+    The value must be a non-NULL constant: for NULL, array_contains of an empty array is NULL, but exists is FALSE.
     """
     match body:
         case Term("=", (left, right)) if variable in (left, right):

@@ -1,8 +1,8 @@
-"""What is listed in parentheses: rows of values, and the literals after IN.
+"""Lists in parentheses: rows of values, and the literals after IN.
 
 Rows stand beside one another, as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of
-equalities, may have tens of thousands of literals, which are bound at once: beside what is of their kind they are read
-in the way that it decides, and only once.
+equalities, may have tens of thousands of literals, which are bound at once: beside an operand of their kind they are
+read only once, in the way given by the operand.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     """Return the operands of an IN, as `comparable` does.
 
     Args:
-        needle: What is looked for.
+        needle: The operand to look for.
         listed: Values bound, and lists of literals as they are written; each is asked for when those before are read.
 
     Raises:
@@ -62,7 +62,7 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     """
     values: list[Bound] = []
     runs: list[tuple[int, list[str], list[Constant] | None]] = []
-    """Of each list: how many values stand before it, its texts, and what they are beside the needle."""
+    """For each list: the number of values before it, its texts, and its constants as read beside the needle."""
     for value in listed:
         if isinstance(value, list):
             runs.append((len(values), value, _beside(needle, value)))
@@ -76,10 +76,10 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
 
 def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return the operands of an IN, exact numbers that are no constants as DOUBLEs where another one is inexact.
+    """Return the operands of an IN with exact non-constant numbers CAST to DOUBLE if some operand is inexact.
 
-    IN compares all as one type; and an index of exact numbers does not find a constant that is a DOUBLE. Beside a
-    needle that is one itself they are compared so anyhow.
+    IN compares all operands as one type; and an index of exact numbers does not find a DOUBLE constant. Beside a DOUBLE
+    needle the comparison is done as DOUBLE anyhow.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]

@@ -1,7 +1,7 @@
 """Functions that make maps, or take them apart; keys are STRING.
 
-A map is made of an array of its keys and one of its values, or of one of entries: where two keys are equal, or one is
-NULL, Spark fails, and the map is NULL here.
+A map is made from an array of keys and an array of values, or from an array of entries: if two keys are equal, or a key
+is NULL, Spark fails, and the map is NULL here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def entries_of(base: Bound, name: str) -> Bound:
 
 
 def merged(name: str, one: Bound, other: Bound) -> Bound:
-    """Return the keys of two MAPs, each with the value that it has in the one and in the other, NULL for none."""
+    """Return the keys of two MAPs, each with its value in the first and in the second MAP, NULL for none."""
     kinds = (("0", STRING), ("1", _values_type(one, name)), ("2", _values_type(other, name)))
     return Term("maps merged", (one, other), array_of(struct_of(kinds)))
 
@@ -110,4 +110,4 @@ MAP_CALLS: dict[str, NestedCall] = {
     "map_from_entries": NestedCall(_map_from_entries, 1, 1),
     "str_to_map": NestedCall(_str_to_map, 1, 3),
 }
-"""By function, what binds it."""
+"""Binders by function."""

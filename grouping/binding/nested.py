@@ -1,7 +1,7 @@
 """Parts of nested values: fields of structs, elements of arrays, values of maps, and the functions over them.
 
-What says which part is meant is no constant to be lifted: a field, a key, a place and a path belong to the shape of a
-predicate, so that all queries that ask for one part are one group with an index on it.
+The selector of a part (a field, a key, a place, a path) is not a lifted constant: it belongs to the shape of a
+predicate, so all queries on one part are one group with an index on the part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["array_value", "delimiter_of", "element", "element_type", "field", "f
 _SIGNED = (FLOAT, DOUBLE)
 """Types of which zero is two values."""
 _DELIMITER = re.compile(r"\\[^\w\s\\]|\[[^\w\s\\^\[\]]\]|[^\\^$.|?*+()\[\]{}]*")
-"""A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
+"""A text that Java's split takes literally: without a sign of regular expressions, or with a single escaped sign."""
 
 
 def field(base: Bound, name: str) -> Bound:
@@ -90,7 +90,7 @@ def nested_call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def array_value(values: Sequence[Bound], name: str) -> Bound:
-    """Return the ARRAY of values that have one common type."""
+    """Return an ARRAY of values with a common type."""
     if not values:
         raise unsupported("an array of nothing", "Its elements have no type.")
     unified = unify(values, f'"{name}"')
@@ -98,7 +98,7 @@ def array_value(values: Sequence[Bound], name: str) -> Bound:
 
 
 def _listed(operand: Bound) -> tuple[Bound, ...] | None:
-    """Return what ``array(…)`` lists, None for any other operand."""
+    """Return the elements of ``array(…)``, None for any other operand."""
     return operand.args if isinstance(operand, Term) and operand.op == "array" else None
 
 
@@ -141,7 +141,8 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
         contained: Bound = terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
         if _listed(one) or all(isinstance(value, Constant) for value in listed):
             return contained
-        # What is no constant may be NULL: whether an empty array contains it is NULL, yet that overlaps with none.
+        # A non-constant element may be NULL: array_contains of an empty array is then NULL, but arrays_overlap is
+        # FALSE.
         some = Term(">", (Term("size", (one,), INT), Constant(0, BIGINT)), BOOLEAN)
         return Term("and", (some, contained), BOOLEAN)
     if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:
@@ -227,7 +228,7 @@ def _split(text: Bound, delimiter: Bound, limit: Bound | None = None) -> Bound:
             raise unsupported("an empty delimiter with a limit", "Spark loses what is behind it.", "Use substring.")
         return Term("split", (text, delimiter_of(delimiter)), array_of(STRING))
     if len(str(pattern.value)) == 1 and pattern.value != ".":
-        delimiter_of(delimiter)  # it is a sign of patterns, which says nothing alone
+        delimiter_of(delimiter)  # a pattern sign, without a meaning alone
     occurrences(str(pattern.value))
     return Term("split by pattern", (text, pattern, most), array_of(STRING))
 
@@ -275,4 +276,4 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Bound], int]] = {
     "size": (_size, 1),
     "split": (_split, 2),
 }
-"""By function, what binds it and of how many arguments."""
+"""Binders by function, with their numbers of arguments."""

@@ -49,7 +49,7 @@ _DIGITS = frozenset("0123456789ABCDEF")
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
-    """Return operands that are compared with one another, constants read as the others' type.
+    """Return operands of a comparison, with constants read as the others' type.
 
     Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
     BIGINT or a DECIMAL.
@@ -114,16 +114,16 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 
 
 def _of_its_digits(operand: Bound) -> Bound:
-    """Return a whole number as a DECIMAL of as many digits as it has, as Spark has it; no other may take its place."""
+    """Return a whole number as a DECIMAL with its own number of digits, as Spark does; the literal is pinned."""
     if isinstance(operand, Constant) and operand.reader == "decimal" and operand.type == BIGINT:
         return of_shape(read_again(operand, "precise"))
     return operand
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return operands with each text that is no constant as Spark reads it beside what is none either.
+    """Return operands with each non-constant text CAST as Spark does beside non-constant operands.
 
-    A column of texts beside a constant of another kind stays as it is, and is refused: that is nearly always a mistake.
+    A column of texts beside a constant of another kind stays unchanged, and is refused: nearly always a mistake.
     """
     read = read_as([operand.type for operand in operands if not is_null(operand)])
     texts = [operand for operand in operands if operand.type == STRING and not isinstance(operand, Constant)]
@@ -181,7 +181,7 @@ def _constants_type(operands: Sequence[Bound]) -> SqlType:
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
-    """Return operands that have one common type, as the results of CASE have; texts are read as Spark does so."""
+    """Return operands with a common type, as the results of CASE need; texts are CAST as Spark does."""
     if any(map(is_interval, operands)):
         raise unsupported(
             f"{what} of intervals", "A value is no interval.", "timestampdiff(SECOND, a, b) gives a number."
@@ -226,7 +226,7 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
 
 
 def as_timestamp(operand: Bound) -> Bound:
-    """Return a TIMESTAMP: a DATE as its midnight, a constant text as what it writes, any other text CAST.
+    """Return a TIMESTAMP: a DATE as its midnight, a constant text by its content, any other text CAST.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -275,7 +275,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Return a constant as one of a CAST's type: a whole one is beside a DECIMAL all of that, not its digits."""
+    """Give a constant the type of its CAST: beside a DECIMAL it has the type's full precision, not its digits."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -298,7 +298,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if not sql_type.is_ordered:
         raise unsupported(f"CAST of {operand.type} to {sql_type}", "Only a VARIANT is CAST to it.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # NULL is cast where a string would be, since it may stand for one in a signature.
+    # NULL is cast to any type to which a string can be cast, since it may stand for a string in a signature.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:
@@ -313,7 +313,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
 
 
 def _time_of(text: Constant, sql_type: SqlType) -> Constant:
-    """Return a constant text as the DATE or TIMESTAMP that it is to ISO 8601, or else to Spark's CAST."""
+    """Return a constant text as a DATE or TIMESTAMP, by ISO 8601 or else by Spark's CAST."""
     try:
         return coerce(text, sql_type)
     except InputError:

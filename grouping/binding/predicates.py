@@ -61,14 +61,14 @@ class PredicateBinder(ABC):
         return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
 
     def _equalities(self, last: exp.Expr) -> Iterator[Term]:
-        """Yield those that were cut out of an OR before one."""
+        """Yield the equalities cut out of an OR before an operand."""
         if (run := run_before(last)) is not None:
             compared, literals = self.bind(last.this), run.literals
             self.note_literals(len(literals) * _NODES_OF_EQUALITY)
             yield from equalities(compared, literals)
 
     def _listed(self, values: Iterable[exp.Expr]) -> Iterator[Bound | list[str]]:
-        """Yield what IN lists, with the literals that were cut out as they are written."""
+        """Yield the members of an IN list, with the cut-out literals as texts."""
         for value in values:
             if (run := run_before(value)) is not None:
                 literals = run.literals
@@ -104,7 +104,7 @@ class PredicateBinder(ABC):
         if node.args.get("symmetric"):
             raise unsupported("BETWEEN SYMMETRIC", "Spark has no SYMMETRIC.", "Write BETWEEN low AND high.")
         needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
-        # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
+        # As in Spark: each bound is compared with the operand in a common type of the two, whatever the other bound is.
         sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
         return Term("and", tuple(sides), BOOLEAN)
 
@@ -156,7 +156,7 @@ class PredicateBinder(ABC):
             raise InputError(
                 f"the list after {name.upper()} is empty", code="syntax-error", detail="It needs a pattern at least."
             )
-        # NOT LIKE ANY asks for one that is not met, NOT LIKE ALL for none that is.
+        # NOT LIKE ANY asks for at least one unmatched pattern, NOT LIKE ALL for all unmatched.
         terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
         if len(terms) == 1:
             return terms[0]

@@ -1,4 +1,4 @@
-"""The scope of a SELECT: the columns that it may name, the tables that it joins, and the conditions of its views."""
+"""The scope of a SELECT: its visible columns, its joined tables, and the conditions of its views."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ class Source(NamedTuple):
     name: str
     """Its alias, or its own name."""
     columns: Mapping[str, tuple[str, Bound]]
-    """By name in lower case: the name as it is shown, and what it stands for. `*` is all of them in their order."""
+    """By name in lower case: the name as shown, and its bound expression. `*` is all of them in their order."""
     fields: Mapping[str, tuple[str, Bound]]
     """The record's own fields, which `*` leaves out."""
     kind: str = "stream"
     """Its kind in messages: stream, table, view or subquery."""
     merged: frozenset[str] = frozenset()
-    """Columns that USING has made one with those of a source before it."""
+    """Columns that USING has merged with columns of an earlier source."""
     own_name: str = ""
     """The name of the stream, table or view, which an alias hides; "" of a subquery."""
 
     def find(self, name: str) -> tuple[str, Bound] | None:
-        """Return a column's name as it is shown and what it stands for, None where there is none of that name."""
+        """Return a column's shown name and its expression, None if there is no column of this name."""
         return self.columns.get(name) or self.fields.get(name)
 
 
 class Scope(NamedTuple):
-    """All that the expressions of one SELECT may name."""
+    """The names visible to the expressions of a SELECT."""
 
     stream: Stream | None
-    """The stream that its events come from; None over a table alone, which a join will read."""
+    """The stream of the events; None over a table alone, to be read by a join."""
     sources: tuple[Source, ...]
     budget: Budget
     """The budget of the whole query."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()
-    """The conditions of views and subqueries, and those of ON that join nothing."""
+    """The conditions of views and subqueries, and the parts of ON that join nothing."""
 
     def resolve(self, qualifier: str, name: str, *, quoted: bool = False) -> tuple[str, Bound]:
-        """Return a column's name as its source shows it, and what the column stands for.
+        """Return a column's shown name in its source, and its expression.
 
         Args:
-            qualifier: What is written before the dot, "" where nothing is.
+            qualifier: The name before the dot, or "".
             name: The column, in any case.
             quoted: Whether the name is written in quotes, as somebody may write a string.
 
@@ -80,7 +80,7 @@ class Scope(NamedTuple):
         return found[0][1]
 
     def star(self, qualifier: str) -> Iterator[tuple[str, Bound]]:
-        """Yield the shown names of all columns, or of those of one source, and what they stand for."""
+        """Yield the shown names of all columns, or of a single source, with their expressions."""
         for source in self.named(qualifier):
             for name, column in source.columns.items():
                 if qualifier or name not in source.merged:
@@ -92,7 +92,7 @@ class Scope(NamedTuple):
         return any(source.name.casefold() == wanted for source in self.sources)
 
     def named(self, qualifier: str) -> Sequence[Source]:
-        """Return the sources of that name, all where it is empty."""
+        """Return the sources of a name, or all if the name is empty."""
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 
@@ -125,7 +125,7 @@ class Scope(NamedTuple):
         )
 
     def _meant(self, name: str, sources: Sequence[Source]) -> str | None:
-        """Return a hint that names the column which somebody may have meant, of these sources or of others."""
+        """Return a hint about a similar column name, of these sources or of others."""
         for other in self.sources:
             if other not in sources and (column := other.find(name.casefold())) is not None:
                 return f"Write {other.name}.{column[0]}."

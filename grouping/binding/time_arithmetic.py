@@ -1,4 +1,4 @@
-"""Arithmetic with dates, times and intervals, as Spark has it: made of functions that move a time, or measure two."""
+"""Arithmetic with dates, times and intervals, as in Spark: built from functions that move a time, or measure two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_timed(operand: Bound) -> bool:
 
 
 def timed(op: str, left: Bound, right: Bound) -> Bound:
-    """Return arithmetic of which one operand is a DATE, a TIMESTAMP or an interval.
+    """Return arithmetic with a DATE, a TIMESTAMP or an interval as an operand.
 
     Raises:
         InputError: ``type-mismatch``, or ``unsupported-query`` for what is not exact.

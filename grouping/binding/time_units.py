@@ -22,7 +22,7 @@ UNIT_CALLS = {
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
 }
-"""What is called with a unit and two arguments more."""
+"""Functions called with a unit and two further arguments."""
 _UNITS = (
     *("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR"),
     *("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"),
@@ -122,7 +122,7 @@ _WITHIN_INTERVALS = {
     ("hour", "SECOND"): (DAY_MICROS, DAY_MICROS // 24),
     ("minute", "SECOND"): (DAY_MICROS // 24, DAY_MICROS // 24 // 60),
 }
-"""By a field and what an interval counts: the microseconds of what the field is within, and those of the field."""
+"""By a field and an interval's unit: the microseconds of the enclosing field, and of the field."""
 
 
 def _term(name: str, *args: Bound) -> Term:

@@ -18,7 +18,7 @@ _BY_ARRIVAL = ("first", "last")
 
 
 class AggregateCall(NamedTuple):
-    """One call of an aggregate, its arguments not bound yet."""
+    """A call of an aggregate with unbound arguments."""
 
     name: str
     """Its one name, whichever alias is written."""
@@ -33,7 +33,7 @@ class AggregateCall(NamedTuple):
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
-    """Return the one name of the aggregate that a node calls, None for any other node."""
+    """Return the canonical name of the aggregate called by a node, None for any other node."""
     if not isinstance(node, exp.Anonymous):
         return None
     written = str(node.this).removeprefix(FUNCTION_MARK).lower()
@@ -42,7 +42,7 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 
 def aggregate_call(node: exp.Expr) -> AggregateCall | None:
-    """Return the call of an aggregate that a node is, None for any other node.
+    """Return a node as the call of an aggregate, None for any other node.
 
     Raises:
         InputError: ``unsupported-query`` for FILTER, DISTINCT and IGNORE NULLS where they have no meaning.

@@ -1,4 +1,4 @@
-"""Expressions whose operands stand in one order, wherever their order makes no difference."""
+"""Expressions with their operands in a canonical order, wherever order makes no difference."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from grouping.model.expression import Call, Expression
 __all__ = ["commuted"]
 
 _COMMUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
-"""As Spark has them when it compares what stands in SELECT with the keys of GROUP BY."""
+"""Operators that commute when Spark compares SELECT with the keys of GROUP BY."""
 
 
 def commuted(expression: Expression) -> Expression:
-    """Return an expression that is the same for ``n + 1`` and ``1 + n``, and for ``(a + b) + c`` of one type.
+    """Return an expression that is equal for ``n + 1`` and ``1 + n``, and for ``(a + b) + c`` of one type.
 
     The result is for comparing: signatures keep the order in which a query has them.
     """

@@ -1,6 +1,6 @@
 """The compiler: from a SELECT's text to its group, its row of constants and its SELECT list. No I/O.
 
-`STAGES` lists its steps: what each does, and how the tree after it is shown.
+`STAGES` lists its steps: the function of each, and the text of the tree after it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stag
 
 
 class Stage(NamedTuple):
-    """One step of the compiler."""
+    """A step of the compiler."""
 
     name: str
     run: Callable[[Draft], Draft]
@@ -94,7 +94,7 @@ def _signature(
 
 
 def _shown_signature(draft: Draft) -> str:
-    """Return the signature as people see it, without the literals of its shape; its group's id is of the whole one."""
+    """Return the signature for display, without the literals of its shape; the group's id is of the full signature."""
     parts = (draft.expressions, draft.keys, draft.kept)
     if not any(isinstance(node, Value) for part in parts for each in part for node in walk(each)):
         return draft.signature
@@ -105,13 +105,14 @@ def _shown_signature(draft: Draft) -> str:
 STAGES = (
     # Names looked up, operands typed, what is not supported refused.
     Stage("plan", _planned, planned_text),
-    # One form for every spelling.
+    # A single form for every spelling.
     Stage("normalize", _normalized, normalized_text),
-    # One order for every arrangement.
+    # A single order for every arrangement.
     Stage("order", _ordered, ordered_text),
-    # Constants cut out into slots; those of the SELECT list stay. What they make too long is refused.
+    # Constants cut out into slots; those of the SELECT list stay. Texts that their constants would make too long are
+    # refused.
     Stage("lift", _lifted, lifted_text),
-    # What is left, as text, is the signature.
+    # The remaining text is the signature.
     Stage("render", _rendered, rendered_text),
 )
 """The stages of the compiler, in order."""
@@ -122,11 +123,11 @@ def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -
 
     Args:
         select: Its text.
-        catalog: What it may name.
-        budget: What it may take besides what its text shows.
+        catalog: The visible sources.
+        budget: The work allowed beyond the text.
 
     Raises:
-        InputError: With the code of docs/commands.md that says what is wrong with it.
+        InputError: The SELECT is wrong; with the code of docs/commands.md.
     """
     draft = Draft(select, catalog, budget or Budget())
     try:
@@ -138,7 +139,7 @@ def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -
 
 
 def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> Iterator[tuple[str, str]]:
-    """Yield each stage's name and the tree after it, one stage at a time.
+    """Yield each stage's name and the tree after the stage, a stage at a time.
 
     Raises:
         InputError: At the stage that refuses the query, with the code of docs/commands.md.
@@ -186,7 +187,7 @@ def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) 
     """Compile a SELECT over a stream of the catalog, with the tables that are joined.
 
     Raises:
-        InputError: With the code of docs/commands.md that says what is wrong with it.
+        InputError: The SELECT is wrong; with the code of docs/commands.md.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn

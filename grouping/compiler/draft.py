@@ -19,7 +19,7 @@ _NOT_PLANNED = Stream(StreamId(""), "", (), "", "", {}, "")
 
 
 class Draft(NamedTuple):
-    """A SELECT, and what the stages have made of it so far."""
+    """A SELECT, and the results of the stages so far."""
 
     text: str
     catalog: Catalog
@@ -28,11 +28,11 @@ class Draft(NamedTuple):
     """From here on by `plan`."""
     where: Bound | None = None
     items: tuple[BoundItem, ...] = ()
-    """The SELECT list; `normalize` brings it into the one form too."""
+    """The SELECT list; `normalize` brings it into the canonical form too."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
-    """The views that the query names, and those that these read."""
+    """The views that the query names, and the views that these read."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources that the query's own text names: its sender must be able to read them."""
     groups: BoundGroups | None = None

@@ -1,7 +1,7 @@
-"""FROM and JOIN: streams, tables, views and subqueries become one scope and at most one computation.
+"""FROM and JOIN: streams, tables, views and subqueries become a scope and at most one computation.
 
-A view or a subquery is inlined: its columns stand for what it selects, and its WHERE is asked for besides. So a query
-is the same, in the same group, whether it names a view, nests it or is written out.
+A view or a subquery is inlined: its columns become expressions, and its WHERE is added. So a query stays in the same
+group, whether it names a view, nests the view's text or is written out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["InlinedSelect", "Relation", "read_from"]
 
 
 class InlinedSelect(NamedTuple):
-    """The plan of a view or a subquery, whose columns the query around it names."""
+    """The plan of a view or a subquery; the enclosing query names its columns."""
 
     base: Stream | Table
     scope: Scope | None
@@ -43,7 +43,7 @@ class InlinedSelect(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """One thing after FROM or JOIN, before it is joined with anything."""
+    """A source after FROM or JOIN, before joining."""
 
     base: Stream | Table
     source: Source
@@ -61,7 +61,7 @@ Inline = Callable[[exp.Select | View], InlinedSelect]
 
 
 def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget) -> Scope | Relation:
-    """Return what a SELECT is over: a stream's events with what is joined, or a table alone.
+    """Return the source of a SELECT: a stream's events with joined tables, or a table alone.
 
     Raises:
         InputError: ``unknown-stream``, ``unknown-column``, ``type-mismatch``; ``unsupported-query`` for joins that are
@@ -90,7 +90,7 @@ def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget
 
 
 def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
-    """Return what one thing after FROM or JOIN is."""
+    """Return the relation of an item after FROM or JOIN."""
     if isinstance(node, exp.Subquery):
         select = node.this
         if not isinstance(select, exp.Select):
@@ -180,7 +180,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
 
 
 def _divided(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
-    """Return the conditions that the join decides, and those that groups decide.
+    """Return the conditions decided by the join, and the conditions decided by groups.
 
     An inner join's condition on earlier sources alone belongs to WHERE, where it may be written as well.
     """
@@ -207,7 +207,7 @@ def _without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputE
 
 
 def _check_kind(node: exp.Join) -> bool:
-    """Tell whether a join is a LEFT one; refuse those that are none of the two."""
+    """Tell whether a join is a LEFT join; refuse all but LEFT and inner joins."""
     side, kind, method = (str(node.args.get(name) or "").upper() for name in ("side", "kind", "method"))
     if method or kind not in ("", "INNER", "OUTER"):
         what = f"{method or kind} JOIN"
@@ -243,7 +243,7 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
 
 
 def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
-    """Return the conjuncts of ON or USING with those of a subquery on the right, and the columns that USING names."""
+    """Return the conjuncts of ON or USING and of a subquery on the right, and the columns named by USING."""
     both = scope._replace(sources=(*scope.sources, right.source))
     conditions: list[Bound] = [part for condition in right.where for part in normalize(condition)]
     using = node.args.get("using") or []
@@ -260,11 +260,11 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
 def _cut(
     conditions: Sequence[Bound], prefix: str, table: Table, outer: bool
 ) -> tuple[list[JoinKey], tuple[Bound, ...]]:
-    """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others.
+    """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
 
-    Where there are equalities without constants, those with constants need not look rows up: their constants are
-    lifted, so that they make no join of their own. Nor need others beside the whole key, unless a LEFT JOIN would be
-    another one without them.
+    If there are equalities without constants, those with constants need not look rows up: their constants are lifted,
+    so no join is made for each constant. Nor need others beside the whole key, unless a LEFT JOIN would be another one
+    without them.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = _keys(plain, prefix)
@@ -278,7 +278,7 @@ def _cut(
 
 
 def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, tuple[JoinKey, Bound]], list[Bound]]:
-    """Return the first equality of each column that a row can be looked up by, and the other conjuncts."""
+    """Return the first look-up equality of each column, and the remaining conjuncts."""
     keys: dict[str, tuple[JoinKey, Bound]] = {}
     rest: list[Bound] = []
     for condition in conditions:
@@ -291,7 +291,7 @@ def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, tuple[Joi
 
 
 class _Equality(NamedTuple):
-    """An equality of a column of the table with what stands left of it."""
+    """An equality of a table's column with an expression over the left side."""
 
     left: Bound
     column: Column
@@ -306,7 +306,7 @@ class _Equality(NamedTuple):
 
 
 def _equality(condition: Bound, prefix: str) -> _Equality | None:
-    """Return such an equality, None for any other conjunct."""
+    """Return a conjunct as a look-up equality, None for any other conjunct."""
     match condition:
         case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
             return _equality(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
@@ -321,7 +321,7 @@ def _equality(condition: Bound, prefix: str) -> _Equality | None:
 
 
 def _comparable(left: SqlType, column: SqlType) -> bool:
-    """Tell whether values of one type are looked up among those of another."""
+    """Tell whether values of a type can be looked up among values of a column's type."""
     exact = [sql_type for sql_type in (left, column) if sql_type.is_number and sql_type not in (DOUBLE, FLOAT)]
     return left == column or len(exact) == 2
 

@@ -1,4 +1,4 @@
-"""SELECT and HAVING of a query over groups: what stands in them are keys, aggregates, and what is made of these."""
+"""SELECT and HAVING of an aggregate query: keys, aggregates, and expressions over these."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class GroupBinder(Binder):
         self.aggregates: dict[str, Aggregate] = {}
         """By the names of their columns, in the order in which they were met."""
         self._lifted: dict[str, Term] = {}
-        """By name, those that hold constants: as they stand in HAVING."""
+        """By name, the aggregates with constants: their terms in HAVING."""
 
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
@@ -157,13 +157,13 @@ class GroupBinder(Binder):
         return super()._bind(node)
 
     def _key_of(self, node: exp.Expr) -> GroupKey | None:
-        """Return the key that an expression of HAVING is, of those that hold names of columns and aliases."""
+        """Return the key equal to an expression of HAVING with names of columns or aliases, if any."""
         names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
         if names.isdisjoint(self._shadowed):
             return None
         try:
             return self._key(self._plain.bind(node))
-        except InputError:  # an aggregate within it, or a type that the alias alone has
+        except InputError:  # an aggregate within it, or a type that only the alias has
             return None
 
     def _key(self, bound: Bound) -> GroupKey | None:
@@ -227,7 +227,7 @@ class GroupBinder(Binder):
 
 
 def _canonical(bound: Bound) -> Expression | None:
-    """Return an expression as a key has it, None where it is none that a key could be."""
+    """Return an expression in the form of keys, None for an expression that cannot be a key."""
     try:
         return settle(order((normalize_value(bound),))[0][0])
     except InputError:
@@ -243,7 +243,7 @@ def _is_there(bound: Bound) -> bool:
 
 
 def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bound]:
-    """Return arguments that suit an aggregate; those of ``count(*)`` are none."""
+    """Return arguments fitted to an aggregate; ``count(*)`` has none."""
     function = AGGREGATES[name]
     wanted = len(function.params)
     if whole:

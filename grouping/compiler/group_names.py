@@ -1,7 +1,7 @@
-"""The names of groups' columns: those that HAVING and the signature name hold slots where a query has constants.
+"""The names of aggregates' columns: names in HAVING and in the signature hold slots in place of a query's constants.
 
-So queries that differ in these alone have one plan. What the constants are is told by the keys and aggregates of the
-SELECT list, which decide what is counted, and where it waits.
+So queries that differ only in these constants share a plan. The constants are in the keys and aggregates of the SELECT
+list, which decide the counting and the store.
 """
 
 from __future__ import annotations

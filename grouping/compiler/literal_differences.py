@@ -14,7 +14,7 @@ from grouping.model.group import CompiledQuery
 __all__ = ["differ_in_literals"]
 
 _CONTROL = "\x1f"
-"""Names of columns that begin with a character up to this one hold the text of an expression."""
+"""Names of columns that begin with a character up to this character hold the text of an expression."""
 
 
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
@@ -45,7 +45,7 @@ def _literal_sets(query: CompiledQuery) -> tuple[set[str], set[str]]:
 
 
 def _predicates(query: CompiledQuery) -> Iterator[Expression]:
-    """Yield the expressions that decide which events match, and with which rows of tables."""
+    """Yield the expressions that decide which events match, and their join partners."""
     yield from query.plan.conjuncts
     for join in query.plan.computation.joins if query.plan.computation else ():
         yield from (key.left for key in join.keys)

@@ -1,7 +1,7 @@
-"""One form for every spelling of a predicate: NOT pushed inwards, columns left, ORs of equalities made sets.
+"""A single form for every spelling of a predicate: NOT pushed inwards, columns left, ORs of equalities made sets.
 
-Each step is exact in three-valued logic. An OR is never multiplied out, so that the result is no larger than the
-predicate, but for the operand that IN repeats; its copies are counted.
+Each step is exact in three-valued logic. An OR is never multiplied out, so the result is no larger than the predicate,
+except for operands repeated by IN; these copies are counted.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class _Normalizer:
         self._spent = 0
 
     def predicate(self, bound: Bound, *, negated: bool) -> Bound:
-        """Return what holds where the predicate does, or where it does not."""
+        """Return a predicate, or its negation, in normal form."""
         if isinstance(bound, Constant):
-            # NOT of a constant is another constant: folded, so that it takes the same slot.
+            # NOT of a constant is folded to a constant, which takes the same slot.
             return Constant(not bound.value, BOOLEAN) if negated and bound.value is not None else bound
         if isinstance(bound, Column):
             return Term("=", (bound, Constant(not negated, BOOLEAN)), BOOLEAN)
@@ -67,7 +67,7 @@ class _Normalizer:
         return _negated(self.value(bound), negated)
 
     def value(self, bound: Bound) -> Bound:
-        """Return an expression whose parts are in the one form."""
+        """Return an expression with its parts in normal form."""
         if not isinstance(bound, Term):
             return bound
         match bound:
@@ -102,7 +102,7 @@ class _Normalizer:
 
 
 def _compared_with_truth(bound: Bound) -> tuple[Term, bool] | None:
-    """Return what is compared with TRUE or FALSE, and whether the comparison asks for TRUE; None for any other tree.
+    """Return the operand of a comparison with TRUE or FALSE, and whether TRUE is asked for; None for any other tree.
 
     A column is left as it is: `flag = TRUE` is the normal form of `flag`, and its constant is lifted.
     """

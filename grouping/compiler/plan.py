@@ -30,7 +30,7 @@ __all__ = ["BoundItem", "BoundQuery", "plan", "plan_view", "source_names"]
 
 
 class BoundItem(NamedTuple):
-    """One output column."""
+    """An output column."""
 
     name: str
     value: Bound
@@ -48,7 +48,7 @@ class BoundGroups(NamedTuple):
     bound_keys: tuple[Bound, ...]
     """The keys, with their constants in place."""
     lifted: Mapping[LiftedKey, Aggregate]
-    """Aggregates that hold constants, which HAVING has as terms: its columns have no constants in their names."""
+    """Terms of aggregates with constants, for HAVING, whose columns have no constants in their names."""
 
 
 class BoundQuery(NamedTuple):
@@ -60,7 +60,7 @@ class BoundQuery(NamedTuple):
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
-    """The views that it names, by their names as they were created, and the views that these read."""
+    """The views that the query names, by their names as created, and the views that these read."""
     groups: BoundGroups | None = None
     """The groups of the rows; None where each matching row is a result."""
     named: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ _PARTS = {
     "offset": ("OFFSET", _ENDLESS, _LEAVE_OUT),
     "into": ("INTO", "DO PUBLISH says where results go.", _LEAVE_OUT),
 }
-"""By sqlglot's name for a part of a SELECT that is refused: its name in SQL, why, and the form that works."""
+"""By sqlglot's name for a refused part of a SELECT: its name in SQL, the reason, and the form to write."""
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _DEEPEST = 32
@@ -102,10 +102,10 @@ _DEEPEST = 32
 
 
 def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
-    """Return what a SELECT means over the streams, tables and views that there are.
+    """Return the plan of a SELECT over the existing streams, tables and views.
 
     Raises:
-        InputError: With the code of docs/commands.md that says what is wrong.
+        InputError: The SELECT is wrong; with the code of docs/commands.md.
     """
     planner = _Planner(catalog, budget)
     tree = read_select(select)
@@ -123,10 +123,10 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
-    """Return the names of the streams, tables and views that a view's SELECT reads, those of these views included.
+    """Return the names of all streams, tables and views that a view's SELECT reads, directly or through views.
 
     Raises:
-        InputError: What is wrong with it.
+        InputError: The SELECT is wrong.
     """
     planner = _Planner(catalog, budget or Budget())
     inlined = planner.select(read_select(select))
@@ -153,7 +153,7 @@ class _Planner:
         """The groups of the outermost SELECT."""
 
     def select(self, tree: exp.Select, *, outermost: bool = False) -> InlinedSelect:
-        """Return what one SELECT is."""
+        """Return the plan of a SELECT."""
         grouped = has_aggregates(tree)
         if grouped and not outermost:
             raise unsupported(
@@ -194,7 +194,7 @@ class _Planner:
             self._depth -= 1
 
     def _within_view(self, tree: exp.Select) -> InlinedSelect:
-        """Return what the text of a view is; its owner, not the reader, could read what it names."""
+        """Return the plan of a view; its owner, not the reader, needs the right to read its sources."""
         seen, self._catalog = self._catalog, self._catalog.whole
         try:
             return self.select(tree)
@@ -203,7 +203,7 @@ class _Planner:
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
-    """Return a view's plan with literals that have no place in the text of the query that reads it."""
+    """Return a view's plan with its literals without positions, as they are not in the reading query's text."""
     columns = tuple((name, without_positions(value)) for name, value in select.columns)
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 

@@ -1,7 +1,7 @@
 """The fast path: a CREATE CQ of a shape that was seen before is compiled by reading its literals only.
 
-The template is the text with its string and number literals, and the CQ's name, cut out (`cq_text`). As soon as a
-second text of a template comes, the first one, and what it was compiled to, tells its shape (`template_shape`).
+The template is the text with its string and number literals, and the CQ's name, cut out (`cq_text`). When a second text
+of a template comes, the first text and its compiled form give the template's shape (`template_shape`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
-"""Marks that may hide a quote from the scan for literals: a text with one is never a template."""
+"""Marks that may hide a quote from the scan for literals: a text with such a mark is never a template."""
 _MOST = 10_000
-"""Templates of which shapes are kept, and as many of which one text has come: seven and nine kilobytes each."""
+"""Templates with a known shape, and as many seen once: seven and nine kilobytes each."""
 
 _Pieces = tuple[str, ...]
 """The pieces of a template."""
@@ -44,7 +44,7 @@ class Preparer:
         """The first text of each template that came once: making its shape takes a quarter of a compilation."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
-        """Return the command that a CREATE CQ is, and its SELECT, which is empty there, compiled.
+        """Return the command of a CREATE CQ without its SELECT, and the compiled SELECT.
 
         Args:
             text: The command.
@@ -59,7 +59,7 @@ class Preparer:
         pieces = text.template.pieces
         shape = self._shapes.get(pieces) or self._second(pieces)
         if shape is not None:
-            # A stream that was dropped, or made anew, takes its shapes with it.
+            # A stream that was dropped, or created anew, takes its shapes with it.
             if self._catalog.find(shape.stream.name) is not shape.stream:
                 del self._shapes[pieces]
             elif seen is not None and not all(map(seen.find_source, shape.named)):
@@ -80,7 +80,7 @@ class Preparer:
     def has_fixed_literals(self, text: CqText) -> bool:
         """Return whether literals of a text's SELECT decide more than its row of constants.
 
-        Only texts of such templates can have been compiled wrongly by a fast path that read all literals anew.
+        Only texts of these templates can have been compiled wrongly by the fast path of earlier versions.
 
         Raises:
             InputError: As `create` does.
@@ -109,7 +109,7 @@ class Preparer:
         return compiled.command, compiled.query
 
     def _second(self, pieces: _Pieces) -> TemplateShape | None:
-        """Return the shape of a template of which a second text comes; None if there was no first one."""
+        """Return the shape of a template at its second text; None at its first."""
         first = self._firsts.pop(pieces, None)
         if first is None:
             return None

@@ -1,8 +1,8 @@
 """Arithmetic, casts and functions that DuckDB computes exactly like Spark (docs/expressions.md).
 
-What fails on an event is NULL, as it is for the evaluator: whole numbers are computed as DECIMALs that hold every
-result, and TRY_CAST makes NULL of one that its type does not hold. A form repeats an argument only where the argument
-is a plain column or constant, so a filter's length grows with its query's.
+A failure on an event is NULL, as in the evaluator: whole numbers are computed as DECIMALs that hold every result, and
+TRY_CAST makes NULL of a result outside its type. A form repeats an argument only where the argument is a plain column
+or constant, so a filter's length grows with its query's.
 """
 
 from __future__ import annotations

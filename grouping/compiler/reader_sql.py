@@ -1,6 +1,7 @@
 """A virtual destination's filter and SELECT list, as SQL that its reader applies (docs/results.md).
 
-What a reader's engine computes otherwise than Spark does is refused; `reader_functions.py` has what it computes alike.
+Expressions whose result in a reader's engine differs from Spark's are refused; `reader_functions.py` has the equal
+ones.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC,
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
 _EVERYWHERE = frozenset("= <> < <= > >= <=> in and or not is_null like case coalesce nullif".split())
-"""Operators and functions that SQL engines agree upon, operands being of one type."""
+"""Operators and functions on which SQL engines agree, if operands are of one type."""
 
 
 def check_virtual(query: CompiledQuery) -> None:
     """Check that a reader can apply a query by itself.
 
     Raises:
-        InputError: ``unsupported-query``, naming the part that it cannot.
+        InputError: ``unsupported-query``, naming the unsupported part.
     """
     if query.plan.computation is not None:
         raise InputError(
@@ -92,7 +93,7 @@ def _form(call: Call, types: Sequence[SqlType]) -> Form | None:
 
 
 def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
-    """Return the types of the values of which one is chosen, those of whole numbers being one."""
+    """Return the types of an expression's alternative values; all whole numbers count as a single type."""
     match call.op:
         case "case":
             last = call.args[-1:] if len(call.args) % 2 else ()
@@ -127,7 +128,7 @@ def select_sql(select: SelectList) -> str:
 
 
 def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlType]) -> str:
-    """Return SQL in which every name is quoted: which words are reserved differs from engine to engine."""
+    """Return SQL in which every name is quoted, because reserved words differ between engines."""
     texts = list(constants)
 
     def with_names(part: Expression) -> Expression:

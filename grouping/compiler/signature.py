@@ -51,7 +51,7 @@ INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 """The operators that are put in parentheses within others."""
 
 AGGREGATE = "aggregate"
-"""An aggregate that holds constants, where it stands in HAVING: its text, with a `placeholder` for each, and these."""
+"""An aggregate with constants in HAVING: its text, with a `placeholder` for each constant, and the constants."""
 _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
 Key = tuple[int, str, str, tuple[Any, ...]]
@@ -103,7 +103,7 @@ class _Orderer:
         return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
     def _sides(self, op: str, parts: list[tuple[Bound, Key]]) -> tuple[str, list[tuple[Bound, Key]]]:
-        """Return a comparison's sides in order; of two equal shapes the operator decides, so that it is ``<``."""
+        """Return a comparison's sides in order; for equal shapes the operator decides, and becomes ``<``."""
         left, right = parts[0][1], parts[1][1]
         if op in _COMMUTING:
             return op, self.sort(parts)
@@ -129,7 +129,7 @@ def _value_key(value: ConstantValue, kind: str) -> tuple[Any, ...]:
 
 
 def render_name(name: str) -> str:
-    """Return a name as SQL reads it, in quotes where it needs them."""
+    """Return a name for SQL, in quotes where needed."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -182,7 +182,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
 
 
 def placeholder(index: int) -> str:
-    """Return what stands for a constant in the text of an aggregate; it is in no other text."""
+    """Return the placeholder of a constant in the text of an aggregate; no other text has this form."""
     return f"\0{index}\0"
 
 
@@ -262,12 +262,12 @@ def render_joins(computation: Computation | None, on: Mapping[str, Expression] |
 
 
 def key_condition(join: Join, key: JoinKey, constants: Sequence[str] = ()) -> str:
-    """Return one equality by which a join looks rows up, as SQL; `constants` as for `render_part`."""
+    """Return a look-up equality of a join, as SQL; `constants` as for `render_part`."""
     return f"{render_part(key.left, constants)} = {_render_column(joined_name(join.prefix, key.column))}"
 
 
 def join_condition(join: Join) -> str:
-    """Return the condition of one join, as SQL; `?` stands for its constants, which nobody else is to see."""
+    """Return the condition of a join, as SQL; `?` hides its constants from others."""
     keys = [replace(key, left=_without_values(key.left)) for key in join.keys]
     equal = [key_condition(join, key, _HIDDEN) for key in keys]
     return " AND ".join([*equal, *(render_part(_without_values(part), _HIDDEN) for part in join.rest)])

@@ -1,7 +1,7 @@
 """The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
 
-AND, OR and what they are under have lines of their own. A constant is written as ``DATE '2026-11-21'`` is in SQL, its
-type before it, but for texts and truth values, which show theirs.
+AND, OR and what they are under have lines of their own. A constant is written as in SQL (``DATE '2026-11-21'``), with
+its type before it; texts and truth values show their types.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ __all__ = ["in_statement"]
 
 
 def in_statement(error: InputError, statement: str, select: str) -> InputError:
-    r"""Return an error of a SELECT with the place that it names, if it names one, counted from the statement's start.
+    r"""Return an error of a SELECT with its place, if any, counted from the statement's start.
 
     Example:
         >>> error = InputError("no", code="syntax-error", detail="Line 1, column 8: there.")

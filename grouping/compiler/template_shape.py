@@ -1,7 +1,7 @@
-"""The shape of a template: which literal of a text goes into which slot, and how it is read there.
+"""The shape of a template: the slot of each literal of a text, and how the literal is read there.
 
-Whatever could come out differently from the whole path (a literal that is no lifted constant, a set that shrinks to one
-value, a number of another type where types matter, anything refused) is not read by a shape.
+Texts whose result could differ from the full compilation (a literal that is not a lifted constant, a set that shrinks
+to one value, a number of another type where types matter, any refusal) are not read by a shape.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Place(NamedTuple):
     """The type that the constant must have one in common with; None where any number will do."""
     fixed: Typed
     pinned: int = -1
-    """The literal that the constant was made of, where no other one may stand; -1 for none."""
+    """The pinned literal of the constant; -1 for none."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
@@ -98,7 +98,7 @@ class _Variant(NamedTuple):
 
 
 class TemplateShape(NamedTuple):
-    """What the texts of a template have in common."""
+    """The common parts of a template's texts."""
 
     stream: Stream
     query: CompiledQuery
@@ -116,7 +116,7 @@ class TemplateShape(NamedTuple):
 
     @classmethod
     def of(cls, compiled: CompiledText) -> TemplateShape:
-        """Return the shape of a text's template, as that text tells it; one is of no use unless it `suits` the text."""
+        """Return the shape of a text's template, made from the text; a shape is usable only if it `suits` the text."""
         text, start, draft, _, query = compiled
         positions = _positions(str(text), text.name_end, start)
         loose = _compared((*draft.conjuncts, *draft.having))
@@ -198,7 +198,7 @@ def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
 
 
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
-    """Return the type of what is compared with each constant, by its id: how it is read is that one's choice."""
+    """Return the type of each constant's neighbour in a comparison, by the constant's id; it decides the reader."""
     found = {}
     stack = list(conjuncts)
     while stack:

@@ -44,7 +44,7 @@ _LEAST_COVERAGES = 60
 
 
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
-    """The matches in a digest and those before it: of times before its tick, and of offsets that its cut covered."""
+    """The matches up to a digest: with times before its tick, and offsets covered by its cut."""
 
     tick_ms: int
     covered: Offsets
@@ -59,7 +59,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     tick_ms: int = 0
     """The last digest's tick."""
     covered: Offsets = {}
-    """By source partition: the offset up to which that digest's cut covered events."""
+    """By source partition: the offset up to which the last digest's cut covered events."""
     next: int = 0
     """The offset on `cq.pending` before which digests hold the matches of all records but the `held`."""
     held: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     earlier: tuple[DigestCoverage, ...] = ()
     """Coverages of digests whose ticks lie ahead because the clock was turned back."""
     window: tuple[DigestCoverage, ...] = ()
-    """With OVER LAST: coverages of the digests since the one that the next window begins behind; oldest first."""
+    """With OVER LAST: coverages of the digests from the start of the next window on; oldest first."""
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether a match was in an earlier digest."""
@@ -112,7 +112,7 @@ def moved(
 
 
 class MovedCursors:
-    """Cursors after the ticks of one cut. Those of most destinations are equal, and then they are one object."""
+    """Cursors after the ticks of one cut. Cursors of most destinations are equal, and then they are one object."""
 
     def __init__(self, covered: Offsets) -> None:
         """Take the offsets that the cut covers."""
@@ -124,7 +124,7 @@ class MovedCursors:
         place = (id(cursor), tick, reached, held, over_ms)
         found = self._known.get(place)
         if found is None:
-            # With the cursor before it, which keeps its id for as long as this object lives.
+            # Keep the old cursor too, so its id stays in use for as long as this object lives.
             found = cursor, moved(cursor, tick, self._covered, reached, held, over_ms=over_ms)
             self._known[place] = found
         return found[1]
@@ -166,7 +166,7 @@ def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covere
 
 
 def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages that windows of later ticks may begin behind, so many that Kafka takes the cursor."""
+    """Return the coverages at which windows of later ticks may begin, thinned out to fit Kafka's record size."""
     base, step_ms = window_base(cursor, latest.tick_ms + 1, over_ms), _resolution(over_ms, latest.covered)
     kept: list[DigestCoverage] = []
     for one in cursor.window:
@@ -179,13 +179,13 @@ def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[Dige
 def _resolution(over_ms: int, covered: Offsets) -> int:
     """Return the least time between two coverages that a cursor keeps of a window, milliseconds.
 
-    Where a window has more ticks than that allows, which no new CQ's has, the window may begin so much earlier.
+    If a window has more ticks than allowed (only CQs of earlier versions have), it may begin earlier by this time.
     """
     return over_ms // max(_LEAST_COVERAGES, _MOST_OFFSETS // max(len(covered), 1))
 
 
 def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages of digests whose ticks lie ahead of the present one; usually none."""
+    """Return the coverages of digests with ticks after the present one; usually none."""
     if not cursor.earlier and cursor.tick_ms <= tick:
         return ()
     return tuple(one for one in (*cursor.earlier, DigestCoverage(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)

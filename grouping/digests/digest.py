@@ -1,4 +1,4 @@
-"""The digest of one tick's matches: the rows that its clause selects, and their parts. No I/O."""
+"""The digest of a tick's matches: the rows selected by its clause, and their parts. No I/O."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ _descending = cmp_to_key(_compared)
 
 
 def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
-    """Return the function that turns a JSON value into one that compares as its SQL type does."""
+    """Return the function that turns a JSON value into a value that compares as its SQL type does."""
     if sql_type.is_decimal:
         return Decimal
     if sql_type == TIMESTAMP:
@@ -173,7 +173,7 @@ def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
     if sql_type == BINARY:
         return b64decode
     if not sql_type.is_ordered:
-        return _encode  # CREATE refuses such a type today; CQs of earlier versions may have it
+        return _encode  # CREATE refuses other types today; CQs of earlier versions may have them
     return lambda value: value
 
 

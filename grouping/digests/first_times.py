@@ -1,4 +1,4 @@
-"""Which stored groups are met for the first time: a batch that is replayed writes its own again."""
+"""Stored groups seen for the first time: a replayed batch writes its own groups again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FirstTimes"]
 
 
 class FirstTimes:
-    """What owners (questions, or stores) met on their way through the log."""
+    """The last groups that owners (questions, or stores) met on their way through the log."""
 
     def __init__(self, owners: int) -> None:
         """Begin with owners that have met nothing."""
@@ -21,7 +21,7 @@ class FirstTimes:
         """By source partition, of what each owner met last: first and last offset, ordinal, epoch and version."""
 
     def of(self, items: PendingGroups, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
-        """Return which of a record's items that are seen were not met before.
+        """Return which of a record's visible items are new.
 
         Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
         the checkpoint was lost, single offsets lie in a range of before, which is held until a cut has all of it.

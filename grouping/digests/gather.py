@@ -19,7 +19,7 @@ class Bounds(NamedTuple):
     """How many records are held in memory at once, at most."""
 
     one: int = 64
-    """Records of one destination; a destination with more reads its records one after the other."""
+    """Records of a destination; a destination with more reads its records in sequence."""
     together: int = 256
     """Records of several destinations that are read together."""
 
@@ -80,7 +80,7 @@ def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds 
 
     Args:
         log: The log of pending matches.
-        questions: One question for each destination, taken from the iterator as answers are.
+        questions: A question for each destination; the iterator is read along with the answers.
         bounds: How many records are held in memory.
     """
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []

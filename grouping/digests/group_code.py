@@ -1,4 +1,4 @@
-"""What makes digests out of groups: the evaluator's arithmetic, as the gateway asks for it.
+"""The code that makes digests out of groups: the evaluator's arithmetic, as used by the gateway.
 
 The code lies with the evaluator (`spark_jobs/groups/`); the gateway gets it from whoever puts its parts together.
 """
@@ -35,7 +35,7 @@ class TooManyTogether(Exception):
 
 
 class GroupDestination(NamedTuple):
-    """One destination of a query."""
+    """A destination of a query."""
 
     groups: Any
     """Its own, as `GroupMerging.groups` returns them: destinations that differ in HAVING's constants share them."""
@@ -45,7 +45,7 @@ class GroupDestination(NamedTuple):
 
 
 class DigestGroups(NamedTuple):
-    """What a destination's digest is made of."""
+    """The contents of a destination's digest."""
 
     rows: Rows
     """The groups that HAVING leaves, as JSON objects in the order of their keys."""
@@ -77,7 +77,7 @@ class GroupCode(Protocol):
 
     @property
     def faults(self) -> tuple[type[BaseException], ...]:
-        """What the other methods raise where an expression fails."""
+        """Exceptions of the other methods where an expression fails."""
 
     def merging(self, select: SelectList, questions: int) -> GroupMerging:
         """Return what puts the groups of so many questions together."""

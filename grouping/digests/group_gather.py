@@ -28,7 +28,7 @@ __all__ = ["GroupAnswer", "GroupPart", "GroupQuestion", "gather_groups"]
 
 
 class GroupQuestion(NamedTuple):
-    """One destination's question about groups."""
+    """A destination's question about groups."""
 
     question: DigestQuestion
     over_ms: int = 0
@@ -36,15 +36,15 @@ class GroupQuestion(NamedTuple):
     from_ms: int = 0
     """Where the digest begins: matches of earlier times are late."""
     ended_ms: int = 0
-    """The end of a destination, whose last window holds all that waits; 0 while it lives."""
+    """The end of a destination, whose last window holds all waiting matches; 0 while the destination lives."""
 
 
 class GroupPart(NamedTuple):
-    """What questions want of one record."""
+    """The parts of a record wanted by questions."""
 
     record: PendingMatches
     rows: Rows
-    """Of its table of states; a row that several questions want is there as often."""
+    """Rows of its table of states; a row wanted by several questions is repeated."""
     question: Rows
     """By row: the question's number."""
     late: Flags
@@ -52,7 +52,7 @@ class GroupPart(NamedTuple):
 
 
 class GroupAnswer(NamedTuple):
-    """What is left of a question's groups."""
+    """The rest of a question's groups."""
 
     left_ms: int | None
     """The earliest pane among those that are left for later ticks."""
@@ -76,7 +76,7 @@ def gather_groups(
         log: Where the groups are.
         questions: The questions of destinations.
         take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
-        bounds: Of what is held in memory.
+        bounds: Limits on the records in memory.
     """
     sweep = _Sweep(questions)
     records = sweep.records(log, bounds.one)
@@ -96,7 +96,7 @@ class _Sweep:
         count = len(questions)
         numbers = defaultdict[bytes, list[int]](list)
         self._holders = defaultdict[int, list[int]](list)
-        """By record: the questions that name it, though they have passed it."""
+        """By record: the questions whose cursor still holds the record."""
         for number, question in enumerate(self._questions):
             numbers[question.store].append(number)
             for position in question.cursor.held:
@@ -220,7 +220,7 @@ def _cut(question: DigestQuestion) -> Offsets | None:
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return what earlier digests held; with OVER LAST those that lie before the window of a tick."""
+    """Return the coverages of earlier digests; with OVER LAST only those before the window of a tick."""
     if over_ms:
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)

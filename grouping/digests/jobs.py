@@ -1,4 +1,4 @@
-"""Requests for Spark jobs that carry out orders: one key in Redis, which gateway and evaluator compare and set.
+"""Requests for Spark jobs that carry out orders: a key in Redis, compared and set by gateway and evaluator.
 
 So either the evaluator that was asked takes a request, or the gateway withdraws it, never both. Kafka has all that the
 key says: where Redis loses the key, the gateway asks anew.
@@ -76,7 +76,7 @@ class DigestJobs:
         return msgspec.json.decode(body, type=Job) if body else None
 
     def ask(self, job: Job) -> str:
-        """Write a request over the last one, and return the run id of the Redis server that has it."""
+        """Write a request over the last one, and return the run id of the Redis server with the request."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._key, _encode(job))
@@ -84,7 +84,7 @@ class DigestJobs:
             return str(pipeline.execute()[-1]["run_id"])
 
     def withdraw(self, job: Job) -> str | None:
-        """Withdraw a request, and return the run id of the Redis server that had it; None if an evaluator took it."""
+        """Withdraw a request, and return the run id of its Redis server; None if an evaluator took the request."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.eval(_CHANGE, 1, self._key, _encode(job), b"")

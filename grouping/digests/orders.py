@@ -39,7 +39,8 @@ ORDERS, ANSWERS = 0, 1
 """Partitions of `cq.orders`."""
 
 _MANY = 64
-"""Positions that an order names, at most; beyond that it names the first and the last, and the job reads the rest."""
+"""Most positions that an order names; beyond this number it names the first and the last, and the job reads the rest.
+"""
 
 
 class StorePlaces(msgspec.Struct, array_like=True, frozen=True):
@@ -72,7 +73,7 @@ def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) 
 
 
 class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
-    """All that it takes to make one destination's digest."""
+    """Everything needed to make a destination's digest."""
 
     destination_id: DestinationId
     born_ms: int
@@ -112,7 +113,7 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
 
 
 class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """What became of one digest of an order."""
+    """The outcome of a digest of an order."""
 
     destination_id: DestinationId
     born_ms: int

@@ -33,7 +33,7 @@ class PendingLog:
         Args:
             span: Reads the log.
             most_bytes: Size of the records kept in memory, as packed on the log.
-            keeping: Whether `load` keeps the records that it reads: for callers that never call `keep`.
+            keeping: Whether `load` keeps its records: for callers that never call `keep`.
         """
         self._span = span
         self._most_bytes = most_bytes

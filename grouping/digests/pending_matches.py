@@ -24,7 +24,7 @@ ID_BYTES = 12
 
 
 class PendingGroups(NamedTuple):
-    """Items that are partial aggregates: matches of a store with one key in one pane, out of one range of offsets.
+    """Items that are partial aggregates: matches of a store with the same key and pane, from one range of offsets.
 
     All matches of a range that a store ever has are written in one order, whoever writes them again.
     """
@@ -48,7 +48,7 @@ class PendingGroups(NamedTuple):
 
 
 class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, omit_defaults=True):
-    """One record of `cq.pending`."""
+    """A record of `cq.pending`."""
 
     stream_id: StreamId
     epoch: int
@@ -80,7 +80,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 
     @property
     def whole(self) -> tuple[PendingMatches, ...]:
-        """What each version of the tables met; a record that is not rolled has one."""
+        """The parts by version of the tables; an unrolled record has a single part."""
         return (*self.earlier, self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What many questions about groups say, as columns: up to where their cuts and cursors reach, and what they saw."""
+"""Many questions about groups, as columns: the ends of their cuts and cursors, and their visibility."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CoveredOffsets:
 
 
 class EarlierDigests:
-    """By question what digests held; of nearly all it is what the last one did."""
+    """Offsets and times that earlier digests covered, per question. Nearly always only the last digest matters."""
 
     def __init__(self, coverages: Sequence[tuple[DigestCoverage, ...]]) -> None:
         self._levels: list[tuple[NDArray[np.int64], CoveredOffsets]] = []
@@ -72,7 +72,7 @@ class EarlierDigests:
 
 
 class VisibleTimes:
-    """What questions saw at one version of the tables; neighbours in the log mostly have the same."""
+    """The visible times of questions at a version of the tables; neighbours in the log mostly have the same."""
 
     def __init__(self, visibility: Sequence[tuple[VisibilityInterval, ...]]) -> None:
         self._visibility = visibility
@@ -81,7 +81,7 @@ class VisibleTimes:
         self._bounds = np.empty((2, len(visibility)), np.int64)
         """START and EXPIRE, by question."""
         self._several: dict[int, list[Window]] = {}
-        """Of the few that see several windows."""
+        """Windows of the few questions with several."""
 
     def at(self, epoch: int, version: int) -> Flags:
         """Go on to a version, and tell who sees something at it."""

@@ -1,9 +1,9 @@
 """Which of the stored groups of a store may become one, since nobody can ever tell them apart.
 
-They have one pane and one source partition, and their ranges of offsets are committed, so that each later cut has both.
-Each reader saw both, or neither, at the versions of the tables that met them. Each digest that a reader got, or behind
-which its window begins, held both or neither. The last range of a source partition stays as it is: a record that comes
-later may go on with it, or repeat it.
+The groups have the same pane and source partition, and their ranges of offsets are committed, so each later cut has
+both. Each reader saw both, or neither, at the versions of the tables that met them. Each digest that a reader got, or
+behind which its window begins, held both or neither. The last range of a source partition stays unchanged: a later
+record may continue or repeat the range.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from grouping.digests.question_columns import Flags, Rows
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
 _NEVER_REPEATED = np.iinfo(np.int32).max
-"""The ordinal of what was put together: a repeat of the range that it begins with is not new."""
+"""The ordinal of a merged group: a repeat of its first range is not new."""
 
 
 class StoreReaders(NamedTuple):
-    """What the readers of a store saw and got: what may not become one record because of them."""
+    """The visibility and digests of a store's readers, which limit the merging of its records."""
 
     places: MatchPlaces
     versions: tuple[tuple[int, int], ...]
@@ -69,18 +69,18 @@ class Piece(NamedTuple):
     record: PendingMatches
     rows: Rows
     parts: Rows
-    """By row: the number of the part that it goes into; rows of one part become one where they have one key."""
+    """By row: the number of its part; rows of one part with the same key become a single row."""
 
 
 class RolledParts(NamedTuple):
-    """What stands for the records of some stores. The columns are by part."""
+    """The merged records of some stores. The columns are by part."""
 
     pieces: list[Piece]
     stores: Rows
     versions: Rows
     """The place in `known_versions`."""
     groups: PendingGroups
-    """Of each part; its `rows` are its own number."""
+    """The groups of each part; `rows` holds the part's own number."""
     known_versions: list[tuple[int, int]]
 
 
@@ -101,13 +101,13 @@ def plan_roll(
     covered: Offsets,
     before: int,
 ) -> RolledParts:
-    """Return what may stand for all that stores have before an offset; a store that must stay as it is, is left out.
+    """Return the merged records of stores before an offset; a store that cannot be merged is left out.
 
     Args:
-        records: Those of the stores, rolled ones first, then in the order of the log.
+        records: The stores' records, rolled ones first, then in the order of the log.
         names: The stores.
         readers: By store.
-        covered: What is committed.
+        covered: The committed offsets.
         before: The offset.
     """
     numbers = {name: number for number, name in enumerate(names)}
@@ -200,7 +200,7 @@ def _part_of(items: _Items, covered: Sequence[tuple[Offsets, ...]]) -> tuple[Row
 def _parts(pieces: list[Piece], items: _Items, part: Rows, versions: Mapping[tuple[int, int], int]) -> RolledParts:
     """Return the parts.
 
-    All parts that a store's readers saw together, of one source partition, say the latest version that met one.
+    All parts of a source partition that a store's readers saw together have the latest version among theirs.
     """
     known = sorted(versions)
     place = np.empty(len(known), np.int64)

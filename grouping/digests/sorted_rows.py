@@ -19,8 +19,8 @@ def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_
 
     Args:
         rows: The rows; gone through once.
-        key: The key of a row; rows of one key, which are of one event, stay in their order.
-        cut: Selects from sorted rows. A row that it leaves of all rows, it must also leave of any part of them.
+        key: The key of a row; rows with equal keys, which are of one event, stay in their order.
+        cut: Selects from sorted rows. If the cut keeps a row among all rows, then also among any subset of them.
         in_memory: Bytes of rows that are held at once, about.
 
     Raises:

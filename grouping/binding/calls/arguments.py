@@ -74,7 +74,7 @@ _WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _bit_place(number: Bound, place: Bound) -> Bound:
-    """Return the place of a bit; a constant place must be one that the number's type has."""
+    """Return the place of a bit; a constant place must exist in the number's type."""
     if not isinstance(place, Constant) or place.value is None:
         return place
     width = _WIDTHS.get(number.type.name, 64)
@@ -88,7 +88,7 @@ def _bit_place(number: Bound, place: Bound) -> Bound:
 
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:
-    """Refuse a text beside a time, which only CASE and its like read as one."""
+    """Refuse a text beside a time; only CASE and its like cast the text implicitly."""
     kinds = [argument.type for argument in args if not is_null(argument) or is_text_null(argument)]
     if STRING in kinds and len({*kinds}) > 1:
         raise mismatch(f'"{name}" mixes kinds', f"Its operands are {', '.join(map(str, kinds))}.", "CAST them.")
@@ -111,7 +111,7 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
 
 
 def _without_case(args: tuple[Bound, ...]) -> Term:
-    """Return ILIKE as LIKE between small letters, which is how Spark has it."""
+    """Return ILIKE as LIKE of lower-case operands, as Spark does."""
     text, pattern, *escape = args
     if isinstance(pattern, Constant):
         small: Bound = read_again(pattern, "escaped ilike" if escape else "ilike") if pattern.reader else pattern
@@ -162,7 +162,7 @@ _NULL_PARAMS = {
 
 
 def _of_shifts(name: str, args: Sequence[Bound], params: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parameters of a shift, which casts what is no whole number to INT."""
+    """Return the parameters of a shift, which casts other values than whole numbers to INT."""
     return ("INT", *params[1:]) if name.startswith("shift") and args[0].type.name not in _WHOLE else params
 
 
@@ -195,7 +195,7 @@ _STRICT = frozenset(
 
 
 def _implicit(argument: Bound, param: str) -> Bound | None:
-    """Return an argument cast as Spark casts it by itself, None where it does not."""
+    """Return an argument after Spark's implicit CAST, None where there is none."""
     sql_type = argument.type
     if param in ("DATE", "DAY") and (sql_type == STRING or (sql_type == TIMESTAMP and param == "DATE")):
         return cast(argument, DATE)
@@ -216,7 +216,7 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
 
 
 _AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
-"""As what Spark casts a number or a text where it takes a whole number."""
+"""Spark's implicit CAST of a number or a text where a function takes a whole number."""
 
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -238,7 +238,7 @@ _SHOWN_PARAMS = {
 
 
 def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
-    """Return an argument that suits a parameter, which is named as in `functions.Function`."""
+    """Return an argument fitted to a parameter, named as in `functions.Function`."""
     if is_null(argument) and not (strict and is_text_null(argument)):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
         return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))

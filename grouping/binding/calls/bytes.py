@@ -15,7 +15,7 @@ OF_BYTES = frozenset(("concat", "left", "substring"))
 
 
 def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `OF_BYTES` of arguments of which some are BINARY.
+    """Return a function of `OF_BYTES`, some of whose arguments are BINARY.
 
     Args:
         name: The function's name.
@@ -36,7 +36,7 @@ def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def _joined(args: Sequence[Bound]) -> Bound:
-    """Return bytes one behind the other, by their digits."""
+    """Return the concatenation of bytes, via their hexadecimal digits."""
     if any(argument.type != BINARY and not is_null(argument) for argument in args):
         raise unsupported(
             '"concat" of BINARY and STRING', "Spark reads the bytes as UTF-8, which they may not be.", "Use encode."

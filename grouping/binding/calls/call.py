@@ -32,7 +32,8 @@ def function_name(written: str) -> str:
     """Return the name that a query calls a function by, in lower case.
 
     Raises:
-        InputError: ``unknown-function``, or ``unsupported-query`` for one of Spark's that cannot be kept running.
+        InputError: ``unknown-function``, or ``unsupported-query`` for a function of Spark that no continuous query can
+            have.
     """
     name = written.lower()
     if name in LAMBDAS:
@@ -95,7 +96,7 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def _of_arrays(name: str, args: Sequence[Bound]) -> Bound | None:
-    """Return what a function of texts is of arrays, None for one that is of texts alone."""
+    """Return a text function applied to arrays, None if it takes texts only."""
     if name == "concat":
         return concat_arrays(name, *args)
     if name == "concat_ws" and args[0].type.name != "ARRAY":

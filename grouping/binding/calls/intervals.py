@@ -27,7 +27,7 @@ _NOTHING = Constant(0, INT)
 
 
 def interval_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `INTERVAL_CALLS` applied; arguments that are left out are 0.
+    """Return a function of `INTERVAL_CALLS`, applied; missing arguments are 0.
 
     Raises:
         InputError: ``type-mismatch`` for too many or the wrong arguments.

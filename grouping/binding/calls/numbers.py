@@ -1,4 +1,4 @@
-"""Functions that read a number of a text by a format, or write it so; the format is part of a query's shape."""
+"""Functions that parse or print a number by a format; the format is part of a query's shape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBER_CALLS = frozenset(("to_number", "try_to_number"))
 
 
 def number_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `NUMBER_CALLS` applied; a text that is not of the format is NULL.
+    """Return a function of `NUMBER_CALLS`, applied; a text that does not fit the format is NULL.
 
     Raises:
         InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.

@@ -1,4 +1,4 @@
-"""format_string: a format, which belongs to the predicate's shape, and what it shows."""
+"""format_string: a format, which belongs to the predicate's shape, and its arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def printed(args: Sequence[Bound]) -> Bound:
     """Return format_string of a constant format and arguments.
 
     Raises:
-        InputError: ``unsupported-query`` or ``type-mismatch``, where it is not exact or Java would refuse it.
+        InputError: ``unsupported-query`` or ``type-mismatch``, where the result is not exact or Java would refuse the
+            format.
     """
     form, *shown = args
     if not isinstance(form, Constant):
@@ -33,7 +34,7 @@ def printed(args: Sequence[Bound]) -> Bound:
 
 
 _SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}
-"""By conversion, the types that it shows; others show INT and BIGINT alone."""
+"""Types of arguments by conversion; conversions not listed take INT and BIGINT alone."""
 
 
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:

@@ -1,4 +1,4 @@
-"""Refusals of expressions that no continuous query has: each names what is written, and the form that works here."""
+"""Refusals of expressions that no continuous query has: each names the expression, and the form that works here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str, str | None]] = {
     ),
     exp.Tuple: ("a row of values", "Rows are compared only with = and IN.", "Compare the values one by one, with AND."),
 }
-"""By the parser's class: the name in SQL's words, why there is no such expression, and what to write."""
+"""By the parser's class: the name in SQL's words, the reason, and the form to write."""
 _NOW: dict[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "current_timestamp",

@@ -1,4 +1,4 @@
-"""Functions that are other spellings of operators and CASTs."""
+"""Functions that are alternative spellings of operators and CASTs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ARITHMETIC = {
 
 
 def rewritten(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `functions.REWRITTEN`, applied to as many arguments as it takes.
+    """Return a function of `functions.REWRITTEN`, applied to the right number of arguments.
 
     Raises:
         InputError: ``type-mismatch`` for arguments of the wrong kind.
@@ -65,7 +65,7 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def decoded(args: Sequence[Bound]) -> Bound:
-    """Return decode of a value, pairs of what it may be and what it becomes, and what any other value becomes.
+    """Return decode of a value, pairs of a searched value and its result, and a default.
 
     Raises:
         InputError: ``type-mismatch`` for values of different kinds.
@@ -77,7 +77,7 @@ def decoded(args: Sequence[Bound]) -> Bound:
 
 
 def _nan_else(args: Sequence[Bound]) -> Bound:
-    """Return the first number, the second one where that is NaN; two FLOATs stay so, all else is DOUBLE."""
+    """Return the first number, or the second if the first is NaN; two FLOATs stay FLOAT, all else is DOUBLE."""
     sql_type = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
     first, other = (cast(_number("nanvl", argument), sql_type) for argument in args)
     return cases([apply("isnan", (first,))], (other, first))
@@ -90,9 +90,9 @@ def _number(name: str, argument: Bound) -> Bound:
 
 
 def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
-    """Return the bytes that a text has in a form; NULL where it has none.
+    """Return the bytes of a text in a form; NULL for a malformed text.
 
-    `unbase64` passes over characters that `to_binary` does not, so that base64 is refused.
+    `unbase64` skips characters that `to_binary` refuses, so base64 is refused.
     """
     written = str(fixed(form, STRING, f'the format of "{name}"').value).lower()
     if written == "hex":

@@ -23,7 +23,7 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
     floor and ceil with a scale make a DECIMAL of a whole number.
 
     Args:
-        name: One of `ROUNDINGS`.
+        name: A function of `ROUNDINGS`.
         args: The number, and maybe the scale, a constant INT.
 
     Raises:
