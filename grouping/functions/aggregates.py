@@ -1,4 +1,4 @@
-"""The aggregates that a query may use, and the types that Spark 4 gives their results."""
+"""The aggregates available to a query, with their result types in Spark 4."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, SqlType, decimal
 __all__ = ["AGGREGATES", "AGGREGATE_ALIASES", "AggregateFunction", "aggregate_type"]
 
 _SUM_DIGITS = 10
-"""Digits that a sum has more than the DECIMALs that are summed."""
+"""Extra digits of a sum over its DECIMALs."""
 _MEAN_DIGITS = 4
 """Digits after the point that a mean has more."""
 
@@ -21,7 +21,7 @@ class AggregateFunction(NamedTuple):
     params: tuple[str, ...]
     """Kind of each argument: ``NUMBER``, ``BOOLEAN``, ``ORDERED`` (of a type whose values have an order) or ``ANY``."""
     variadic: bool = False
-    """Whether it takes one argument or more."""
+    """Whether the aggregate takes one argument or more."""
 
 
 AGGREGATES: dict[str, AggregateFunction] = {
@@ -57,7 +57,7 @@ AGGREGATE_ALIASES = {
     "any": "bool_or",
     "some": "bool_or",
 }
-"""Spark's other names of the same aggregates; sums that overflow are NULL here anyhow, as those of ``try_sum`` are."""
+"""Spark's synonyms of aggregates; an overflowing sum is NULL here anyhow, as with ``try_sum``."""
 
 _OF_FIRST = frozenset(("min", "max", "min_by", "max_by", "first", "last"))
 

@@ -95,7 +95,7 @@ _EXAMPLES = {
 
 
 def form_of(name: str) -> str:
-    """Return how a function is called, by the name under which it is compiled."""
+    """Return the form of a function's call, by the function's canonical name."""
     if name in NESTED_FUNCTIONS:
         return f"{name}({', '.join(NESTED_FUNCTIONS[name])})"
     if aggregate := AGGREGATES.get(name):

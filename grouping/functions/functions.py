@@ -1,6 +1,6 @@
-"""The scalar functions and operators that a query may use, and the types that Spark 4 gives their results.
+"""The scalar functions and operators available to a query, with their result types in Spark 4.
 
-What stands here is what `spark_jobs` computes exactly as Spark does; anything else of Spark's is refused.
+`spark_jobs` computes the functions listed here exactly as Spark does; any further function of Spark is refused.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ FUNCTIONS: dict[str, Function] = {
     "timestamp_millis": Function(("WHOLE",)),
     "timestamp_micros": Function(("WHOLE",)),
 }
-"""The functions by the name under which they are compiled; those of `REWRITTEN` are made of operators.
+"""The functions by canonical name; functions of `REWRITTEN` are built from operators.
 
 ``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
 
@@ -259,8 +259,8 @@ _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
 def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
     """Return the type of an operator's or function's result over arguments of these types.
 
-    An argument's type is `UNKNOWN` where only the row's constants tell it, and so is the result's where it depends on
-    one. ``cast`` carries its own type.
+    The type of an argument is `UNKNOWN` if only the row's constants give it; a result that depends on an unknown
+    argument is `UNKNOWN` too. ``cast`` carries its own type.
 
     Example:
         >>> str(result_type("+", [INT, BIGINT])), str(result_type("*", [DOUBLE, UNKNOWN]))

@@ -61,7 +61,7 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "variant_get": ("VARIANT", "path[, type]"),
     "zip_with": ("ARRAY", "ARRAY", "(x, y) -> value"),
 }
-"""By name, what they take; `grouping.binding.nested` says what that means."""
+"""Parameters by name; `grouping.binding.nested` explains them."""
 
 LAMBDAS = {
     "aggregate": 2,
@@ -76,10 +76,10 @@ LAMBDAS = {
     "transform_values": 2,
     "zip_with": 2,
 }
-"""Those of what is computed of each element of an ARRAY or MAP, which `grouping.binding.lambdas` binds, and how many
-variables a lambda of theirs has at least."""
+"""Functions computed for each element of an ARRAY or MAP, bound by `grouping.binding.lambdas`, with the least number of
+variables of their lambdas."""
 OF_ELEMENTS = frozenset(("exists", "filter", "forall", "map_filter", "reduce", "transform"))
-"""The operators that they are compiled to, whose bodies are evaluated for each element."""
+"""Operators compiled from these functions; their bodies are evaluated for each element."""
 
 NESTED_ALIASES = {
     "aggregate": "reduce",
@@ -88,4 +88,4 @@ NESTED_ALIASES = {
     "try_parse_json": "parse_json",
     "try_variant_get": "variant_get",
 }
-"""Spark's other names of the same functions; what fails is NULL here anyhow."""
+"""Spark's synonyms of these functions; failures are NULL here anyhow."""

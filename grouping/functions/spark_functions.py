@@ -48,7 +48,7 @@ _GENERATORS = frozenset(
     variant_explode_outer
     """.split()
 )
-"""Functions that make several rows of one."""
+"""Functions that make several rows from one."""
 
 _INEXACT = frozenset("cos cot csc sec sin tan".split())
 """Functions whose last digit Java leaves to the processor."""
@@ -83,4 +83,4 @@ REASONS: dict[str, tuple[str, str | None]] = {
         ("An aggregate summarises the events of one tick.", "Use it in SELECT or HAVING, and add EVERY '5 minutes'."),
     ),
 }
-"""By a function's name: why it is refused, and the form that works, if there is one."""
+"""By a function's name: the reason of its refusal, and the form to write, if any."""

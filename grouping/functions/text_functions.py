@@ -43,4 +43,4 @@ TEXT_RESULTS = {name: sql_type for name, (_, sql_type) in _TYPED.items()}
 """The type of each function's result."""
 
 TEXT_ALIASES = {"char": "chr", "printf": "format_string", "try_parse_url": "parse_url", "try_url_decode": "url_decode"}
-"""Spark's other names of the same functions; what fails is NULL here anyhow."""
+"""Spark's synonyms of these functions; failures are NULL here anyhow."""

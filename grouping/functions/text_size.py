@@ -1,7 +1,7 @@
-"""Sizes of texts: how long the texts of an expression can become, by its functions and the texts that it reads.
+"""Sizes of texts: upper bounds for the texts of an expression, from its functions and its input texts.
 
-The same reckoning serves the gateway, which knows constants only, and the evaluator, which knows the longest text of
-each column, or the texts of each row: sizes are whole numbers, or arrays of them.
+The same calculation serves the gateway, with constants only, and the evaluator, with the longest text of each column,
+or the texts of each row: sizes are whole numbers, or arrays of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GROWING = frozenset(("array_repeat", "concat", "concat_ws", "replace", "repeat"
 _ORDINARY = 100
 """Bytes of a text in a column, as it is reckoned with before there is any."""
 _MOST_MADE = 1 << 20
-"""Bytes that may be made of such texts. What the evaluator allows is a setting of its own."""
+"""Bytes that may be made of such texts. The evaluator's limit is a setting of its own."""
 _MOST_CASED = 3
 """Bytes that one byte may become in another case: U+0390 is two, and three letters of two bytes in capitals."""
 _WIDEST = 4
@@ -41,12 +41,12 @@ _LONGEST_NUMBER = 512
 _LARGEST_WIDTH = 999
 """Characters to which a format fills an argument up."""
 _MOST_ENCODED = 4
-"""Bytes that one byte may become: encoded, masked, or of a number as a VARIANT's text has it."""
+"""Output bytes per input byte: in an encoding, in a mask, or for a number in a VARIANT's text."""
 _FROM_ARRAYS = frozenset(
     """array_compact array_distinct array_except array_intersect array_max array_min array_remove array_sort flatten
     map_entries map_from_entries slice sort_array str_to_map""".split()
 ) | {"array numbered", "array or none", "reverse array"}
-"""What yields some of an array's elements, or its bytes in another form."""
+"""Functions that yield some of an array's elements, or its bytes in a different form."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
 _PLAIN = 8
@@ -123,7 +123,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
     """Check that ordinary columns do not make texts that are NULL for their length.
 
     Args:
-        expressions: What is computed.
+        expressions: The expressions to compute.
         row: The constants of the slots.
 
     Raises:
@@ -259,7 +259,7 @@ def _count(argument: Expression) -> int:
 
 
 def _widest(argument: Expression) -> int:
-    """Return the bytes of the widest character that may replace one of one byte."""
+    """Return the bytes of the widest character that may replace a character of one byte."""
     if isinstance(argument, Value) and isinstance(argument.value, str):
         return max((len(character.encode()) for character in argument.value), default=1)
     return _WIDEST

@@ -29,10 +29,10 @@ _GENERATION = 10**13
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A source stream as it was created; afterwards only its topic may change under it.
+    """A source stream as created; afterwards only its topic may change.
 
-    Places of events are *positions*: offsets, raised so that those of a topic that was deleted and made again lie above
-    those of the topic before. So ids of results, cursors and cuts go on, and positions of a partition only grow.
+    Places of events are *positions*: offsets, raised so that a topic deleted and created again continues above the
+    positions of the old topic. So ids of results, cursors and cuts go on, and positions of a partition only grow.
     """
 
     stream_id: StreamId
@@ -52,9 +52,10 @@ class Stream(msgspec.Struct, frozen=True):
     topic_id: str = ""
     """Kafka's own id of the topic; empty until it is known."""
     generation: int = 1
-    """Which topic of its name it is: one more each time that the topic is deleted and made again."""
+    """Number of the topic of this name: increased whenever the topic is deleted and created again."""
     owner: str = ""
-    """The subscriber that created it, against whose limits it counts; empty where an earlier version made it."""
+    """The subscriber that created the stream; the stream counts against its limits; empty for a stream of an earlier
+    version."""
     access: Access = Access()
     """Who else may read it."""
     lenient: bool = False
@@ -64,12 +65,12 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of its checkpoint, which belongs to one topic of the stream."""
+        """The id of its checkpoint, which belongs to a single topic of the stream."""
         return self.stream_id if self.generation == 1 else f"{self.stream_id}.{self.generation}"
 
     @property
     def base(self) -> int:
-        """The number that is added to an offset of the topic to make it a position."""
+        """The number to add to an offset of the topic for a position."""
         return (self.generation - 1) * _GENERATION
 
     def positions(self, offsets: Mapping[str, int]) -> dict[str, int]:
@@ -86,8 +87,8 @@ class Stream(msgspec.Struct, frozen=True):
         """Return by partition the position up to which all is evaluated.
 
         Args:
-            committed: The positions that the evaluator has committed; below those where the stream starts they are of a
-                topic that is gone.
+            committed: The positions committed by the evaluator; positions below the stream's start belong to a deleted
+                topic.
 
         Example:
             >>> Stream("s_1", "quotes", (), "quotes", "json", {"0": 5, "1": 0}, "").evaluated({"1": 3})
@@ -98,7 +99,7 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Catalog:
-    """The live streams, tables and views by name; names are not case-sensitive, and one is of one of them.
+    """The live streams, tables and views by name; names are not case-sensitive, and unique across all three.
 
     `seen_by` gives the same catalog without the sources that a subscriber may not read.
     """
@@ -120,14 +121,14 @@ class Catalog:
             self.add(view)
 
     def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
-        """Return this catalog with the sources alone that a subscriber may read; it shows later changes too."""
+        """Return this catalog limited to the sources readable to a subscriber; it shows later changes too."""
         seen = Catalog()
         seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
         seen._may_read, seen.whole = may_read, self.whole
         return seen
 
     def source(self, name: str) -> Stream | Table | View:
-        """Return what a query reads from: the stream, table or view of that name.
+        """Return the stream, table or view of a name, for a query to read.
 
         Raises:
             InputError: ``unknown-stream``, with a near name.
@@ -163,7 +164,7 @@ class Catalog:
         return found
 
     def _shown(self, source: _Source | None) -> _Source | None:
-        """Return a source if there is one that may be read."""
+        """Return a source if it may be read."""
         if source is None or self._may_read is None or self._may_read(source):
             return source
         return None
@@ -194,7 +195,7 @@ class Catalog:
         return self._shown(found or self._tables.get(folded) or self._views.get(folded))
 
     def add(self, source: Stream | Table | View) -> None:
-        """Make a stream, table or view known; it replaces one of the same name."""
+        """Add a stream, table or view, or replace a source of the same name."""
         match source:
             case Stream():
                 self._streams[source.name.casefold()] = source

@@ -11,7 +11,7 @@ __all__ = ["StreamColumn"]
 
 
 class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One declared column."""
+    """A declared column."""
 
     name: str
     type_text: str = msgspec.field(name="type")

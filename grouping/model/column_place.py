@@ -18,7 +18,7 @@ _BARE = re.compile(r"""[^.\[\]'"\s*]+""")
 _MOST_STEPS = 32
 _LONGEST = 1_000
 _LAST_ELEMENT = 255
-"""The decoder has a field for each element up to the one that is read."""
+"""The largest index of an element: the decoder has a field for each element up to the index."""
 _SHOWN = 60
 _PLACE = re.compile(r"(KEY|HEADER)?(?: ?'((?:[^']|'')*)')?")
 

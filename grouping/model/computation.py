@@ -14,7 +14,7 @@ __all__ = ["Computation", "Join", "JoinKey", "computation_id"]
 
 
 class JoinKey(msgspec.Struct, frozen=True):
-    """One equality of ON."""
+    """An equality of ON."""
 
     left: Expression
     """Over the columns of the sources left of the table."""
@@ -29,7 +29,7 @@ class JoinKey(msgspec.Struct, frozen=True):
 
 
 class Join(msgspec.Struct, frozen=True):
-    """One table, joined with the sources left of it."""
+    """A table, joined with the sources left of it."""
 
     table_id: str
     prefix: str
@@ -42,22 +42,22 @@ class Join(msgspec.Struct, frozen=True):
     single: bool = True
     """Whether the keys are the whole primary key: a row meets one row at most."""
     unique: bool = False
-    """Whether they are so together with equalities that have constants, which groups decide: a row meets several, and
-    one of them at most by the constants of any query."""
+    """Whether the keys are the whole primary key together with equalities with constants, which groups decide: a row
+    meets several, but at most one for the constants of any query."""
     undecided: bool = False
-    """LEFT JOIN whose ON has constants, which groups decide (`grouping.model.expression.LEFT_ON`): every row is joined
+    """A LEFT JOIN with constants in ON, which groups decide (`grouping.model.expression.LEFT_ON`): every row is joined
     with NULLs too, behind its rows in the table."""
 
 
 class Computation(msgspec.Struct, frozen=True):
-    """A stream and the tables that are joined with it, in their order."""
+    """A stream and the tables joined with it, in their order."""
 
     computation_id: str
     joins: tuple[Join, ...]
 
     @property
     def single(self) -> bool:
-        """Whether an event becomes one row at most, which then has the event's own id."""
+        """Whether an event becomes one row at most, with the event's own id."""
         return all(join.single for join in self.joins)
 
     def joins_table(self, table_id: str) -> bool:
@@ -75,6 +75,6 @@ def computation_id(stream_id: StreamId, joins: tuple[Join, ...]) -> str:
 
 
 def _content(join: Join) -> dict[str, object]:
-    """Return what an id is made from: a join without the later fields has the id that it had before there were any."""
+    """Return the fields that make an id: a join without the newer fields keeps its id from earlier versions."""
     fields = msgspec.structs.asdict(join)
     return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}

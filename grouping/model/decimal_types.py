@@ -9,7 +9,7 @@ __all__ = ["WIDEST", "decimal_result", "exact_size"]
 WIDEST = 38
 """The most digits of a DECIMAL."""
 _KEPT_DIGITS = 6
-"""Digits after the point that a product or quotient keeps however wide it is."""
+"""Digits after the point kept by a product or quotient of any width."""
 _WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 
@@ -20,7 +20,7 @@ def exact_size(sql_type: SqlType) -> tuple[int, int]:
 
 
 def decimal_result(op: str, left: SqlType, right: SqlType) -> SqlType:
-    """Return the type of ``+ - * / % pmod`` over exact numbers of which one is a DECIMAL.
+    """Return the type of ``+ - * / % pmod`` over exact numbers, at least one of them a DECIMAL.
 
     Example:
         >>> str(decimal_result("*", decimal(10, 2), INT)), str(decimal_result("/", decimal(38, 6), decimal(38, 6)))

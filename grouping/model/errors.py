@@ -1,4 +1,4 @@
-"""Every error that the product raises, and the stable codes that cross the wire.
+"""Every error raised by the product, and the stable codes that cross the wire.
 
 ContinuousQueryError
 ├── InputError           the sender's: answered with its code, detail and hint
@@ -40,11 +40,11 @@ CODES = (
     "quota-exceeded",
     "unavailable",
 )
-"""The codes of a rejected command (docs/commands.md); ``ok`` is that of an accepted one."""
+"""The codes of a rejected command (docs/commands.md); an accepted command has ``ok``."""
 
 
 class ContinuousQueryError(Exception):
-    """Base of all: a primary message in lower case, and what helps beside it."""
+    """Base class: a primary message in lower case, with detail and hint beside it."""
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -56,12 +56,12 @@ class ContinuousQueryError(Exception):
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """Message, detail and hint in one line."""
         return " ".join(part for part in (f"{self.message}.", self.detail, self.hint) if part)
 
 
 class InputError(ContinuousQueryError):
-    """A command that cannot be carried out as it is; its code is one of `CODES`.
+    """A command that cannot be carried out; its code is in `CODES`.
 
     Example:
         >>> InputError('column "prise" does not exist', code="unknown-column").code

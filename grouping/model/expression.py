@@ -1,4 +1,4 @@
-"""Typed expressions: what the compiler makes of SQL, and what the evaluator runs.
+"""Typed expressions: the output of the compiler, run by the evaluator.
 
 An expression is a tree of four node kinds and holds no SQL text, so it travels as JSON from the gateway to Spark.
 An expression is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``).
@@ -45,8 +45,8 @@ _VARIABLE = "\x1c"
 
 LEFT_ON = "left on"
 """The operator of ON's conditions with constants of a LEFT JOIN by which an event may meet several rows. Its arguments
-are the table's prefix and the condition. On a row with one of the table it is the condition; on the one of NULLs it is
-TRUE where the condition is so for no row that the same event meets."""
+are the table's prefix and the condition. For a row that met the table: the condition. For the row padded with NULLs:
+TRUE if no row of the same event satisfies the condition."""
 
 Scalar = str | int | float | bool | None
 
@@ -55,7 +55,8 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
     """A column of the stream, or one of the source record's own fields (`_key`, `_time`, `_partition`, `_offset`)."""
 
     name: str
-    """As the stream declares it; of a table that is joined, as `joined_name` makes it; of groups, `computed_name`."""
+    """The name as the stream declares it; for a joined table, from `joined_name`; for aggregates, from `computed_name`.
+    """
     type_text: str = msgspec.field(name="type")
 
     @property
@@ -106,7 +107,7 @@ Expression = Column | Slot | Value | Call
 
 @lru_cache(maxsize=65_536)
 def key_column(expression: Expression) -> Column:
-    """Return the column that an expression without slots is looked up as: itself, or one that stands for it."""
+    """Return the column to look an expression without slots up by: itself, or a column that represents it."""
     if isinstance(expression, Column):
         return expression
     assert isinstance(expression, Call), "a key is a column or computed of one"
@@ -115,7 +116,7 @@ def key_column(expression: Expression) -> Column:
 
 @lru_cache(maxsize=65_536)
 def key_expression(name: str) -> Expression | None:
-    """Return what a column of `key_column` stands for, None for any other column.
+    """Return the expression of a column of `key_column`, None for any other column.
 
     Example:
         >>> lower = Call("lower", (Column("s", "STRING"),), "STRING")
@@ -126,7 +127,7 @@ def key_expression(name: str) -> Expression | None:
 
 
 def variable_name(level: int) -> str:
-    """Return the name of the column that a lambda's element is within its body; `level` is that of the lambda."""
+    """Return the name of the column of a lambda's element within its body; `level` is the lambda's."""
     return f"{_VARIABLE}{level}"
 
 
@@ -141,12 +142,12 @@ def variable_text(name: str) -> str | None:
 
 
 def computed_name(text: str) -> str:
-    """Return the name of a column of groups that is computed: a key that is an expression, or an aggregate."""
+    """Return the name of a computed column of an aggregate query: a key expression, or an aggregate."""
     return _COMPUTED + text
 
 
 def computed_text(name: str) -> str | None:
-    """Return what a column of groups is computed by, None where that is a column's name.
+    """Return the expression text of a computed column, None for the name of a plain column.
 
     Example:
         >>> computed_text(computed_name("sum(volume)")), computed_text("volume")

@@ -1,4 +1,4 @@
-"""Groups and what their members share: plans, SELECT lists, and the ids that are given once and then stored."""
+"""Groups and the shared parts of their members: plans, SELECT lists, and ids, assigned once and then stored."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 
 
 class GroupFilter(msgspec.Struct, frozen=True):
-    """HAVING of a query over groups: the conjuncts that decide at the tick which groups are results."""
+    """HAVING of an aggregate query: the conjuncts that decide at the tick which groups are results."""
 
     having: tuple[Expression, ...]
-    """Every one must be TRUE, over the columns of groups; in canonical order, their slots behind those of WHERE."""
+    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, their slots behind those of
+    WHERE."""
     slots: int
     """How many constants WHERE has: they come first, and decide alone where matches are stored."""
 
@@ -58,8 +59,8 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     computation: Computation | None = None
     """The join of the stream's events with tables; None where the rows are the events."""
     kept: GroupFilter | None = None
-    """None of a query whose matches are results. Without GROUP BY and HAVING a query with aggregates has the signature
-    of such a one, and the plan of a group is that of its first query: `SelectList.grouping` tells which is which."""
+    """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
+    as a plain query, and the plan of a group is its first query's: `SelectList.grouping` tells the two apart."""
 
     @property
     def computation_id(self) -> str:
@@ -72,7 +73,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SelectItem(msgspec.Struct, frozen=True):
-    """One output column."""
+    """An output column."""
 
     name: str
     expression: Expression
@@ -91,8 +92,8 @@ class ConstantRow(msgspec.Struct, frozen=True):
     """The constants of one query, by slot.
 
     The types are the row's own: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type.
-    They are the column types, `NUMERIC` for an exact number beside an exact column that no BIGINT holds, and
-    ``SET<…>`` around one of these.
+    They are the column types, `NUMERIC` for an exact number outside BIGINT beside an exact column, and ``SET<…>``
+    around one of these.
     """
 
     types: tuple[SqlType, ...]
@@ -220,7 +221,7 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
 
 
 class DestinationIds:
-    """The ids of destinations that differ in constants only; those equal in the rest share one (docs/statements.md).
+    """Makes the ids of destinations that differ only in constants (docs/statements.md).
 
     Example:
         >>> DestinationIds("g_1", "s1", ChangeBased(), None, DigestClause(), None).of('["BIGINT",5]')

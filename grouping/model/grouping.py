@@ -11,7 +11,7 @@ __all__ = ["Aggregate", "GroupKey", "Grouping"]
 
 
 class GroupKey(msgspec.Struct, frozen=True):
-    """One expression of GROUP BY."""
+    """An expression of GROUP BY."""
 
     name: str
     """The column of groups that has its value."""
@@ -24,7 +24,7 @@ class GroupKey(msgspec.Struct, frozen=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One aggregate, over the matches of a group."""
+    """An aggregate over the matches of a group."""
 
     name: str
     """The column of groups that has its value: equal aggregates have one name."""

@@ -20,6 +20,6 @@ GroupId = NewType("GroupId", str)
 SelectId = NewType("SelectId", str)
 """``s…``: of a SELECT list."""
 DestinationId = NewType("DestinationId", str)
-"""``d_…``: of what all CQs that are equal share, or one CQ's own."""
+"""``d_…``: id of a destination, shared by equal CQs unless tokens make it private."""
 PendingId = NewType("PendingId", str)
 """``p_…``: of the matches of a constant row and a SELECT list that wait for ticks."""

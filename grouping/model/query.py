@@ -107,7 +107,7 @@ class Publish:
 
 
 class CreateCq(msgspec.Struct, frozen=True):
-    """CREATE [OR REPLACE] CQ; there are thousands of it for one of any other statement."""
+    """CREATE [OR REPLACE] CQ; by far the most frequent statement."""
 
     name: str
     select: str
@@ -295,7 +295,7 @@ class ExplainEvent:
     event: str
     """The event's value, as JSON."""
     given: tuple[tuple[str, str], ...] = ()
-    """What WITH gives, by name: rows of joined tables as a JSON array, the record's `_key` and `_time`."""
+    """The contents of WITH, by name: rows of joined tables as a JSON array, the record's `_key` and `_time`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """SQL types as values: one reader of their texts, one writer.
 
-Plans, streams, constant tables and catalog records store the text, so that what is stored is JSON that people can read
-and that no version of this class changes; a struct that is stored has a ``type_text``, and its ``type`` is read from
-that.
+Plans, streams, constant tables and catalog records store the text, so stored data is JSON that people can read and no
+version of this class changes; a stored struct has a ``type_text``, and its ``type`` is read from the text.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Table(msgspec.Struct, frozen=True):
     topic_id: str = ""
     """Kafka's own id of the topic; empty until it is known."""
     owner: str = ""
-    """The subscriber that created it, against whose limits it counts."""
+    """The subscriber that created the table; the table counts against its limits."""
     access: Access = Access()
     """Who else may read it."""
 
@@ -45,7 +45,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class DroppedTable(msgspec.Struct, frozen=True):
-    """A table that was dropped while micro-batches may still join it: for CQs that were dropped before it."""
+    """A dropped table that micro-batches may still join, for CQs dropped earlier."""
 
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]

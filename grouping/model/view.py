@@ -19,6 +19,6 @@ class View(msgspec.Struct, frozen=True):
     """The names of the streams, tables and views after its FROM and JOIN, spelt as these were created."""
     created_at: str
     owner: str = ""
-    """The subscriber that created it, against whose limits it counts."""
+    """The subscriber that created the view; the view counts against its limits."""
     access: Access = Access()
-    """Who else may read it; reading it needs no grant on what it reads."""
+    """Who else may read the view; a reader needs no grant on the view's sources."""

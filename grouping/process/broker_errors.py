@@ -1,4 +1,4 @@
-"""What a client of Kafka says while it cannot reach brokers: one log line a minute, instead of twenty a second."""
+"""Log lines of a Kafka client without brokers: one a minute, instead of twenty a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERY_SECONDS = 60.0
 
 
 class BrokerErrors:
-    """Logs a client's errors with brokers: the first one at once, then one a minute with the number since.
+    """Logs a client's broker errors: the first at once, then one line a minute with the count since.
 
     librdkafka calls `note` in the thread that polls the client.
     """

@@ -1,7 +1,7 @@
-"""The format of a data folder, in `format.json`: what an older version wrote is read, what a newer one did is refused.
+"""The format of a data folder, in `format.json`: data of older versions is read, data of newer ones is refused.
 
-A folder without that file is of the first format. Who changes what lies there (checkpoints, the servers' files) raises
-`FORMAT`, and brings an older folder into form here, before anything of it is used.
+A folder without that file is of the first format. A change to the files there (checkpoints, the servers' files) raises
+`FORMAT`, and converts an older folder here before its first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = "format.json"
 
 
 def claim(data: Path) -> None:
-    """See to it that a folder, which is there, is of this format.
+    """Ensure that an existing folder has this format.
 
     Raises:
         OperationalError: A later version has written it, or the file does not tell.
@@ -47,7 +47,7 @@ def _close(data: Path) -> None:
 
 
 def _read(path: Path) -> int | None:
-    """Return the format that a folder tells, None where it tells none."""
+    """Return the format recorded in a folder, None if there is no record."""
     try:
         told = json.loads(path.read_text("utf-8"))["format"]
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def _read(path: Path) -> int | None:
 
 
 def _write(path: Path) -> None:
-    """Write the file in one move: whatever happens meanwhile, it is not there or whole."""
+    """Write the file in one move: after any interruption, the file is missing or whole."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with aside.open("w", encoding="utf-8") as file:
         json.dump({"format": FORMAT}, file)

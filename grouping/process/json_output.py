@@ -39,7 +39,7 @@ def json_line(line: str) -> str:
 
 
 class JsonOutput:
-    """Takes the place of standard output and error of this process, and so of each child that it starts later.
+    """Replaces standard output and error of this process, and of each child started later.
 
     A thread reads the lines of all of them from a pipe, and writes each as an object to where standard error led.
     """
@@ -89,7 +89,7 @@ def log_to_standard_error(level: int | str, form: Literal["text", "json"]) -> No
 
 
 def drain_output() -> None:
-    """Write what is buffered: for a process that ends by `os._exit`."""
+    """Flush buffered output, for a process that ends by `os._exit`."""
     for buffered in (sys.stdout, sys.stderr):
         buffered.flush()
     for output in _outputs:

@@ -26,7 +26,7 @@ class FieldFormatter(logging.Formatter):
     """Adds a record's fields to its line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the base class's name)
-        """Return the line, before a stack trace that may follow it."""
+        """Return the line, without its stack trace."""
         return " ".join([super().formatMessage(record), *(f"{k}={value!r}" for k, value in _fields(record).items())])
 
 
@@ -91,7 +91,7 @@ class Sparing:
 
 
 class _SparingLibraries(logging.Filter):
-    """Lets a library's client of Kafka, which retries without end, log one line a minute of each logger."""
+    """Lets a library's Kafka client, which retries without end, log one line a minute per logger."""
 
     def __init__(self, sparing: Sparing) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class _SparingLibraries(logging.Filter):
 
 
 def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
-    """Send all loggers' lines of that level and above there, and the stack trace of an exception that ends the process.
+    """Send log lines from a level up to a stream, and the stack trace of an exception that ends the process.
 
     Args:
         stream: Where lines are written.

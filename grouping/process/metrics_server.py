@@ -1,4 +1,4 @@
-"""What a role tells over HTTP: its metrics (`/metrics`), whether it lives (`/healthz`) and is ready (`/readyz`)."""
+"""A role's HTTP endpoints: its metrics (`/metrics`), and whether it lives (`/healthz`) and is ready (`/readyz`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SILENT_SECONDS = 10.0
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
 _CONNECTIONS = 16
-"""Connections that are answered at one time: each takes a thread of the role."""
+"""Connections answered at one time: each takes a thread of the role."""
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
 
 
@@ -60,7 +60,7 @@ class RoleState:
         return {"ready": "active", "standby": "standby"}.get(told["state"], "waiting") if fine else "waiting"
 
     def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
-        """Return whether the role lives, and is in one of some states if any are given; and what to answer who asks.
+        """Return whether the role lives, and has one of the given states, if any; and the body of the answer.
 
         Example:
             >>> RoleState(lambda: 7.0).probe(["ready"])
@@ -89,7 +89,7 @@ class MetricsServer:
         Args:
             address: Where; empty or 0.0.0.0 for every address of the machine.
             port: On which port; 0 for any.
-            state: What the probes tell.
+            state: The state for the probes.
             registry: The metrics.
             role: The label of ``cq_role``; without a role the metric is not told.
             connection_seconds: How long a connection lasts at most, however slowly its client sends or reads.
@@ -136,7 +136,7 @@ class MetricsServer:
 
 
 class RoleMetric(Collector):
-    """``cq_role``: 1 for the state that a role has, 0 for its other states."""
+    """``cq_role``: 1 for the present state of a role, 0 for its other states."""
 
     def __init__(self, state: RoleState, role: str) -> None:
         """Tell of a role's state, by its label ``role``."""
@@ -168,7 +168,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and cut it off when it has lasted too long."""
+        """Answer a connection, and cut it off after too long a time."""
         limit = threading.Timer(self.connection_seconds, _cut_off, [request])
         limit.daemon = True
         limit.start()

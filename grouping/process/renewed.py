@@ -1,4 +1,4 @@
-"""A client of a server that is made anew after a question which it did not answer in time."""
+"""A client of a server, replaced by a new client after a question without an answer in time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 class RenewedClient(Generic[C]):
     """Holds a client, for questions that may be asked again.
 
-    The class is for librdkafka's admin client. While a question waits for a broker that refuses connections, that
-    client connects again at once and without end (each look at the broker expedites the next attempt), which takes both
-    of its threads a core; and it looks up anew which broker to ask only every five minutes. So a question is given a
+    The class is for librdkafka's admin client. While a question waits for a broker that refuses connections, the client
+    reconnects at once and without end (each look at the broker expedites the next attempt), which takes a core for each
+    of its two threads; and the client looks up the right broker anew only every five minutes. So a question is given a
     short time, and is then asked by another client, which looks the cluster up.
     """
 
@@ -26,7 +26,7 @@ class RenewedClient(Generic[C]):
 
         Args:
             make: Makes a client.
-            is_late: Tells the errors that say that no answer came in time.
+            is_late: Recognises errors that mean a late answer.
         """
         self._make = make
         self._is_late = is_late

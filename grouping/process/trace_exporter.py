@@ -26,7 +26,7 @@ _HALF = (1 << 64) - 1
 
 
 class Traces:
-    """Tells spans that are over, in the background: nobody waits for the collector, and what it misses is lost."""
+    """Sends finished spans in the background: nobody waits for the collector, and spans that it misses are lost."""
 
     def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
         """Begin.

@@ -1,7 +1,7 @@
 """Spans of commands and of events, and the trace that each belongs to.
 
-A command, and an event, is a trace: its id follows from the command's or the event's own (`trace_id`), so that whoever
-has a result finds its trace, and an event that is evaluated twice has one. A command that carries the context of its
+A command, and an event, is a trace: its id follows from the command's or the event's own (`trace_id`), so whoever has a
+result finds its trace, and an event evaluated twice has a single trace. A command that carries the context of its
 sender (W3C Trace Context, https://www.w3.org/TR/trace-context) belongs to the sender's trace instead.
 """
 

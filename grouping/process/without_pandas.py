@@ -13,7 +13,7 @@ __all__ = ["spare_pandas"]
 
 
 def spare_pandas() -> None:
-    """Have pyarrow make arrays of lists without pandas, which it imports to know a Series among what it is given.
+    """Have pyarrow make arrays of lists without pandas, which pyarrow imports to recognise a Series.
 
     PySpark looks for pandas once, at the first list, and finds none here. Who imports pandas later has it, and so does
     pyarrow's own ``to_pandas``.

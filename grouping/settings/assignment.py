@@ -1,4 +1,4 @@
-"""Which evaluator has which stream, by the settings, which are the same for gateway and evaluators."""
+"""Which evaluator has which stream, by the settings, which are the same in the gateway and all evaluators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Assignment"]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The streams of each evaluator: one evaluator has each stream, the first one whose patterns match its name.
+    """The streams of each evaluator: a stream belongs to the first evaluator whose patterns match its name.
 
     Example:
         >>> shares = Assignment.of(Settings(evaluator={"streams": {"fast": "quotes, orders.*", "logs": "*.log"}}))
@@ -34,12 +34,12 @@ class Assignment:
         return cls(tuple((name, tuple(_patterns(text))) for name, text in streams.items()))
 
     def evaluator_of(self, stream: str) -> str:
-        """Return the name of the evaluator that has a stream, by the stream's name; empty for the unnamed one."""
+        """Return the name of a stream's evaluator, by the stream's name; empty for the unnamed evaluator."""
         return _first(self.patterns, stream.casefold())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The evaluators that have to run: the unnamed one is not among them where another one has every stream."""
+        """The evaluators that have to run, without the unnamed one if named ones have every stream."""
         named = tuple(name for name, _ in self.patterns)
         return named if any("*" in patterns for _, patterns in self.patterns) else ("", *named)
 

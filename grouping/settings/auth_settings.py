@@ -1,4 +1,4 @@
-"""Settings that say who a command is from, and who is in which role."""
+"""Settings for the identity of a command's sender, and for roles."""
 
 from __future__ import annotations
 

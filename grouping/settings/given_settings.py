@@ -1,4 +1,4 @@
-"""The settings of a process as its environment gives them, or one line on what is wrong with them."""
+"""The settings of a process from its environment, or a line about a wrong setting."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def given_settings() -> Settings:
     """Return the settings.
 
     Raises:
-        OperationalError: A value is no JSON, or not valid, or a secret's file cannot be read. No value is in the
-            error, since it may be a secret; nor is it in the error's causes, which are left out.
+        OperationalError: A value is no JSON, or not valid, or a secret's file cannot be read. The error contains no
+            value, since values may be secrets; its causes are left out for the same reason.
     """
     try:
         return Settings()
@@ -38,7 +38,7 @@ def given_settings() -> Settings:
 
 
 def _no_json() -> Iterator[str]:
-    """Yield the variables whose settings are read as JSON, and which hold something else."""
+    """Yield the variables whose settings must be JSON, but are not."""
     wanted = set()
     for section, field in Settings.model_fields.items():
         if isinstance(field.default, BaseModel):

@@ -1,4 +1,4 @@
-"""Secrets from files: the variable of a secret setting, with ``_FILE`` behind it, names the file that holds it."""
+"""Secrets from files: the variable of a secret setting, with ``_FILE`` appended, names the file with the secret."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class MetricsSettings(BaseModel):
 
 
 class LogSettings(BaseModel):
-    """What the roles write about their work."""
+    """The logs of the roles."""
 
     form: Literal["text", "json"] = Field("text", description="lines of logs: `text`, or `json`, an object each")
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
@@ -220,7 +220,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        # What is wrong may be a password.
+        # The rejected value may be a password.
         hide_input_in_errors=True,
         env_prefix="CQ_",
         env_nested_delimiter="_",

@@ -13,7 +13,7 @@ __all__ = ["settings_table", "variables"]
 
 
 def settings_table() -> str:
-    """Return the table, one row a setting: its environment variable, its default, what it is.
+    """Return the table, a row per setting: its environment variable, its default, its description.
 
     Example:
         >>> print(settings_table().splitlines()[2])

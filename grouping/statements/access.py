@@ -18,17 +18,17 @@ _KINDS = ("STREAM", "TABLE", "VIEW")
 
 
 def accept_if_exists(tokens: Tokens) -> bool:
-    """Step over IF EXISTS if it comes next."""
+    """Step over IF EXISTS if present."""
     return tokens.accept("IF", "EXISTS")
 
 
 def accept_if_not_exists(tokens: Tokens) -> bool:
-    """Step over IF NOT EXISTS if it comes next."""
+    """Step over IF NOT EXISTS if present."""
     return tokens.accept("IF", "NOT", "EXISTS")
 
 
 def read_grant(tokens: Tokens) -> Grant:
-    """Read what follows GRANT READ.
+    """Read the rest of GRANT READ.
 
     Raises:
         InputError: ``syntax-error``.
@@ -39,7 +39,7 @@ def read_grant(tokens: Tokens) -> Grant:
 
 
 def read_revoke(tokens: Tokens) -> Revoke:
-    """Read what follows REVOKE READ.
+    """Read the rest of REVOKE READ.
 
     Raises:
         InputError: ``syntax-error``.

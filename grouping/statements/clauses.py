@@ -26,7 +26,7 @@ from grouping.values.times import (
 __all__ = ["CLAUSE_READERS", "Clauses", "begins_clause", "read_clauses", "read_settings"]
 
 _MOST_ROWS = 2**31 - 1
-"""Largest number of matches that DIGEST TOP keeps."""
+"""Largest number of matches for DIGEST TOP."""
 _MOST_TICKS = 1440
 """Largest number of ticks in OVER LAST."""
 _OPERANDS = frozenset(
@@ -38,7 +38,7 @@ _CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
 
 @dataclass(slots=True)
 class Clauses:
-    """The clauses of a statement; None for each that is absent."""
+    """The clauses of a statement; None for each absent clause."""
 
     publish: Publish | None = None
     trigger: TimerBased | CronBased | None = None
@@ -47,9 +47,9 @@ class Clauses:
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
-    """Return whether a clause begins that many tokens on.
+    """Return whether a clause begins `ahead` tokens on.
 
-    The words of clauses are not reserved, so that a column may be called ``start``: the next token decides.
+    The words of clauses are not reserved, so a column may be called ``start``: the next token decides.
     """
     word = tokens.word(ahead)
     if word not in CLAUSE_READERS:
@@ -224,4 +224,4 @@ CLAUSE_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
     "EVERY": ("trigger", _every),
     "EXPIRE": ("expire", _expire),
 }
-"""Each clause's first word: the field that it fills, and what reads the rest."""
+"""By a clause's first word: its field, and the reader of the rest."""

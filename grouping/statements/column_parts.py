@@ -59,7 +59,7 @@ OTHER_SPELLINGS = {
     "TIMESTAMPTZ": "TIMESTAMP",
     "VARCHAR": "STRING",
 }
-"""Names that other systems have for a type, for the hint only."""
+"""Names of types in other systems, for the hint only."""
 _NESTED = ("STRUCT", "ARRAY", "MAP")
 _DEEPEST = 16
 """Types that may stand around a type."""

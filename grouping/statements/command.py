@@ -1,6 +1,6 @@
-"""From the text of a command to the statement that it is; names are not looked up yet.
+"""From the text of a command to its statement; names are not looked up yet.
 
-The SELECT inside a statement stays text, for the compiler: here it is only known where it ends.
+The SELECT inside a statement stays text, for the compiler: only its end is found here.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def parse(text: str) -> Statement:
     """Return the statement that the text is.
 
     Raises:
-        InputError: ``syntax-error`` where the text is not one statement, ``unknown-statement``, ``bad-interval``,
-            ``bad-time``, ``stream-mismatch`` or ``unsupported-query`` where it contradicts itself.
+        InputError: ``syntax-error`` if the text is not a single statement, ``unknown-statement``, ``bad-interval``,
+            ``bad-time``, ``stream-mismatch`` or ``unsupported-query`` for a contradiction.
 
     Example:
         >>> parse("DROP CQ intel;")
@@ -323,4 +323,4 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
 }
 """Each statement's first words, and what reads the rest."""
 _WORDS = (2, 4, 1)
-"""Numbers of first words by which statements are known, in the order in which they are tried."""
+"""How many first words identify a statement, in the order of trials."""

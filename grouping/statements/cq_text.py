@@ -1,7 +1,7 @@
 """A command's text, cut at what differs between thousands of its kind: the CQ's name and the literals.
 
-The pieces between are a template. Texts of one template are compiled by reading their literals (prepared.py), and kept
-as literals beside a template that is stored once.
+The pieces between are a template. Texts of the same template are compiled by reading their literals (prepared.py), and
+kept as literals beside a template stored once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
-"""A string, or a number without its sign. What may not stand before is looked at behind the first character: an
-expression that begins with a set of characters is searched for twice as fast."""
+"""A string, or a number without its sign. The characters that must not stand before are checked behind the first
+character: the search for an expression that begins with a set of characters is twice as fast."""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
-"""The beginning of a number, which what follows may complete."""
+"""The beginning of a number, perhaps completed by the following characters."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Characters of a text that is cut at most."""
@@ -38,15 +38,15 @@ _KINDS = 4
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
-    """The pieces that texts of one kind share."""
+    """The pieces shared by texts of one kind."""
 
     template_id: str
-    """Empty for that of texts that are not cut."""
+    """Empty for the template of uncut texts."""
     pieces: tuple[str, ...]
 
 
 WHOLE = TextTemplate("", ("", ""))
-"""The template of a text that is one literal."""
+"""The template of a text that is a single literal."""
 
 
 class CqText(msgspec.Struct, frozen=True, array_like=True):
@@ -60,11 +60,11 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     template: TextTemplate
     literals: tuple[str, ...]
-    """One fewer than pieces: first the CQ's name as it is written, then strings with their quotes, and numbers."""
+    """The CQ's name as written, then strings with their quotes, and numbers; there is one literal fewer than pieces."""
 
     @classmethod
     def cut(cls, text: str) -> CqText:
-        """Cut a text; one that is not plainly a CREATE CQ is one literal."""
+        """Cut a text; a text that is not plainly a CREATE CQ is a single literal."""
         if len(text) > _LONGEST:
             return cls(WHOLE, (text,))
         for known, like in RECENT.kinds:
@@ -82,7 +82,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the template is that of a CREATE CQ; what it means is not known by that."""
+        """Whether the template is a CREATE CQ's; its meaning is not checked."""
         return bool(self.template.template_id)
 
     @property
@@ -91,7 +91,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         return len(self.template.pieces[0]) + len(self.literals[0])
 
     def __str__(self) -> str:
-        """The text, as it was before it was cut."""
+        """The original text."""
         parts = [""] * (2 * len(self.literals) + 1)
         parts[::2] = self.template.pieces
         parts[1::2] = self.literals
@@ -109,7 +109,7 @@ _Like = Callable[[str], re.Match[str] | None]
 
 
 class RecentKinds:
-    """Kinds of texts that came lately: they come in numbers, and one expression for all of it cuts a text at once."""
+    """Kinds of recent texts: texts of a kind come in large numbers, and one regular expression per kind cuts them."""
 
     def __init__(self) -> None:
         self.kinds: list[tuple[TextTemplate, _Like]] = []
@@ -132,10 +132,10 @@ class RecentKinds:
 
 @lru_cache(maxsize=100)
 def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
-    """Return what matches the texts of a template whose literals are strings where those were, None where unsure.
+    """Return a matcher for texts of a template with strings in the same places, None where unsure.
 
-    A piece may read otherwise beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number (``5e+7.``),
-    and so may one with a quote of its own.
+    A piece may read differently beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number
+    (``5e+7.``), and so may a piece with a quote of its own.
     """
     before, after, *rest = template.pieces
     if any("'" in piece or _EXPONENT.search(piece) for piece in (after, *rest)):

@@ -50,7 +50,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
 
     Args:
         tokens: The statement, before the parenthesis.
-        keyed: Whether the columns are those of a table, which has a PRIMARY KEY and no FROM.
+        keyed: Whether the columns belong to a table, which has a PRIMARY KEY and no FROM.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
@@ -135,7 +135,7 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
     Args:
         tokens: The statement, before the parenthesis.
         known: The options that the statement has.
-        choices: The values of those that have only some.
+        choices: The allowed values of options with a fixed choice.
     """
     options: Options = {}
     tokens.expect_symbol(TokenType.L_PAREN, "(")
@@ -201,7 +201,7 @@ def _choice(option: str, value: str, choices: Choices) -> str:
 
 
 def check_options(options: Options, what: str) -> None:
-    """Refuse options that contradict themselves; `what` is declared: a stream or a table."""
+    """Refuse contradictory options; `what` is the declared object: a stream or a table."""
     for required in ("topic", "format"):
         if required not in options:
             raise InputError(

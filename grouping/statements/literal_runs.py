@@ -1,9 +1,9 @@
 """Long runs of literals, cut out of a text before it is read: half a megabyte of them is a hundred thousand tokens.
 
-Two forms may fill a command: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. Of such a run
-sqlglot reads the first and the last literal. As many blanks stand for those between, so that all other tokens, and what
-errors tell of them, have the places that they had. The tree is marked with what was cut out before a literal, and
-binding puts it in again (`grouping/binding/predicates.py`).
+Two forms may fill a command: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. sqlglot reads
+only the first and the last literal of a run. The literals between are replaced by as many blanks, so all other tokens,
+and error messages about them, keep their places. The tree is marked with the cut-out literals, and binding restores
+them (`grouping/binding/predicates.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grouping.model.refusals import unsupported
 __all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
 
 _SHORT = 4096
-"""Characters of a text that is read as it is: the fast path wants all literals in their places."""
+"""Length of a text that is read uncut: the fast path wants all literals in their places."""
 _FEWEST = 16
 """Literals of a run; fewer are read as fast."""
 _MARK = "run"
-"""Under which a literal's node has the run that was cut out before it."""
+"""The metadata key of a literal's node for the run cut out before the literal."""
 
 _BLANK = r"[ \t\r\n]*+"
 _UNSIGNED = r"(?:'[^'\r\n]*+(?:''[^'\r\n]*+)*+'|[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
@@ -40,7 +40,7 @@ _RUNS = re.compile(
     rf"(?P<listed>(?:{_LITERAL}{_COMMA}(?={_LAST_LISTED})){{{_FEWEST},}}+)"
     rf"|(?<![\w.])(?P<name>{_WORD}(?:\.{_WORD})*+){_EQUAL}"
     rf"(?P<equal>(?:(?P=name){_EQUAL}(?={_LAST_EQUAL})){{{_FEWEST},}}+)"
-    # What must not be looked into: strings, quoted names, and comments as sqlglot knows them.
+    # Parts that must not be cut: strings, quoted names, and comments by sqlglot's rules.
     r"""|'[^']*+(?:''[^']*+)*+'|"[^"]*+"|`[^`]*+`|--[^\n]*+|/\*.*?(?:\*/|\Z)|\{\#.*?(?:\#\}|\Z)""",
     re.DOTALL | re.IGNORECASE,
 )
@@ -71,7 +71,7 @@ class CutText(NamedTuple):
     text: str
     """As long as it was, and of as many lines."""
     runs: Mapping[int, LiteralRun]
-    """What was cut out, by the place of the literal that stood behind it: of a number without its sign."""
+    """Cut-out runs, by the place of the next literal: for a number, the place without its sign."""
 
     @property
     def rest(self) -> str:
@@ -114,7 +114,7 @@ def _blanked(line: re.Match[str]) -> str:
 
 
 def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
-    """Note in the tree of a text, at each IN's value and each equality, what was cut out before it.
+    """Note in the tree of a text, at each IN's value and each equality, the run cut out before it.
 
     Raises:
         InputError: ``unsupported-query``: something was cut out that is neither.

@@ -1,4 +1,4 @@
-"""The order in which Spark applies operators, where sqlglot's parser has another one.
+"""The order in which Spark applies operators, where sqlglot's parser differs.
 
 Spark reads ``||``, ``+`` and ``-`` from left to right at one level; sqlglot takes ``+`` and ``-`` first. Spark has one
 predicate (IS, IN, LIKE, BETWEEN) behind a comparison; sqlglot nests predicates and comparisons in any number.
@@ -42,7 +42,7 @@ _BETWEEN_CONDITIONS = frozenset(
 
 
 def check_operators(tokens: Sequence[Token]) -> None:
-    """Refuse operators that Spark does not read, and those that it applies in another order than sqlglot.
+    """Refuse operators that Spark does not read, or applies in a different order than sqlglot.
 
     Raises:
         InputError: ``syntax-error``, ``unsupported-query``.
@@ -98,7 +98,7 @@ _NEGATIONS = frozenset((TokenType.NOT, TokenType.ISNULL, TokenType.NOTNULL))
 
 
 class _Condition:
-    """The operators of one condition at one level of parentheses."""
+    """The operators of a condition at one level of parentheses."""
 
     def __init__(self) -> None:
         self._kinds: list[TokenType] = []

@@ -1,4 +1,4 @@
-"""Clauses of other systems that no continuous query has: each is refused by its name, with the form that works here.
+"""Clauses of other systems without a counterpart: each is refused by its name, with the form that works here.
 
 sqlglot would read most of them as aliases or column names, or fail at them.
 """
@@ -81,7 +81,7 @@ CLAUSE_HINTS = {
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }
-"""By a word of other systems' clauses, where it is not expected: the clause that exists here."""
+"""By a misplaced word of other systems' clauses: the clause that exists here."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
@@ -168,7 +168,7 @@ _NAMES = _KSQLDB.keys() | OTHER_SPELLINGS.keys()
 def _check_commas(tokens: Sequence[Token]) -> None:
     """Refuse joins by comma, which sqlglot takes for joins without ON."""
     within = [False]
-    """By parenthesis that is open: whether FROM has begun there, and no clause behind it."""
+    """By open parenthesis: whether FROM has begun there, without a later clause."""
     for place, token in enumerate(tokens):
         if token.token_type not in _AROUND_COMMAS:
             continue

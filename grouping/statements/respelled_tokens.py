@@ -1,4 +1,4 @@
-"""Tokens that sqlglot's parser takes otherwise than Spark, respelled so that it does not."""
+"""Tokens that sqlglot's parser reads differently from Spark, respelled to avoid the difference."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
-"""What a plus without a left operand is handed over as: sqlglot would drop it. sqlglot makes it an `exp.Sqrt`."""
+"""The token for a plus without a left operand, which sqlglot would drop. sqlglot makes it an `exp.Sqrt`."""
 
 UNSIGNED_SHIFT = TokenType.DQMARK
-"""What ``>>>`` is handed over as, which sqlglot does not know. sqlglot makes it an `exp.Coalesce`."""
+"""The token for ``>>>``, which is unknown to sqlglot. sqlglot makes it an `exp.Coalesce`."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that ``INTERVAL '5' MINUTE`` is handed over as: its literal and its units. No query can name it."""
@@ -48,7 +48,7 @@ _BEFORE_OPERANDS = frozenset(
     """( [ , -> + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
     ilike in like not on or regexp rlike select then when where""".split()
 )
-"""What an operand stands behind; anything else ends one, for nearly every word can be a column's name."""
+"""Tokens before an operand; any other token ends an operand, for nearly every word can be a column's name."""
 
 
 _SHIFTS = re.compile(r">>>|\?\?")
@@ -112,7 +112,7 @@ _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
 def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> None:
-    """Check that the number before a letter is one of its type; one with a minus before it reaches one further.
+    """Check that the number before a letter fits the letter's type; a minus allows one more.
 
     Raises:
         InputError: ``type-mismatch``; Spark refuses it too.
@@ -130,7 +130,7 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
 
 
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
-    """Return the tokens of a whole number of a type; beside a DECIMAL it counts by its digits, which no CAST does."""
+    """Return the tokens of a typed whole number; beside a DECIMAL its precision is its digits, unlike a CAST's."""
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
     return [*call, *of_type, renamed(letter, TokenType.R_PAREN, ")")]
@@ -156,7 +156,7 @@ def _is_suffix(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _with_shifts(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens with ``>>>`` as one, but where it ends types within one another."""
+    """Return the tokens with ``>>>`` joined, unless it closes nested types."""
     made: list[Token] = []
     depth = place = 0
     while place < len(tokens):

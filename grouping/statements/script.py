@@ -15,7 +15,7 @@ _PART = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """A part of a script, by the lexical rules of the tokenizer: blanks and comments, the end of a statement, a quote or
-comment that is never closed, or any other part. Only a line feed ends a ``--`` comment: a carriage return does not."""
+comment without an end, or any other part. Only a line feed ends a ``--`` comment: a carriage return does not."""
 
 
 def statements_of(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """From a SELECT's text to sqlglot's tree, with the names of functions kept as they are written.
 
-sqlglot rewrites the functions that it knows to those of its own dialect, whose meaning is not always Spark's
-(``ltrim('x', a)``, ``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
+sqlglot rewrites known functions to those of its own dialect, whose meaning is not always Spark's (``ltrim('x', a)``,
+``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DEEPER = {
     **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
     **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END), -1),
 }
-"""By token: by how many levels what follows it is deeper."""
+"""By token: by how many levels the following tokens are deeper."""
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -66,7 +66,8 @@ _WITHIN: dict[str, TokenType | str] = {
 _GLUED = re.compile(r"([0-9]++\.?+[0-9]*+[eE][+-]?+[0-9]++)([+-])([0-9]++\.?+[0-9]*+(?:[eE][+-]?+[0-9]++)?+)")
 """A number with an exponent, ``+`` or ``-``, and a number: sqlglot reads the three as one number."""
 _MAY_BE_GLUED = re.compile(r"[0-9.][eE][+-]?+[0-9]++[+-][0-9]")
-"""A part of each text that `_GLUED` meets; a search for it takes linear time, one for `_GLUED` quadratic time."""
+"""A part of each text matched by `_GLUED`; the search for this part takes linear time, the search for `_GLUED`
+quadratic time."""
 _BARE_LISTS = ([TokenType.STRING, TokenType.COMMA], [TokenType.NUMBER, TokenType.COMMA])
 _BEHIND_LISTS = (TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.HAVING)
 _AROUND_NAMES = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN, TokenType.R_PAREN))
@@ -125,7 +126,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
 
 
 def _check_neighbours(tokens: Sequence[Token]) -> None:
-    """Refuse tokens of which sqlglot makes something else for the sake of those that follow them."""
+    """Refuse tokens that sqlglot would reinterpret because of the following tokens."""
     for place, token in enumerate(tokens):
         if (check := _BESIDE.get(token.token_type)) is not None:
             check(token, tokens[place + 1 : place + 4])
@@ -147,7 +148,7 @@ def _check_angle(token: Token, behind: Sequence[Token]) -> None:
 
 
 def _check_list(token: Token, behind: Sequence[Token]) -> None:
-    """Refuse ``IN 'a', 'b'``, whose comma is taken for that of a join."""
+    """Refuse ``IN 'a', 'b'``, whose comma sqlglot takes for a join."""
     if [each.token_type for each in behind[:2]] in _BARE_LISTS:
         value = behind[0]
         column = value.start - token.start + token.col - len(token.text) + 1
@@ -160,7 +161,7 @@ def _check_list(token: Token, behind: Sequence[Token]) -> None:
 
 
 def _check_comma(token: Token, behind: Sequence[Token]) -> None:
-    """Refuse a comma behind which nothing is listed, which is passed over."""
+    """Refuse a comma without a following item, which sqlglot would ignore."""
     if not behind or behind[0].token_type in _BEHIND_LISTS:
         raise _misplaced(token, "nothing stands behind it")
 
@@ -184,7 +185,7 @@ _BESIDE = {
     TokenType.COMMA: _check_comma,
     TokenType.L_PAREN: _check_variable,
 }
-"""By token: what looks at the three behind it."""
+"""By token: the check of the three following tokens."""
 
 
 def _misplaced(token: Token, reason: str) -> InputError:
@@ -280,9 +281,9 @@ def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | str | N
 
 
 def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with bare names after FROM and JOIN, such as ``eu.quotes-1``, each made one quoted name."""
+    """Return the tokens with each bare name after FROM and JOIN, such as ``eu.quotes-1``, joined to one quoted name."""
     joined: list[Token] = []
-    within: list[bool] = []  # by parenthesis that is open: whether it holds a subquery
+    within: list[bool] = []  # by open parenthesis: whether it holds a subquery
     place = 0
     while place < len(tokens):
         token = tokens[place]
@@ -304,7 +305,7 @@ def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _end_of_name(tokens: Sequence[Token], first: int, text: str) -> int:
-    """Return the place behind the tokens that stand together as one bare name."""
+    """Return the place behind the tokens of a bare name."""
     last = first
     while last < len(tokens) and _of_name(text[tokens[last].start : tokens[last].end + 1]):
         last += 1
@@ -339,7 +340,7 @@ _PATH = re.compile(r"([\w.]+)\s*:(?!:)\s*((?:\w+|\.\w+|\[[0-9]+\]|\['[^']*'\])+)
 
 
 def _path_call(path: re.Match[str]) -> str:
-    """Return ``v:a.b::int`` as the call that it means."""
+    """Return ``v:a.b::int`` as a function call."""
     start = "" if path[2].startswith("[") else "."
     steps = path[2].replace("'", '"')
     kind = f", '{path[3].upper()}'" if path[3] else ""

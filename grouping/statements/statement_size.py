@@ -1,4 +1,4 @@
-"""The size of a statement's text, which is bounded before it is read: reading takes time in proportion to it."""
+"""The size of a statement's text, bounded before reading: reading takes time in proportion to the size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_bytes(text: str, limit: int) -> None:
 
 
 def check_words(text: str, limit: int) -> None:
-    """Check that a statement has not too many words and signs; constants and commas count as less than one.
+    """Check that a statement does not have too many words and signs; constants and commas count as less than one.
 
     Raises:
         InputError: ``quota-exceeded``.
@@ -57,7 +57,7 @@ def check_words(text: str, limit: int) -> None:
 
 @lru_cache(maxsize=100)
 def words(text: str, most: int) -> int:
-    """Return how many words and signs a text has, one more than the most at most: no more of it is looked at.
+    """Return how many words and signs a text has, but stop at one more than `most`.
 
     Example:
         >>> words("SELECT a FROM s WHERE a IN (1, 2, 3)", 100), words("SELECT a FROM s", 2)

@@ -24,7 +24,7 @@ OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "acces
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
-    """Read what follows CREATE STREAM; what the topic is like is checked later.
+    """Read the rest of CREATE STREAM; the topic itself is checked later.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.

@@ -1,4 +1,4 @@
-"""What helps where a SELECT cannot be read: by the words and signs around the place at which reading ended."""
+"""Hints for an unreadable SELECT: by the words and signs around the place at which reading ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLAUSES = {
     ),
     "START": ("a time in single quotes", "Write the time in quotes: START '2026-11-21T10:00:00Z'."),
 }
-"""By a clause's word: what stands behind it, and how that is written."""
+"""By a clause's word: its following part, and the form of the part."""
 _WORDS = {
     **CLAUSE_HINTS,
     "PUBLISH": "Write DO PUBLISH.",
@@ -41,7 +41,7 @@ _WORDS = {
     "#": "A comment begins with --.",
     "%": "% is the rest of a division; ten percent are 0.1.",
 }
-"""By a word or sign that is not expected: what to write."""
+"""By an unexpected word or sign: the form to write."""
 _KEYWORDS = """AND AS BETWEEN CASE ELSE END EVERY EXPIRE FROM GROUP HAVING JOIN LIKE SELECT START THEN WHEN
     WHERE""".split()
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
@@ -76,7 +76,7 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
         tokens: The tokens of the SELECT.
         line: The line of the token at which reading ended, from 1.
         column: The column of that token's last character, from 1.
-        shown: That token, as it is written; empty for the end of the SELECT.
+        shown: The token as written; empty for the end of the SELECT.
     """
     if not tokens:
         return InputError("the SELECT is empty", code="syntax-error", detail="It has comments alone.")

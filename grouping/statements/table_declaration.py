@@ -22,7 +22,7 @@ _OPTIONS = ("topic", "format", "partitions", "schema", "framing", "access")
 
 
 def read_table(tokens: Tokens) -> CreateTable:
-    """Read what follows CREATE TABLE; what the topic is like is checked later.
+    """Read the rest of CREATE TABLE; the topic itself is checked later.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.

@@ -1,7 +1,7 @@
 """A statement as tokens: sqlglot's, read one after another.
 
-The tokens are those of sqlglot's SQLite dialect, the one that reads strings as standard SQL does (``''`` is a quote,
-a backslash is itself) and knows both ``"`` and a backtick around identifiers.
+The tokens come from sqlglot's SQLite dialect, because it reads strings as standard SQL does (``''`` is a quote, a
+backslash is itself) and knows both ``"`` and a backtick around identifiers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def unreadable(text: str) -> InputError:
 
 
 class Tokens:
-    """The tokens of one statement and the place reached in them; for one thread.
+    """The tokens of a statement and the place reached in them; for use by a single thread.
 
     Raises:
         InputError: ``syntax-error`` where the text has a string, quoted name or comment without an end.
@@ -80,7 +80,7 @@ class Tokens:
     """
 
     def __init__(self, text: str) -> None:
-        # sqlglot folds all that follows a leading SHOW or EXPLAIN into one string; behind a comma it does not.
+        # sqlglot folds the rest of a SHOW or EXPLAIN at the start into one string, but not behind a comma.
         self._text = "," + text
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize("," + cut_runs(text).text)[1:]
@@ -94,7 +94,7 @@ class Tokens:
         return self._tokens[place].token_type if place < len(self._tokens) else None
 
     def source(self, ahead: int = 0) -> str:
-        """Return the token that many places on as it is written, empty behind the last."""
+        """Return the token `ahead` places on as written, empty behind the last."""
         place = self.index + ahead
         if place >= len(self._tokens):
             return ""
@@ -107,7 +107,7 @@ class Tokens:
         return source.upper() if source.isidentifier() else ""
 
     def slice(self, start: int, end: int) -> str:
-        """Return the text from one token to before another, without what surrounds it."""
+        """Return the text from one token to before another, without its surroundings."""
         return self._text[self._tokens[start].start : self._tokens[end - 1].end + 1] if start < end else ""
 
     def accept(self, *words: str) -> bool:
@@ -237,7 +237,7 @@ class Tokens:
 
 
 def clipped(source: str) -> str:
-    """Return the beginning of what a message quotes, or all of it when it is short, without control characters.
+    """Return a quotation for a message, without control characters: the whole text if short, else its beginning.
 
     Example:
         >>> clipped("symbol"), clipped("a" * 100)[-3:], clipped("a" + chr(0))

@@ -1,4 +1,4 @@
-"""The tokens of the types that a CAST names: which of them are no types of Spark's."""
+"""The tokens of types in CAST: refuse types unknown to Spark."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FOREIGN_TYPES = {
     "NUMBER": "DECIMAL(p,s)",
     "TEXT": "STRING",
 }
-"""Types of other systems, which sqlglot knows and Spark does not: what they are called here."""
+"""Types of other systems, known to sqlglot but not to Spark: their names here."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
 _BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
 _ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
-"""What stands behind a type within another one, and never behind a field's name."""
+"""Tokens behind a nested type, and never behind a field's name."""
 
 
 def check_types(tokens: Sequence[Token]) -> None:
@@ -73,7 +73,7 @@ def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
     if not any(token.token_type in _BEFORE_TYPES for token in tokens):
         return
     within = [False]
-    """By parenthesis that is open: whether it is that of a CAST."""
+    """By open parenthesis: whether it belongs to a CAST."""
     for place in range(1, len(tokens)):
         kind, before = tokens[place].token_type, tokens[place - 1]
         if kind is TokenType.L_PAREN:
@@ -85,7 +85,7 @@ def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _bracketed(tokens: Sequence[Token], opening: int) -> range:
-    """Return the places between a bracket and the one that closes it; none where no bracket is, or it stays open."""
+    """Return the places between a bracket and its closing bracket; empty without a bracket or without its close."""
     depth = 0
     for place in range(opening, len(tokens)):
         depth += (tokens[place].token_type is TokenType.LT) - (tokens[place].token_type is TokenType.GT)

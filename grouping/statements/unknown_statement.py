@@ -12,7 +12,7 @@ from grouping.statements.tokens import Tokens, clipped
 __all__ = ["unknown_statement"]
 
 _NEAR = 0.7
-"""The likeness of two words, from 0 to 1, above which the user may have meant the one for the other."""
+"""The similarity of two words, from 0 to 1, above which the user may have confused them."""
 _OBJECTS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED": "VIEW"} | {
     "SOURCE": "STREAM",
     "TOPIC": "STREAM",
@@ -32,7 +32,7 @@ _VERBS = {
 }
 """From the first word of other systems' statements to the hint."""
 _RENAMED = {"LIST": "SHOW", "DESC": "DESCRIBE"}
-"""From a first word of other systems to the word here that takes the same objects."""
+"""From a first word of other systems to the word here with the same objects."""
 
 
 def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -> InputError:

@@ -34,14 +34,14 @@ class PrimaryUnknown(StoreUnavailable):
 
 
 class StoreLost(OperationalError):
-    """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
+    """Redis has lost data of the gateway, or may have: all of it must be filled anew."""
 
 
 def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
     """Make a client of a URL.
 
     Raises:
-        OperationalError: An option of the URL is unknown, or has a value that it cannot have.
+        OperationalError: An option of the URL is unknown, or has a wrong value.
     """
     try:
         client = redis.Redis.from_url(url, **options)
@@ -88,11 +88,10 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that what a client was told, or wrote, was with the primary; without Sentinels it was.
+    """Check that the last server asked by a client was the primary; without Sentinels it was.
 
-    A primary that was asleep or cut off, and goes on, takes itself for the primary for some ten seconds more, until
-    Sentinels tell it that they have promoted another. What was written to the other it does not know, and what is
-    written to it will be gone.
+    A former primary that was asleep or cut off still takes itself for the primary for some ten seconds, until Sentinels
+    announce the promoted server. The former primary lacks writes to the new one, and writes to the former one are lost.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.
@@ -115,7 +114,7 @@ def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str
 
     Args:
         server: The settings.
-        own: Those of connections to the server, whose certificates and authorities are the Sentinels' too.
+        own: The options of connections to the server; the Sentinels share its certificates and authorities.
     """
     tls = bool(own["ssl"] if server.sentinel_tls is None else server.sentinel_tls)
     who = {"username": server.sentinel_username, "password": server.sentinel_password.get_secret_value()}
@@ -141,15 +140,15 @@ def _identity(server: RedisSettings) -> dict[str, str]:
 
 
 def _certificates(server: RedisSettings) -> dict[str, str]:
-    """Return the files by which servers and we know each other, where they are given."""
+    """Return the given certificate files, for the server and for us."""
     files = {"ssl_ca_certs": server.ca_file, "ssl_certfile": server.certificate_file, "ssl_keyfile": server.key_file}
     return {name: str(file) for name, file in files.items() if file}
 
 
 def eviction_policy(settings: Settings) -> str | None:
-    """Return how Redis drops keys when its memory is full, ``noeviction`` if it has no limit; None if it doesn't tell.
+    """Return how Redis evicts keys when its memory is full, ``noeviction`` without a limit; None if unknown.
 
-    INFO is asked, which servers answer that are managed by others and refuse CONFIG.
+    INFO is used, because managed servers answer it but refuse CONFIG.
     """
     with mapped():
         info = connect(settings).info("memory")

@@ -1,11 +1,11 @@
 """The constant tables as they travel from the gateway to Spark: segments of added and removed entries.
 
-A stream's tables at version v are all segments up to v, applied in order. A commit appends one segment for the version
-that it makes; neighbours are merged from time to time (a log-structured merge), so that few and large ones are left.
-Entries with the same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
+A stream's tables at version v are all segments up to v, applied in order. A commit appends a segment for its version;
+neighbours are merged from time to time (a log-structured merge), so few and large segments are left. Entries with the
+same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
 
-A large segment is in pieces, each of them a `Segment` too, in no order (segment_log.py): what one of them removes, it
-removes from older segments alone. They are written, merged and loaded one at a time, however many rows there are.
+A large segment is in pieces, each of them a `Segment` too, in no order (segment_log.py): a piece removes entries from
+older segments alone. They are written, merged and loaded one at a time, however many rows there are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODES = ("shared", "dedicated", "virtual", "pending")
 
 
 class Block(NamedTuple):
-    """The fields that all entries of one Arrow batch share."""
+    """The common fields of all entries in an Arrow batch."""
 
     group_id: GroupId
     type_texts: tuple[str, ...]
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One destination that wants the events that its constants select, of record times in [start, expire)."""
+    """A destination that wants the events selected by its constants, with record times in [start, expire)."""
 
     block: Block
     destination: str
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True):
     number: int
     """Dense within the stream: where matches of the destination are counted."""
     partition: int
-    """Of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
+    """Partition of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
@@ -132,7 +132,7 @@ class Segment:
         return cls(pa.array(ids, pa.binary(12)), tables)
 
     def encode(self, more: int = 0) -> bytes:
-        """Return the segment, or the piece that stands for it and tells how many more there are, as bytes."""
+        """Return the segment as bytes, or its first piece with the number of further pieces."""
         blocks = []
         for block, table in self.added.items():
             sink = pa.BufferOutputStream()
@@ -160,7 +160,7 @@ class Segment:
 
 
 class _StoredSegment(msgspec.Struct, array_like=True):
-    """A segment's bytes; those of one piece are as they were before there were pieces."""
+    """A segment's bytes; a segment of a single piece has the same bytes as in versions without pieces."""
 
     removed: bytes
     blocks: list[tuple[Block, bytes]]
@@ -179,7 +179,7 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
 
     Args:
         segments: From the newest to the oldest, each in its pieces.
-        oldest: Whether the last one starts from nothing, so that removals need not be kept.
+        oldest: Whether the last segment starts from nothing, so removals need not be kept.
     """
     removed = _NO_IDS
     for pieces in segments:

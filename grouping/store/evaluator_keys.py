@@ -1,4 +1,4 @@
-"""The keys of Redis by which the evaluator and its workers tell what they do; all others are in `keys.py`."""
+"""The Redis keys of the evaluator and its workers; all others are in `keys.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["EvaluatorKeys"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorKeys:
-    """The keys that the evaluator of one prefix writes.
+    """The keys written by the evaluator of a prefix.
 
     Example:
         >>> EvaluatorKeys("cq").committed("s_1")
@@ -30,7 +30,7 @@ class EvaluatorKeys:
         return f"{self.start}:committed:{stream_id}"
 
     def next_batch(self, stream_id: StreamId) -> str:
-        """Number of the first micro-batch that is not committed: those before it are pinned no more. By the evaluator.
+        """Number of the first uncommitted micro-batch: earlier ones are pinned no more. By the evaluator.
 
         A rebuild of the working copy leaves it alone, by its name.
         """
@@ -84,7 +84,7 @@ class EvaluatorKeys:
     def digest_job(self) -> str:
         """`Job` (grouping/digests/jobs.py): digests that a Spark job makes. Gateway and evaluator write in turns.
 
-        A rebuild of the working copy leaves it alone, by its name: it may be taken.
+        A rebuild of the working copy leaves it alone, by its name: an evaluator may have taken the job.
         """
         return f"{self.start}:evaluator:digest-job"
 

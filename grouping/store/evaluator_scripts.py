@@ -1,13 +1,13 @@
-"""The scripts that Redis runs for the evaluator: what one reads and writes nobody else changes meanwhile."""
+"""The evaluator's Redis scripts, which read and write without interruption by others."""
 
 from __future__ import annotations
 
 __all__ = ["COUNT", "PIN"]
 
 # KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
-# batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or what says which version they
-# are of is lost; empty: somebody else has the fence; "committed": so is the batch. A stream that was dropped has
-# tables without rows.
+# batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or the record of their version is
+# lost; empty: somebody else has the fence; "committed": the batch is committed. A stream that was dropped has tables
+# without rows.
 PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end

@@ -1,7 +1,7 @@
 """Fences: what somebody writes who was succeeded meanwhile is not carried out.
 
 A fence is a key that names who took a lease last. The fence stays when its holder is silent, so a holder that was
-asleep finds another name there when it goes on.
+asleep finds a different name there when it goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.store.connection import connect, mapped
 
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
-# KEYS: fence. ARGV: token. Touches a fence that is somebody else's: a transaction that watches it is not carried out.
+# KEYS: fence. ARGV: token. Touches somebody else's fence: a transaction that watches the fence is not carried out.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
@@ -35,7 +35,7 @@ class LeaseLost(OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fence, as one holder has it; it can be pickled, for tasks."""
+    """A fence as seen by a holder; it can be pickled, for tasks."""
 
     key: str
     token: str
@@ -141,7 +141,7 @@ class _FencedPipeline(redis.client.Pipeline):
 
 
 def transaction(client: Any, fence: Fence | None) -> Any:
-    """Return a pipeline whose commands a client carries out together: under a fence where there is one."""
+    """Return a pipeline whose commands a client carries out together, under a fence if given."""
     return client.pipeline(transaction=True) if fence is None else fence.transaction(client)
 
 

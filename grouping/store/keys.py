@@ -27,7 +27,7 @@ FieldHash = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RedisKeys(EvaluatorKeys):
-    """The keys of one gateway, with those that its evaluator writes.
+    """The keys of a gateway, and of its evaluator.
 
     Example:
         >>> RedisKeys("cq").version, RedisKeys("cq").cqs("alice")
@@ -51,7 +51,7 @@ class RedisKeys(EvaluatorKeys):
         return f"{self.start}:lease:{role_title(role, name)}"
 
     def fence(self, role: Role, name: str = "") -> str:
-        """The same text, which stays: who took the lease last; watched by what its holder writes of no stream."""
+        """The same text without expiry: who took the lease last; watched by its holder's writes outside streams."""
         return f"{self.lease(role, name)}:fence"
 
     @property
@@ -60,7 +60,7 @@ class RedisKeys(EvaluatorKeys):
         return f"{self.start}:lease:redis-id"
 
     def role_note(self, role: Role, name: str = "") -> str:
-        """`RoleNote` (role_notes.py), which lapses: what a role tells of itself. Each role writes its own."""
+        """`RoleNote` (role_notes.py), which lapses: a role's report on itself. Each role writes its own."""
         return f"{self.start}:told:{role_title(role, name)}"
 
     @property
@@ -102,7 +102,7 @@ class RedisKeys(EvaluatorKeys):
 
     @property
     def commands_in_hand(self) -> str:
-        """`CommandsInHand` (gateway/state/commands_read.py): those that may end the gateway. The gateway's own."""
+        """`CommandsInHand` (gateway/state/commands_read.py): commands that may end the gateway. The gateway's own."""
         return f"{self.start}:commands-in-hand"
 
     def replies_read(self, partition: int) -> str:
@@ -150,7 +150,7 @@ class RedisKeys(EvaluatorKeys):
         return f"{self.start}:founders:{stream_id}"
 
     def unused(self, stream_id: StreamId) -> str:
-        """Sorted set of those that no CQ uses, by the version from which on none does. The gateway's own."""
+        """Sorted set of definitions without CQs, by the version from which on none uses them. The gateway's own."""
         return f"{self.start}:unused:{stream_id}"
 
     # -- tables and views ----------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class RedisKeys(EvaluatorKeys):
         return f"{self.start}:table-letters:{table_id}"
 
     def letters_writer(self, table_id: str) -> str:
-        """Text that lapses: the worker that writes a table's dead letters. By workers."""
+        """Text that lapses: the worker in charge of a table's dead letters. By workers."""
         return f"{self.start}:letters-writer:{table_id}"
 
     def replicas(self, source_id: str) -> str:
@@ -212,7 +212,7 @@ class RedisKeys(EvaluatorKeys):
 
     @property
     def subscribers(self) -> str:
-        """Hash of subscribers to how many CQs they have, by which is noticed that some are lost."""
+        """Hash of subscribers to how many CQs they have, to notice lost CQs."""
         return f"{self.start}:subscribers"
 
     @property
@@ -328,7 +328,7 @@ class RedisKeys(EvaluatorKeys):
 
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
-        """The beginnings of keys that stay when Redis is filled anew: leases, and notes of what is under way."""
+        """The prefixes of keys that stay when Redis is filled anew: leases, and notes of work under way."""
         return tuple(
             f"{self.start}:{name}".encode()
             for name in ("lease", "commands-in-hand", "pins", "table-pins", "table-letters", "committed", "evaluator")
@@ -336,7 +336,7 @@ class RedisKeys(EvaluatorKeys):
 
 
 def role_title(role: Role, name: str = "") -> str:
-    """Return what a role is called: an evaluator by its name, where it has one.
+    """Return the name of a role for people: for a named evaluator with its name.
 
     Example:
         >>> role_title("evaluator"), role_title("evaluator", "fast")

@@ -1,4 +1,4 @@
-"""The lease: one gateway, and one evaluator of a name, of a prefix may run, and write only while they hold it."""
+"""The lease: a prefix has one running gateway, and one evaluator of each name; they write only under their lease."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 class Lease:
     """The right to be the gateway, or the evaluator of a name, of a prefix.
 
-    A lease lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this
-    machine whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last
-    one who took it, also when it has lapsed: a holder that was asleep meanwhile writes nothing any more.
+    A lease lapses when it is not renewed in time; a holder without renewal must stop at once. A holder on this machine
+    whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last holder,
+    even of a lapsed lease: a holder that was asleep meanwhile writes nothing any more.
 
-    redis-py's `Lock` is a lease as well, but has no fence that a transaction could be made to depend on, nor does it
-    tell who holds it, which is what a successor of a dead process goes by.
+    redis-py's `Lock` is a lease as well, but has no fence for transactions to depend on, and does not name its holder,
+    which the successor of a dead process needs.
     """
 
     def __init__(self, settings: Settings, role: Role, name: str = "") -> None:
@@ -62,7 +62,7 @@ class Lease:
         """This process as a holder, in the form of `holder`."""
 
     def acquire(self) -> bool:
-        """Take the lease, or keep it; False while somebody else holds it.
+        """Take the lease, or keep it; False if somebody else holds the lease.
 
         Raises:
             StoreUnavailable: Redis does not answer, or another server is its primary.
@@ -87,7 +87,7 @@ class Lease:
         return holder.decode() if holder else None
 
     def remaining_ms(self) -> int:
-        """Return for how long the lease lasts if nobody renews it; 0 where nobody has it."""
+        """Return how long the lease lasts without renewal; 0 without a holder."""
         with mapped():
             return max(int(self._redis.pttl(self.key)), 0)
 
@@ -112,7 +112,7 @@ class Lease:
 def _machine() -> str:
     """Return the machine's name, and which of its starts and rooms of process numbers this is.
 
-    Containers have names alike, and all of them a process 1: only within one room a number tells of one process.
+    Containers have similar names, and all of them a process 1: a process number is unique only within its namespace.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]
@@ -122,7 +122,7 @@ def _machine() -> str:
 
 
 def holder_is_dead(holder: str) -> bool:
-    """Tell whether a holder, as `Lease.holder` names it, was a process of this machine that is gone.
+    """Tell whether a holder, as named by `Lease.holder`, was a process of this machine and is gone.
 
     Example:
         >>> holder_is_dead("elsewhere/7/0a1b2c3d")

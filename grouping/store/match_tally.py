@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""The numbers that are written as one value: half a megabyte, with a time for each a megabyte."""
+"""Numbers per value: half a megabyte, with a time for each a megabyte."""
 
 
 class MatchTally(NamedTuple):
@@ -31,7 +31,7 @@ class MatchTally(NamedTuple):
 
     @classmethod
     def total(cls, tallies: Iterable[MatchTally]) -> MatchTally:
-        """Return several as one; there is at least one."""
+        """Return the sum of several tallies; there is at least one."""
         numbers, counts, last_ms = map(np.concatenate, zip(*tallies, strict=True))
         distinct, place = np.unique(numbers, return_inverse=True)
         summed, latest = np.zeros(distinct.size, np.int64), np.zeros(distinct.size, np.int64)
@@ -40,7 +40,7 @@ class MatchTally(NamedTuple):
         return cls(distinct, summed, latest)
 
     def encode(self) -> Iterator[bytes]:
-        """Yield values of a bounded size: of a task's own, whose times are one, in as few bytes as say it."""
+        """Yield values of a bounded size; a task's own tally, with a single time, takes fewer bytes."""
         for first in range(0, self.numbers.size, _AT_ONCE):
             numbers, counts, last_ms = (column[first : first + _AT_ONCE] for column in self)
             few = counts.astype(np.int32) if counts.max() < 1 << 31 else counts

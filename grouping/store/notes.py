@@ -1,6 +1,6 @@
-"""Notes of gateway and evaluator for each other in Redis: one type for each note, beside its key.
+"""Notes of gateway and evaluator for each other in Redis: a type for each note, beside its key.
 
-A field that is added has a default, so that a note of an earlier version is read; an earlier version passes over it.
+New fields have defaults, so notes of earlier versions can be read; earlier versions ignore new fields.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TablePins = dict[str, dict[int, int]]
 
 
 class TableVersion(NamedTuple):
-    """One state of a stream's constant tables."""
+    """A state of a stream's constant tables."""
 
     epoch: int
     version: int
 
 
 class Pin(NamedTuple):
-    """What all tasks of a micro-batch see; as text a value of `RedisKeys.pins`."""
+    """The tables seen by all tasks of a micro-batch; as text a value of `RedisKeys.pins`."""
 
     version: TableVersion
     paused: tuple[GroupId, ...] = ()
@@ -45,7 +45,7 @@ class Pin(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a stream's tasks have found and written since Redis was filled; its fields are those of `RedisKeys.output`.
+    """Totals of a stream's tasks since Redis was filled; its fields are those of `RedisKeys.output`.
 
     Example:
         >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})
@@ -66,7 +66,7 @@ class Output(NamedTuple):
 
 
 class ReplicaNote(msgspec.Struct, frozen=True):
-    """What a worker tells of its replica of a table; a value of `RedisKeys.replicas`."""
+    """A worker's report on its replica of a table; a value of `RedisKeys.replicas`."""
 
     at_ms: int
     """When it was told."""
@@ -146,7 +146,7 @@ class CommittedNote(msgspec.Struct, frozen=True):
 
 
 class ExecutorsNote(msgspec.Struct, frozen=True):
-    """What the evaluator's tasks run on; the value of `RedisKeys.executors`."""
+    """The executors of the evaluator's tasks; the value of `RedisKeys.executors`."""
 
     cores: int = 0
     """Cores of all executors together: each runs one task at a time in its own Python worker."""

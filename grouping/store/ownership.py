@@ -1,8 +1,8 @@
 """Who has a stream: one evaluator, whatever others are told to have, and its tasks until another one takes over.
 
 Each evaluator has a lease by its name. For each stream a key names its owner: the evaluator that began to evaluate it
-last, by name and token. Another one takes the stream only where that token holds no lease any more. What is written of
-the stream is fenced by that key.
+last, by name and token. Another one takes the stream only where that token holds no lease any more. Writes for the
+stream are fenced by this key.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EvaluatorFences:
 
     @classmethod
     def of(cls, settings: Settings, token: str) -> EvaluatorFences:
-        """Return those of the evaluator that settings name, whose lease is held by that token."""
+        """Return the fences of the evaluator named in the settings, holder of its lease by a token."""
         return cls(RedisKeys.of(settings), Owner(settings.evaluator.name, token))
 
     @property
@@ -105,7 +105,7 @@ class Ownership:
         self._claim = self._redis.register_script(_CLAIM)
 
     def claim(self, stream_id: StreamId) -> Owner | None:
-        """Take a stream, or keep it; return the evaluator that has it and lives, None where it is this one's now.
+        """Take a stream, or keep it; return its live evaluator, None if the stream is now this evaluator's.
 
         Raises:
             LeaseLost: This evaluator holds no lease.
@@ -125,7 +125,7 @@ class Ownership:
                     return owner if outcome == _LIVES else None
 
     def lost(self, stream_ids: Iterable[StreamId]) -> list[StreamId]:
-        """Return which streams somebody else has taken; one whose owner Redis has lost is claimed anew.
+        """Return the streams taken by others; a stream whose owner Redis has lost is claimed anew.
 
         Raises:
             LeaseLost: As `claim` does.

@@ -1,8 +1,8 @@
 """Quarantine: which work units of a stream are left out, and why. The evaluator writes it, the gateway shows it.
 
-A *work unit* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``): a group
-may have very many CQs, and a SELECT list that fails is no fault of the others. docs/design/039-quarantine.md has the
-rules. All of this is lost with Redis: faulty units are then found anew.
+A *work unit* can be left out by itself: a group (``g_…``), or a SELECT list of a group (``g_…/s_…``): a group may have
+very many CQs, and a failing SELECT list must not stop the others. docs/design/039-quarantine.md has the rules. All of
+this is lost with Redis: faulty units are then found anew.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The search for the work unit that kills workers at one batch; it ends when the batch is committed."""
+    """The search for the work unit that kills workers at a batch; the search ends when the batch is committed."""
 
     deaths: int = 0
     suspects: tuple[str, ...] = ()
@@ -169,14 +169,14 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
     """Return the work units that are at fault, none while that is not certain.
 
-    A unit is at fault when it alone was marked at two deaths in a row, since anybody may kill a worker once; one death
-    is enough for a unit that was quarantined before. Several units that are marked twice in a row have a join in
-    common: other suspects are divided from one death to the next.
+    A unit is at fault when it alone was marked at two deaths in a row, since anything may kill a worker once; for a
+    unit with an earlier quarantine a single death is enough. Several units marked twice in a row share a join: other
+    suspects are divided from one death to the next.
 
     Args:
         search: The search before this death.
         marked: The units that were marked at the death.
-        known: What is known of the stream's units.
+        known: Quarantines of the stream's units.
     """
     before = known.get(next(iter(marked))) if len(marked) == 1 else None
     again = set(search.suspects) == set(marked)
@@ -184,7 +184,7 @@ def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str,
 
 
 class QuarantineStore:
-    """Quarantines and searches for culprits in Redis. One instance per process and thread."""
+    """Quarantines and searches for culprits in Redis. Use an instance per process and thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -250,7 +250,7 @@ class QuarantineStore:
         return msgspec.json.decode(body, type=CulpritSearch) if body else CulpritSearch()
 
     def set_search(self, stream_id: StreamId, search: CulpritSearch) -> None:
-        """Write the search at the batch that comes next, and remove the marks that it took account of."""
+        """Write the search at the next batch, and remove the marks already considered."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(search))

@@ -1,4 +1,4 @@
-"""What gateway and evaluator tell of themselves in Redis, for who looks from another machine."""
+"""Reports of gateway and evaluator on themselves in Redis, for observers on other machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grouping.store.keys import RedisKeys, Role
 __all__ = ["RoleNote", "RoleNotes"]
 
 _LASTS_SECONDS = 10
-"""A role tells it every second; one that has told nothing for so long is silent."""
+"""A role reports every second; a role without a report for this time is silent."""
 
 
 class RoleNote(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class RoleNote(msgspec.Struct, frozen=True):
     """When it told this, by its own clock."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
-    """What it knows of its work: `streams` and `tables` by name, the address of its metrics."""
+    """The role's knowledge of its work: `streams` and `tables` by name, the address of its metrics."""
 
 
 class RoleNotes:
@@ -49,8 +49,8 @@ class RoleNotes:
 
         Args:
             role: The role of this process.
-            state: What it does.
-            more: What it knows of its work.
+            state: The state.
+            more: Its knowledge of its work.
             name: The evaluator's name.
 
         Raises:

@@ -2,8 +2,8 @@
 
 A value in Redis ends at 512 MB, some 9.5 million rows, and far smaller ones hold up everybody. So a segment over the
 versions (since, until] is the field ``since-until`` and, where it is larger than a piece, ``since-until/1``, ``/2`` and
-so on, which are written before. The segment is there, as a whole, once its own field is, which tells how many pieces
-there are besides; pieces without it are what a merge left that did not come to its end.
+so on, which are written before. The segment exists, as a whole, once its own field does, which holds the number of
+further pieces; pieces without it are left over from an interrupted merge.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SegmentLog:
         self._key = key
 
     def fields(self) -> dict[Span, list[bytes]]:
-        """Return the fields of each segment, from the oldest to the newest; those of one that is not whole too."""
+        """Return the fields of each segment, from the oldest to the newest, including incomplete segments."""
         found: dict[Span, list[bytes]] = {}
         for field in self._redis.hkeys(self._key):
             found.setdefault(Span.of(field), []).append(field)
@@ -75,7 +75,7 @@ class SegmentLog:
         """Read a segment piece by piece.
 
         Raises:
-            SegmentLost: It is gone, or was replaced meanwhile; what was read of it counts for nothing.
+            SegmentLost: The segment is gone, or was replaced meanwhile; pieces read so far must be dropped.
         """
         own, more = self._piece(span.field)
         yield own
@@ -92,7 +92,8 @@ class SegmentLog:
 def chain(spans: Sequence[Span], since: int, until: int) -> list[Span] | None:
     """Return the neighbouring segments that lead from one version to another, None where none do.
 
-    From 0 on the last one may reach beyond: a version that is gone is replaced by the next one that there is.
+    From 0 on the last segment may reach beyond the version: a version that is gone is replaced by the next existing
+    one.
 
     Example:
         >>> chain([Span(0, 5), Span(5, 6), Span(6, 9)], 5, 6), chain([Span(0, 5), Span(6, 9)], 0, 9)

@@ -1,8 +1,8 @@
-"""The evaluator's side of Redis: tables and pins that it reads, notes that it writes.
+"""The evaluator's side of Redis: it reads tables and pins, and writes notes.
 
-The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
-evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. The gateway
-confirms an *epoch* of the tables for the run of the server that it filled; an evaluator that meets another run waits
+The gateway writes constant tables in commits; each makes a new version of its touched streams. The evaluator pins a
+version per micro-batch, so all tasks of a batch, and its replay, see the same version. The gateway confirms an *epoch*
+of the tables for the server run that it filled; an evaluator that meets a different run waits
 (docs/design/002-commit.md).
 """
 
@@ -54,7 +54,7 @@ class BatchCommitted(OperationalError):
 
 
 class TableStore:
-    """The evaluator's side of the store. One per process and thread."""
+    """The evaluator's side of the store. Use an instance per process and thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -77,7 +77,7 @@ class TableStore:
         Raises:
             StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole, or it is not
                 the primary any more; ask again.
-            BatchCommitted: It is, and what it saw is forgotten.
+            BatchCommitted: The batch is committed, and its pin is forgotten.
             LeaseLost: Another evaluator has taken over.
         """
         with mapped():
@@ -170,7 +170,7 @@ class TableStore:
         return found
 
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
-        """Return those of some tables that were dropped, and whose topics are gone."""
+        """Return the tables among the given ones that were dropped and whose topics are gone."""
         dropped = self._read(self._keys.dropped_tables, list(table_ids), DroppedTable)
         return {table_id for table_id, each in dropped.items() if each.lost}
 
@@ -213,7 +213,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether a worker is the one that writes a table's dead letters; it becomes so where there is none."""
+        """Tell whether a worker is in charge of a table's dead letters; it takes charge if nobody is."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)
@@ -312,7 +312,7 @@ class TableStore:
             tally: The matches by destination, None where no destination counts any.
             partition: The task's source partition.
             batch: The micro-batch, with a name of its own for ever: a replay is not counted again.
-            output: What the task has found and written, which is counted at once.
+            output: The task's findings and writes, counted at once.
         """
         key = self._keys.matches(stream_id)
         with mapped():

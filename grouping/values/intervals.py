@@ -1,6 +1,6 @@
 """The texts of INTERVAL literals, as Spark reads them, each as a whole number.
 
-An interval of years and months is a number of months; one of weeks and days a number of days; any other a number of
+An interval of years and months is a number of months; weeks and days are a number of days; the rest is a number of
 microseconds. A fraction belongs to seconds, and is cut off after microseconds.
 """
 
@@ -56,7 +56,7 @@ def parse_interval(text: str, first: str, last: str = "") -> int:
     """Return the months, days or microseconds of an interval.
 
     Args:
-        text: What stands behind INTERVAL, without its quotes.
+        text: The text behind INTERVAL, without its quotes.
         first: The unit behind it.
         last: The unit behind TO, where there is one.
 
@@ -99,7 +99,7 @@ def _months(text: str) -> int:
 
 
 def _clock(text: str, first: str, last: str) -> int:
-    """Read ``1 02:03:04`` and parts of it; the first part may be any number, the others are those of a clock."""
+    """Read ``1 02:03:04`` and parts of it; the first part may be any number, the rest must be a clock's."""
     units = _PARTS[_PARTS.index(first) : _PARTS.index(last) + 1]
     form = "".join(
         (" +" if before == "DAY" else ":" if before else "") + (_PART.get(unit) or r"([0-9]{1,9})")

@@ -1,12 +1,12 @@
 """ISO 8601 dates and times: the one reader of JSON records, SQL constants and clauses.
 
-What is read, in any place: calendar dates (``2026-11-21``), week dates (``2026-W47-6``; a week alone is its Monday) and
-ordinal dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds of which the last ones may
-be missing, with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
-seconds. A fraction is cut off after microseconds, as Spark does, however many digits it has.
+All places accept: calendar dates (``2026-11-21``), week dates (``2026-W47-6``; a week alone is its Monday) and ordinal
+dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds, the last of which may be missing,
+with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap seconds. A
+fraction is cut off after microseconds, as Spark does, however many digits it has.
 
-Places differ only in what they take: a record's TIMESTAMP has a time and is UTC without a zone; a constant beside a
-TIMESTAMP may be a date too, whose midnight it is; a clause wants a zone (`grouping.values.times`).
+Places differ only in the forms they take: a record's TIMESTAMP has a time and is UTC without a zone; a constant beside
+a TIMESTAMP may also be a date, for its midnight; a clause wants a zone (`grouping.values.times`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIME = re.compile(
     r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _MOST_DIGITS = 100
-"""Digits of a fraction that are looked at; those behind them are far below a microsecond."""
+"""Digits of a fraction that are read; further digits are far below a microsecond."""
 _DAY = timedelta(days=1)
 
 
@@ -68,7 +68,7 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def parse_time(text: str) -> datetime:
-    """Return an ISO 8601 date and time: in UTC when it has a zone, else as it is written, without one.
+    """Return an ISO 8601 date and time: in UTC if it has a zone, else as written, without a zone.
 
     Raises:
         ValueError: It is none, or beyond the years 1 to 9999 in UTC.
@@ -95,7 +95,7 @@ _SHORT = re.compile(
 
 
 def padded(text: str) -> str:
-    """Return a date, or a date and time, with the zeros that Spark's CAST does without; any other text as it is.
+    """Return a date, or a date and time, with the zeros that Spark's CAST does without; any other text unchanged.
 
     Example:
         >>> padded("2026-1-5 9:03"), padded("2026"), padded("today")
@@ -113,7 +113,7 @@ def padded(text: str) -> str:
 
 
 def _parts(text: str) -> datetime:
-    """Read any form: as one that the standard library reads, and what that lacks is added."""
+    """Read any form: rewrite the text for the standard library, and add the missing rest."""
     parts = _TIME.fullmatch(text)
     if parts is None:
         raise ValueError("not an ISO 8601 date and time")

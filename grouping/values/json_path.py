@@ -20,7 +20,7 @@ def parse_json_path(text: str) -> JsonPath:
     """Return a path's steps.
 
     Raises:
-        InputError: ``unsupported-query`` for wildcards of fields, and what is no path (for which Spark has NULL).
+        InputError: ``unsupported-query`` for wildcards of fields, and for malformed paths (NULL in Spark).
 
     Example:
         >>> parse_json_path("$.items[0]['unit price']"), parse_json_path("$.items[*].sku")

@@ -1,4 +1,4 @@
-"""LIKE patterns: their pieces, and the prefix of every text that one matches."""
+"""LIKE patterns: their pieces, and the common prefix of all their matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WILDCARDS = re.compile("[%_]")
 _SHOWN = 60
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
-"""The length up to which Rust's engine compiles a pattern to much less than the 10 MB at which it stops."""
+"""The length up to which Rust's engine compiles a pattern to much less than its limit of 10 MB."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
@@ -60,7 +60,7 @@ def is_too_large(pattern: str) -> bool:
 
 
 def like_prefix(pattern: str) -> tuple[str, bool] | None:
-    """Return what every match of a pattern begins with, and whether all that begin so match; None where nothing does.
+    """Return the prefix of all matches, and whether all texts with the prefix match; None if nothing matches.
 
     Example:
         >>> like_prefix("AB%"), like_prefix("A_%"), like_prefix("%B")

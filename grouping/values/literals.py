@@ -26,16 +26,16 @@ _SURE = 18
 """Characters of a number that any type has a place for."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
-"""The last character that is one `char` in Java."""
+"""The last character with a single `char` in Java."""
 _SHOWN = 20
 _PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
-"""Characters of a literal that a refusal repeats, when it is longer."""
+"""Characters of a longer literal that a refusal repeats."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
 
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
+    """Read a number exactly: a BIGINT if it fits, else NUMERIC."""
     if len(text) <= _SURE:  # thousands of these may be in a list
         whole, _, fraction = text.partition(".")
         if whole.removeprefix("-").isdecimal():
@@ -44,7 +44,7 @@ def _exact(text: str) -> tuple[SqlType, ConstantValue]:
             if fraction.isdecimal():
                 return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
-        _double(text)  # a number with an exponent is a DOUBLE before it is anything: what is none is refused everywhere
+        _double(text)  # a number with an exponent must be a valid DOUBLE first: other texts are refused everywhere
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return BIGINT, int(value)
@@ -122,7 +122,7 @@ def _date(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a TIMESTAMP, or a date, whose midnight it is: so does SQL compare a DATE with a TIMESTAMP."""
+    """Read a TIMESTAMP, or a date as its midnight: SQL compares a DATE with a TIMESTAMP in the same way."""
     try:
         return TIMESTAMP, parse_timestamp(text)
     except ValueError:
@@ -154,13 +154,13 @@ def _precise(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _negated(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number with a minus before its parentheses: of the type that it has without."""
+    """Read a number with a minus before its parentheses: its type is the type without the minus."""
     sql_type, value = _literal(text.removeprefix("-"))
     return sql_type, -value  # type: ignore[operator]  # it is a number
 
 
 def _count(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read how often something is repeated, or to which length it is padded."""
+    """Read a number of repetitions, or the length of a padding."""
     sql_type, value = _literal(text)
     if sql_type != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
@@ -304,7 +304,7 @@ _OF_NUMBERS = frozenset(("exact", "decimal", "double", "literal", "whole", "nega
 OF_STRINGS = frozenset(
     reader for reader in READERS if reader not in _OF_NUMBERS and not reader.startswith("number of interval")
 )
-"""The readers of texts in quotes: all but those of numbers, for it is the former that come with new functions."""
+"""The readers of quoted texts: all but the readers of numbers, because new functions add readers of texts."""
 
 
 def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
@@ -318,7 +318,7 @@ def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
 
 
 def _too_precise(text: str, value: Decimal) -> InputError:
-    """Return the refusal of a number that Spark refuses too: without an exponent it is a DECIMAL, or shorter."""
+    """Return the refusal of a number that Spark refuses too: without an exponent, it must fit a DECIMAL."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return InputError(
         f'"{shown}" has too many digits',

@@ -1,8 +1,8 @@
-"""The formats of to_number: which texts they take, and the number that a text is.
+"""The formats of to_number: the accepted texts, and their numbers.
 
 A format is a sign (``S`` or ``MI``) or none, ``$`` or none, digits with thousands separators, a point with digits or
 none, and a sign or ``PR`` (angle brackets) at its end where none stands first. A group of digits that begins with 0
-must be there whole; one that begins with 9 may have fewer.
+must be complete; a group that begins with 9 may have fewer.
 """
 
 from __future__ import annotations

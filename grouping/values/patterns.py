@@ -1,8 +1,8 @@
-r"""Regular expressions that mean the same to Java, which is Spark's, and to Rust, which is Polars'.
+r"""Regular expressions with the same meaning in Java (Spark's engine) and in Rust (Polars' engine).
 
 A pattern is read as Java reads it and written anew for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
 ``$`` holds before a last line end, ``\b`` stands between letters, digits and ``_`` of ASCII and all else, as in Java 19
-and later. What the two engines cannot be made to agree on is refused.
+and later. Constructs on which the two engines cannot be made to agree are refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _END_GROUP = rf"(\r\n|[{_LINE_ENDS}])?\z"
 LAST_LINE_END = rf"(?:\r\n|[{_LINE_ENDS}])\z"
-"""What ``$`` may stand before, for Rust's engine."""
+"""The end of a text before which ``$`` matches, for Rust's engine."""
 _BORDER = r"(?-u:\b)"
 _CLASSES = {
     "d": "0-9",
@@ -39,13 +39,13 @@ _MOST = 60
 
 
 class Presence(NamedTuple):
-    """A pattern of which only counts whether it occurs."""
+    """A pattern used only for its presence."""
 
     text: str
     """For Rust's engine."""
     twice: bool
-    """Whether it is searched for in the text without its last line end as well: between the two characters of that Java
-    finds no end, and Rust cannot look back at what the pattern took."""
+    """Whether the text is searched again without its last line end: Java finds no end between the two characters of a
+    line end, and Rust cannot look back into the match."""
     size: int
     """Its elements, counted repetitions written out: at worst each costs a step at each byte of a text."""
 
@@ -65,11 +65,11 @@ def rust_pattern(pattern: str) -> Presence:
 
 
 class Groups(NamedTuple):
-    """A pattern of which more counts than whether it occurs."""
+    """A pattern used for more than its presence."""
 
     text: str
-    """For Rust's engine: its group 1 is the match, group n + 1 the pattern's group n; the last one, where it ends in
-    ``$``, the line end behind that."""
+    """For Rust's engine: its group 1 is the match, group n + 1 the pattern's group n; the last group, if the pattern
+    ends in ``$``, is the line end behind the match."""
     number: int
     """Number of capturing groups in the pattern."""
     ends: bool
@@ -98,7 +98,7 @@ def occurrences(pattern: str) -> Groups:
     """Return a pattern as `rust_groups` does, for a search of all its occurrences.
 
     Raises:
-        InputError: As there; and for one that the empty text matches: engines find it in different places.
+        InputError: As there; and for a pattern matching the empty text: engines find it in different places.
     """
     groups = rust_groups(pattern)
     if groups.empty:

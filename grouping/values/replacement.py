@@ -1,4 +1,4 @@
-"""What regexp_replace puts in the place of an occurrence, as Java reads it.
+"""The replacement text of regexp_replace, as Java reads it.
 
 ``$1`` is a group; behind a backslash stands a character as it is.
 """
@@ -11,7 +11,7 @@ __all__ = ["check_replacement", "rust_replacement"]
 
 
 def check_replacement(text: str) -> None:
-    """Check that a replacement is one that Java takes.
+    """Check that Java accepts a replacement.
 
     Raises:
         InputError: ``unsupported-query``.

@@ -37,7 +37,7 @@ _HALF_DAYS = frozenset("hK")
 
 
 class Part(NamedTuple):
-    """One part of a pattern."""
+    """A part of a pattern."""
 
     letter: str
     """Empty for a text, ``[`` and ``]`` around what may be missing."""

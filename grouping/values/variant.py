@@ -85,7 +85,7 @@ def _double(value: float) -> str:
 
 
 def variant_text(raw: bytes) -> str:
-    """Return the text of a VARIANT that a JSON text is; of a field that is there twice the last one counts.
+    """Return the VARIANT text of a JSON text; of a repeated field the last value counts.
 
     Raises:
         ValueError: It is no JSON, or has a number or a character that takes a closer look; so do `msgspec.MsgspecError`
