@@ -84,7 +84,9 @@ class Commands:
         self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
-        self._reply_partitions = topics.partitions(self._replies_topic) or 1
+        # The broker that is asked may not know yet of a topic that was made a moment ago. A reply in another partition
+        # than Kafka's of the key would never be read.
+        self._reply_partitions = topics.await_forms([self._replies_topic])[self._replies_topic].partitions
 
     def take_turns(self, most: int) -> int:
         """Carry out the commands whose turn has come, in one unit of work, and return their number.

@@ -81,7 +81,7 @@ class Topics:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
-        """Return the forms of topics that were just made: each broker knows of them a moment after the controller.
+        """Return the forms of topics that are there: a broker knows of a new topic some time after the controller.
 
         Raises:
             KafkaUnavailable: One of them did not appear.

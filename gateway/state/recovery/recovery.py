@@ -223,7 +223,7 @@ class Recovery:
     def _replay_replies(self, now_ms: int) -> None:
         """Remember the places of replies that were written since they were last noted."""
         topic = self._settings.topics.replies
-        partitions = self._topics.partitions(topic) or 0
+        partitions = self._topics.await_forms([topic])[topic].partitions
         with mapped():
             notes = self._connection.redis.mget(
                 [self._connection.keys.replies_read(number) for number in range(partitions)]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterable
 
 import pytest
 from confluent_kafka import Producer
 
-from gateway.kafka import CommandConsumer, LogReader
+from gateway.kafka import CommandConsumer, LogReader, TopicForm, Topics
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from schemas.codec import decode_reply
+from schemas.partition import partition_of
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.kafka_tail import dead_letters
+from tests.stack.counter import Counter
 from tests.stack.digests.desk import NOW
 from tests.stack.lab import Lab, Source
 from tests.stack.letters import await_letters
@@ -172,6 +175,26 @@ def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
     for sender in senders:
         assert "ok" == client.execute("SHOW CQS", sender).code
     assert {1} == {len(client.replies_to(command_id)) for command_id, _ in sent}
+
+
+def test_a_broker_that_is_behind_moves_no_reply(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a new cluster the broker that a gateway asks may not know the topic of replies yet; replies keep their place."""
+    replies, unknown = ground.settings.topics.replies, [True]
+
+    class Behind(Topics):
+        def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+            asked = {*topics}
+            if asked != {replies} or not unknown:
+                return super().forms(asked)
+            unknown.clear()
+            return {}
+
+    monkeypatch.setattr("tests.timer_desk.Topics", Behind)
+    Counter(ground.settings).answers("SHOW CQS")
+    reader = LogReader(ground.settings)
+    found = [record.partition for record in reader.since(replies, dict.fromkeys(range(4), 0))]
+    reader.close()
+    assert [partition_of(b"alice", 4)] == found != [0]
 
 
 def test_many_large_commands_delay_nobody(shared_lab: Lab, source: Source) -> None:
