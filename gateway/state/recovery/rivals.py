@@ -20,7 +20,6 @@ import msgspec
 
 from gateway.kafka import KafkaUnavailable, SignBoard
 from grouping.model.errors import OperationalError
-from grouping.process.log_lines import Sparing
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
@@ -29,8 +28,6 @@ from grouping.store.lease import holder_is_dead
 __all__ = ["GatewaySign", "OtherRedis", "Rival", "Sign"]
 
 log = logging.getLogger(__name__)
-
-_sparing = Sparing()
 
 _BEAT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
@@ -172,8 +169,8 @@ class GatewaySign:
                 self._sign = msgspec.structs.replace(self._sign, beat=self._sign.beat + 1)
                 self._board.write(self._sign.encode())
             except KafkaUnavailable as error:
-                if _sparing.due("sign"):
-                    log.warning("the sign of life is not written", extra={"error": str(error), "detail": error.detail})
+                # The client itself tells once a minute that Kafka is away.
+                log.debug("the sign of life is not written", extra={"error": str(error), "detail": error.detail})
             self._stop.wait(_BEAT_SECONDS)
         self._board.close()
 

@@ -178,7 +178,7 @@ def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
 
 
 def test_a_broker_that_is_behind_moves_no_reply(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a new cluster the broker that a gateway asks may not know the topic of replies yet; replies keep their place."""
+    """On a new cluster the broker that a gateway asks may not know the topic of replies: replies keep their place."""
     replies, unknown = ground.settings.topics.replies, [True]
 
     class Behind(Topics):

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from gateway.kafka import TransactionalWriter
-from grouping.settings.settings import LimitSettings, ResultSettings, Settings
+from grouping.settings.settings import AuthSettings, LimitSettings, ResultSettings, Settings
 from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.stack.counter import Counter
@@ -189,7 +189,8 @@ def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch:
 def test_each_subscriber_has_a_share_of_the_topics(ground: Ground) -> None:
     """Who has had as many topics made as its share gets shared destinations, or is refused; others have theirs."""
     limits = LimitSettings(dedicated_per_subscriber=2, virtual_per_subscriber=1)
-    settings = ground.settings.model_copy(update={"limits": limits})
+    auth = AuthSettings(roles={"operator": "root"}, operators_by_key=True)
+    settings = ground.settings.model_copy(update={"limits": limits, "auth": auth})
     counter = Counter(settings)
 
     def modes(who: str, *texts: str) -> list[str]:
@@ -210,3 +211,6 @@ def test_each_subscriber_has_a_share_of_the_topics(ground: Ground) -> None:
     assert ["quota-exceeded"] == modes("mallory", _create(5, "DO PUBLISH DEDICATED"))
     counter.answers("DROP CQ c1", subscriber="mallory")
     assert ["dedicated"] == modes("mallory", _create(1)), "the topic that lingers is taken over"
+    counter.answers("SET QUOTA dedicated = 3, virtual = 2 FOR mallory", subscriber="root")
+    fifth, sixth = _create(5, "DO PUBLISH DEDICATED"), _create(6, "DO PUBLISH DEDICATED").replace("c6", "c9")
+    assert ["dedicated", "quota-exceeded", "virtual"] == modes("mallory", fifth, sixth, other_group)

@@ -159,3 +159,10 @@ def test_the_image_has_the_command_and_its_metadata() -> None:
     assert packages | about <= copied
     assert project["project"]["scripts"].keys() == {"cq"}
     assert 'ENTRYPOINT ["cq"]' in lines
+
+
+def test_the_runbook_looks_from_within() -> None:
+    """An operator with a shell on the cluster alone finds the three commands at the top of the runbook."""
+    top = page("runbook.md").partition("\n## ")[0]
+    assert {"status", "top", "doctor"} <= {*re.findall(r"exec .*\bcq (\w+)", top)}
+    assert {"docker", "kubectl"} <= {*re.findall(r"^(\w+) ", top, re.MULTILINE)}
