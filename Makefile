@@ -22,8 +22,8 @@ setup: .venv/.packages .venv/.jars .venv/.classes  ## make .venv (with .venv/bin
 	$(BIN)/python -m gateway.local.jars
 	@touch $@
 
-.venv/.classes: .venv/.jars spark_jobs/driver/class_archive.py
-	CQ_EVALUATOR_JARS="$$($(BIN)/python -m gateway.local.jars spark.lock)" $(BIN)/python -m spark_jobs.driver.class_archive 2> .venv/classes.log
+.venv/.classes: .venv/.jars spark_jobs/runtime/driver/class_archive.py
+	CQ_EVALUATOR_JARS="$$($(BIN)/python -m gateway.local.jars spark.lock)" $(BIN)/python -m spark_jobs.runtime.driver.class_archive 2> .venv/classes.log
 	@touch $@
 
 demo: setup  ## the whole thing on generated quotes, about two minutes

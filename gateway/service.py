@@ -19,7 +19,6 @@ from gateway.commands.stored_queries import StoredQueries
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import CommandConsumer, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
@@ -141,7 +140,7 @@ class _Service:
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
         self._audit = Audit(working)
-        self._timers = Timers(settings, working, self._topics, self._commits, EvaluatorGroups(), now_ms)
+        self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
         last_digests = LastDigests(settings, working, self._timers, self._commits)
         result_topics = ResultTopics(settings, self._topics)
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)

@@ -18,7 +18,7 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-# As the evaluator's workers have it (spark_jobs/application/spark_options.py): threads that wait for one another cost
+# As the evaluator's workers have it (runtime/application/spark_options.py): threads that wait for one another cost
 # a fifth more. Polars reads it when it is imported, later than this file.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.catalog import StreamColumn
 from grouping.model.group import ConstantValue
-from spark_jobs.groups.partials import Partials
+from spark_jobs.engine.operators.aggregate.partials import Partials
 from tests.timer_desk import Desk
 
 __all__ = ["VENUES", "GroupDesk"]

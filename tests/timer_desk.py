@@ -20,7 +20,6 @@ from gateway.commands.stored_queries import StoredQueries
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
 from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
 from gateway.model.unit import CqKey
@@ -72,7 +71,7 @@ class Desk:
         self.working = WorkingCopy(settings)
         self.consumer = consumer = CommandConsumer(settings, settings.topics.commands, 4)
         self.commits = commits = Commits(settings, self.working, consumer)
-        self.timers = Timers(settings, self.working, topics, commits, EvaluatorGroups(), lambda: self.now_ms)
+        self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics)
         self._ends = Ends(settings, self.working, result_topics, commits, last_digests)

@@ -44,7 +44,7 @@ def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> No
     if not settings.evaluator.jars:
         os.environ["CQ_EVALUATOR_JARS"] = str(ensure_jars(SPARK, settings.jars, show_progress))
     # The evaluator takes this process's place: the runtimes meet on topics and in Redis, never by import.
-    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.driver.job"])
+    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.runtime.driver.job"])
 
 
 def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settings:

@@ -11,7 +11,8 @@ from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, parts_of, unit_of
+from grouping.store.quarantine import Quarantine, QuarantineStore
+from grouping.store.work_units import group_of, parts_of, unit_of
 
 __all__ = ["Quarantines"]
 
@@ -19,7 +20,7 @@ Shown = dict[str, str]
 
 
 class Quarantines:
-    """The quarantined work units (`grouping.store.quarantine`) of all streams, as of the last `refresh`."""
+    """The quarantined work units (`grouping.store.work_units`) of all streams, as of the last `refresh`."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, quota: QuarantineQuota) -> None:
         self._store = QuarantineStore(settings)

@@ -12,9 +12,10 @@ from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.keys import Role, role_title
 from grouping.store.lease import Lease
-from grouping.store.quarantine import QuarantineStore, group_of
+from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
+from grouping.store.work_units import group_of
 from grouping.values.times import instant
 
 __all__ = ["check_roles"]

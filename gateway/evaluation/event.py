@@ -19,10 +19,10 @@ from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
 from grouping.model.expression import Column, Expression, source_of, variable_text, walk
 from grouping.settings.settings import Settings
-from spark_jobs.batch.faults import FAULTS
-from spark_jobs.batch.headers import unpacked_headers
-from spark_jobs.batch.row_source import RowSource
-from spark_jobs.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.rows.faults import FAULTS
+from spark_jobs.engine.rows.headers import unpacked_headers
+from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["answered"]
 

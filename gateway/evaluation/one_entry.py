@@ -10,7 +10,7 @@ from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.panes import pack_bounds
 from grouping.store.constant_table import Block, Entry, Segment
 from grouping.store.notes import TableVersion
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 
 __all__ = ["VERSION", "snapshot_of"]
 

@@ -13,12 +13,12 @@ from gateway.evaluation.standing_query import StandingQuery
 from grouping.compiler.stage_text import value_text
 from grouping.model.errors import InternalError
 from grouping.values.times import instant
-from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.row_source import RowSource
-from spark_jobs.joins.join import join
-from spark_jobs.match.residual import truth
-from spark_jobs.tables.constant_cache import Snapshot
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.match.residual import truth
+from spark_jobs.engine.operators.lookup_join.join import join
+from spark_jobs.engine.rows.event_column import EventColumns
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["Judgement", "Truths", "judgements", "reason", "truths"]
 

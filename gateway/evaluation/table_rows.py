@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from spark_jobs.batch.headers import unpacked_headers
-from spark_jobs.replica.replica import Replica
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.rows.headers import unpacked_headers
 
 __all__ = ["table_of"]
 

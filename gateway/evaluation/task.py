@@ -14,25 +14,25 @@ from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from spark_jobs.batch.cpu_budget import CpuBudget
-from spark_jobs.batch.event_column import VALUE_BYTES
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.headers import unpacked_headers
-from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code, dead_letters
-from spark_jobs.decode.decode import decode
-from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.groups.counting_stage import WritingStage, counting_stage
-from spark_jobs.isolation.isolation import Isolation, Join
-from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.isolation.unit_guard import UnitGuard
-from spark_jobs.isolation.unit_selection import UnitSelection
-from spark_jobs.joins.join import join_slices
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.pending import pending_records
-from spark_jobs.results.split import split
-from spark_jobs.tables.constant_cache import Snapshot
-from spark_jobs.tables.load import Loads
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.isolation.isolation import Isolation, Join
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting_stage import WritingStage, counting_stage
+from spark_jobs.engine.operators.lookup_join.join import join_slices
+from spark_jobs.engine.results.pending import pending_records
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.rows.event_column import VALUE_BYTES
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.headers import unpacked_headers
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letter_code, dead_letters
 
 __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
 

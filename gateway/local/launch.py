@@ -90,7 +90,7 @@ class Launch:
         return [servers, roles], {"bootstrap": bootstrap, "redis_url": masked(redis_url)}
 
 
-_MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.driver.job",)}
+_MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.runtime.driver.job",)}
 """Each role's module and arguments. `cq evaluator` looks for Java and the jars first, a second that a restart lacks."""
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.records import PlacedRecord
 from gateway.evaluation.task import evaluated
@@ -131,7 +130,7 @@ class _Destination:
             [matches] = gather(self._log, [question])
         else:
             request = GroupRequest(self._membership.destination, question, self._plan, self._select)
-            [matches] = group_digests(EvaluatorGroups(), self._log, [request])
+            [matches] = group_digests(self._log, [request])
         return matches
 
     def _moved(self, tick_ms: int, matches: DigestMatches) -> Cursor:

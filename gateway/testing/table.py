@@ -11,7 +11,7 @@ from grouping.model.errors import InputError
 from grouping.model.query import CreateTable
 from grouping.model.table import Table as CatalogTable
 from grouping.statements.command import parse
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
 
 __all__ = ["Table"]
 

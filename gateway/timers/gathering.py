@@ -13,7 +13,6 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets, behind_gap
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
-from grouping.digests.group_code import GroupCode
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 
@@ -46,8 +45,7 @@ class DueDestination(NamedTuple):
 class DigestGathering:
     """Gathers the pending matches and groups of destinations."""
 
-    def __init__(self, working: WorkingCopy, intake: Intake, code: GroupCode) -> None:
-        self._code = code
+    def __init__(self, working: WorkingCopy, intake: Intake) -> None:
         self._working = working
         self._intake = intake
         self._known = AnswerCache()
@@ -60,7 +58,7 @@ class DigestGathering:
         yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
         grouped = [each for each in served if each.membership.destination.slots is not None]
         requests = list(self._requests(grouped, self._questions(grouped, covered)))
-        for place, matches in each_group_digest(self._code, self._intake.log, requests, self._known):
+        for place, matches in each_group_digest(self._intake.log, requests, self._known):
             yield grouped[place], matches
 
     def _requests(
@@ -95,5 +93,5 @@ class DigestGathering:
             grouped.append(place)
             ended_ms = notice.ended_ms
             requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select, ended_ms=ended_ms))
-        for number, found in each_group_digest(self._code, self._intake.log, requests, AnswerCache()):
+        for number, found in each_group_digest(self._intake.log, requests, AnswerCache()):
             yield grouped[number], found

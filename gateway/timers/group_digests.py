@@ -1,6 +1,7 @@
 """Digests of aggregate queries: gathered once for destinations with equal questions, query by query.
 
-The evaluator's own code puts groups together and decides HAVING (`grouping.digests.group_code`).
+The evaluator's aggregates put groups together and decide HAVING. They are imported where they are called: a gateway
+without queries over groups starts without their libraries, which take a second and 110 MB.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import msgspec
 
 from gateway.model.records import Destination
 from grouping.digests.cursor import Offsets
+from grouping.digests.digest_groups import GroupDestination, TooManyGroups, TooManyTogether
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_code import GroupCode, GroupDestination, TooManyGroups, TooManyTogether
 from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows
@@ -50,7 +51,7 @@ class _CachedAnswer(NamedTuple):
 
     answer: GroupAnswer
     groups: Any
-    """Its groups, put together (`GroupMerging.groups`)."""
+    """Its groups, put together (`GroupMerge.groups`)."""
     late: int
     """How many of their matches are of times before the digest."""
     reached: int
@@ -87,46 +88,45 @@ class AnswerCache:
 
 
 def group_digests(
-    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
+    pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
     """Return the digests of destinations, in their order; arguments as of `each_group_digest`."""
-    found = dict(each_group_digest(code, pending, asked, known or AnswerCache()))
+    found = dict(each_group_digest(pending, asked, known or AnswerCache()))
     return [found[place] for place in range(len(asked))]
 
 
 def each_group_digest(
-    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
+    pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
 ) -> Iterator[tuple[int, DigestMatches]]:
     """Yield the digests of destinations, each with its place among the questions, query by query.
 
     So memory holds the groups of a single query at a time, besides the cache.
 
     Args:
-        code: The evaluator's code.
         pending: The log with the groups.
         asked: The questions, all with the same cut and time.
         known: The cache.
     """
     for places in _by_query(asked):
-        yield from _of_query(code, pending, [(place, asked[place]) for place in places], known)
+        yield from _of_query(pending, [(place, asked[place]) for place in places], known)
 
 
 _Places = Sequence[tuple[int, GroupRequest]]
 
 
-def _of_query(
-    code: GroupCode, pending: PendingLog, some: _Places, known: AnswerCache
-) -> Iterator[tuple[int, DigestMatches]]:
+def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterator[tuple[int, DigestMatches]]:
     """Yield the digests of one query's destinations: half of them at a time where all have too many groups."""
+    from spark_jobs.engine.rows.faults import FAULTS
+
     asked, done = [request for _, request in some], 0
     try:
-        for (place, _), matches in zip(some, _made(code, asked, _answers(code, pending, asked, known)), strict=True):
+        for (place, _), matches in zip(some, _made(asked, _answers(pending, asked, known)), strict=True):
             yield place, matches
             done += 1
         return
     except TooManyTogether:
         pass
-    except code.faults as fault:
+    except FAULTS as fault:
         # A fault of ours in a query, which must not hold up other digests: the query is tried again.
         log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its groups failed with {type(fault).__name__}."
@@ -134,8 +134,8 @@ def _of_query(
             yield place, DigestMatches(Rows(), None, (), None, 0, failure)
         return
     half = len(some) // 2
-    yield from _of_query(code, pending, some[:half], known)
-    yield from _of_query(code, pending, some[half:], known)
+    yield from _of_query(pending, some[:half], known)
+    yield from _of_query(pending, some[half:], known)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -157,22 +157,20 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
     return places.values()
 
 
-def _answers(
-    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
-) -> list[_CachedAnswer | None]:
+def _answers(pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache) -> list[_CachedAnswer | None]:
     """Return the gathered groups for destinations of one query."""
     contents = [_content(each) for each in asked]
     gathered = known.of(asked[0].question.covered)
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
     if new:
-        known.add(_gather(code, pending, asked[0].select, new, gathered))
+        known.add(_gather(pending, asked[0].select, new, gathered))
     return [gathered[content] for content in contents]
 
 
-def _made(
-    code: GroupCode, asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]
-) -> Iterator[DigestMatches]:
+def _made(asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestMatches]:
     """Yield the digests of one query's destinations."""
+    from spark_jobs.engine.operators.aggregate.kept import kept_groups
+
     plan, select = asked[0].plan, asked[0].select
     destinations = [
         GroupDestination(
@@ -183,7 +181,7 @@ def _made(
         for each, answer in zip(asked, answers, strict=True)
         if answer is not None
     ]
-    kept = iter(code.kept(plan, select, destinations) if destinations else ())
+    kept = iter(kept_groups(plan, select, destinations) if destinations else ())
     for known in answers:
         if known is None:
             yield DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL)
@@ -200,17 +198,17 @@ def _made(
         )
 
 
-def _gather(
-    code: GroupCode, pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers
-) -> int:
+def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers) -> int:
     """Answer different questions; if a question has too many groups, the others are answered without it.
 
     Returns:
         The bytes of their groups.
     """
+    from spark_jobs.engine.operators.aggregate.merging import GroupMerge
+
     left = dict(new)
     while left:
-        merge = code.merging(select, len(left))
+        merge = GroupMerge(select, len(left))
         questions = [
             GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms, each.ended_ms)
             for each in left.values()

@@ -21,7 +21,6 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.probes import Probes
-from grouping.digests.group_code import GroupCode
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
@@ -71,9 +70,7 @@ class Rolling:
         intake: Intake,
         probes: Probes,
         cuts: OpenCuts,
-        code: GroupCode,
     ) -> None:
-        self._code = code
         self._topic = settings.topics.pending
         self._working = working
         self._commits = commits
@@ -133,13 +130,16 @@ class Rolling:
         queries = self._queries(some)
         if not queries:
             return
+        from spark_jobs.engine.operators.aggregate.rolled import rolled_records  # not at the gateway's start
+        from spark_jobs.engine.rows.faults import FAULTS
+
         bodies: list[bytes] = []
         for (stream_id, select_id), stores in queries.items():
             select, covered = self._working.select(stream_id, select_id), self._probes.watermark(stream_id).covered
             records, before = self._records(roll, [store.places for store in stores.values()])
             try:
-                bodies += self._code.rolled(select, records, stores, covered, before)
-            except self._code.faults:
+                bodies += rolled_records(select, records, stores, covered, before)
+            except FAULTS:
                 # A fault of ours in one query, whose groups wait as they are.
                 log.exception("groups not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:

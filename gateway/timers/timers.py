@@ -30,7 +30,6 @@ from gateway.timers.retention import Retention
 from gateway.timers.rolling import Rolling
 from gateway.timers.schedule import tick_behind
 from grouping.digests.cursor import Cursor
-from grouping.digests.group_code import GroupCode
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
@@ -50,7 +49,6 @@ class Timers:
         working: WorkingCopy,
         topics: Topics,
         commits: Commits,
-        groups: GroupCode,
         clock: Callable[[], int],
     ) -> None:
         """Begin with nothing; `recover` comes first.
@@ -60,7 +58,6 @@ class Timers:
             working: The gateway's working copy.
             topics: The broker's offsets.
             commits: The writer of all that the gateway writes.
-            groups: The evaluator's code for groups.
             clock: The present, epoch milliseconds.
         """
         self._settings = settings
@@ -73,11 +70,11 @@ class Timers:
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.watermark)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
-        gathering = DigestGathering(working, self._intake, groups)
+        gathering = DigestGathering(working, self._intake)
         self._firing = TickRun(
             gathering, self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
         )
-        self._rolling = Rolling(settings, working, commits, self._state, self._intake, self._probes, self._cuts, groups)
+        self._rolling = Rolling(settings, working, commits, self._state, self._intake, self._probes, self._cuts)
         ordering = OrderDesk(
             settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock
         )

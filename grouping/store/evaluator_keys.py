@@ -37,7 +37,7 @@ class EvaluatorKeys:
         return f"{self.start}:evaluator:next-batch:{stream_id}"
 
     def checkpoint(self, stream_id: StreamId) -> str:
-        """Text: which checkpoint the stream was evaluated by last (spark_jobs/driver/resumption.py). By the evaluator.
+        """Text: which checkpoint the stream was evaluated by last (runtime/driver/resumption.py). By the evaluator.
 
         A rebuild of the working copy leaves it alone, by its name.
         """

@@ -1,8 +1,6 @@
 """Quarantine: which work units of a stream are left out, and why. The evaluator writes it, the gateway shows it.
 
-A *work unit* can be left out by itself: a group (``g_…``), or a SELECT list of a group (``g_…/s_…``): a group may have
-very many CQs, and a failing SELECT list must not stop the others. docs/design/039-quarantine.md has the rules. All of
-this is lost with Redis: faulty units are then found anew.
+docs/design/039-quarantine.md has the rules. Quarantines are lost with Redis: faulty units are then found anew.
 """
 
 from __future__ import annotations
@@ -12,32 +10,23 @@ from typing import Any
 
 import msgspec
 
-from grouping.model.ids import GroupId, SelectId, StreamId, Subscriber
+from grouping.model.ids import StreamId, Subscriber
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.fence import transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
+from grouping.store.work_units import KILLED, parts_of
 
 __all__ = [
-    "KILLED",
     "SEVERAL",
-    "SLOW",
     "CulpritSearch",
     "Quarantine",
     "QuarantineStore",
     "culprits",
-    "group_of",
-    "parts_of",
     "sole_user",
     "sole_user_text",
-    "unit_of",
 ]
-
-KILLED = "it ended the worker that evaluated it"
-"""The reason of a unit that killed workers."""
-SLOW = "it took too much CPU time"
-"""The reason of a unit whose evaluation was stopped midway."""
 
 SEVERAL = Subscriber("")
 """Stands for the sole user of a unit that several subscribers use or used, or of which nothing is known."""
@@ -46,27 +35,6 @@ _FIRST_MS = 60_000
 """Length of the first quarantine of a unit; a fault is shown as long."""
 _LONGEST_MS = 3_600_000
 """Length of the longest quarantine; a unit is remembered as long after its quarantine ended."""
-
-
-def unit_of(group_id: GroupId, select_id: SelectId) -> str:
-    """Return the work unit that is one SELECT list of a group."""
-    return f"{group_id}/{select_id}"
-
-
-def group_of(unit: str) -> GroupId:
-    """Return the group that a work unit is or belongs to."""
-    return GroupId(unit.partition("/")[0])
-
-
-def parts_of(unit: str) -> tuple[str, str | None]:
-    """Return the group of a work unit, and the SELECT list where the unit is only one list of the group.
-
-    Example:
-        >>> parts_of(unit_of("g_1", "s2")), parts_of("g_1")
-        (('g_1', 's2'), ('g_1', None))
-    """
-    group_id, _, select_id = unit.partition("/")
-    return group_id, select_id or None
 
 
 def sole_user_text(subscriber: Subscriber) -> str:

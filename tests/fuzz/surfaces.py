@@ -29,10 +29,10 @@ from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 from schemas.codec import Command, MalformedCommand, decode_command, encode_command
-from spark_jobs.batch.events import Events
-from spark_jobs.decode.decode import decode
-from spark_jobs.match.evaluate import match
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.rows.events import Events
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text

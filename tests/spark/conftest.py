@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.application.spark_options import shared_classes
+from spark_jobs.runtime.application.spark_options import shared_classes
 
 
 @pytest.fixture(scope="session")

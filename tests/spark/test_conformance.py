@@ -18,10 +18,10 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression
 from grouping.model.sql_type import SqlType
-from spark_jobs.batch.events import arrow_type
-from spark_jobs.expressions.expression import compile_expression
-from spark_jobs.match.evaluate import match
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.expressions.expression import compile_expression
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.rows.events import arrow_type
 from tests.spark.dialects import our_text, spark_text
 from tests.spark.expressions import COLUMNS, GRAMMAR, ROWS, Generator, data
 from tests.unit.matching.matching import Events, entry, snapshot

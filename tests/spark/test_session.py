@@ -12,13 +12,13 @@ import pytest
 from gateway.local.jars import SPARK, ensure_jars
 from gateway.local.java import find_java
 from grouping.settings.settings import Settings
-from spark_jobs.application.properties_file import properties_file
+from spark_jobs.runtime.application.properties_file import properties_file
 
 _PROGRAM = """
 import contextlib, psutil
 from grouping.settings.given_settings import given_settings
-from spark_jobs.application.jvm import end_jvm
-from spark_jobs.application.session import open_session
+from spark_jobs.runtime.application.jvm import end_jvm
+from spark_jobs.runtime.application.session import open_session
 spark = open_session(given_settings(), {"spark.sql.catalogImplementation": "in-memory"})
 told = spark.sparkContext.getConf()
 for name in ("spark.authenticate", "spark.authenticate.secret", "spark.network.crypto.enabled", "spark.hadoop.own.key"):

@@ -8,7 +8,7 @@ import warnings
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs.expressions.texts.urls import part_of_url
+from spark_jobs.engine.expressions.texts.urls import part_of_url
 
 _URLS = (
     "http://spark.apache.org/path?query=1", "https://ann:pw@h.example.com:8080/a/b;c?q=1&p=%20x&q=2#top",

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from grouping.model.catalog import StreamColumn
 from grouping.values.variant import shown
-from spark_jobs.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_events import JsonReader
 from tests.spark.calls.variants import DOCUMENTS
 
 _VALUES = (*DOCUMENTS, '{"z": {"b": 2, "a": [ ]}, "é": "\\u00e9\\/", "B": 1}', " 1.0E+2", '"\\u001f\\b"')

@@ -26,7 +26,7 @@ from grouping.statements.clauses import CLAUSE_READERS
 from grouping.statements.column_parts import PLAIN_TYPES
 from grouping.statements.command import STATEMENTS, parse
 from grouping.statements.stream_declaration import CHOICES, OPTIONS
-from spark_jobs.driver.metrics import StreamMetrics
+from spark_jobs.runtime.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
 _PAGES = sorted(path.name for path in DOCS.glob("*.md"))

@@ -25,9 +25,9 @@ from gateway.commands.listing import like_filter
 from grouping.model.sql_type import STRING
 from grouping.statements.cq_text import CqText
 from grouping.values.intervals import parse_interval
-from spark_jobs.expressions.texts.urls import part_of_url
-from spark_jobs.expressions.times.formats import to_timestamp
-from spark_jobs.expressions.types import Operand
+from spark_jobs.engine.expressions.texts.urls import part_of_url
+from spark_jobs.engine.expressions.times.formats import to_timestamp
+from spark_jobs.engine.expressions.types import Operand
 from tests.pages import ROOT
 
 _PACKAGES = ("gateway", "grouping", "schemas", "spark_jobs")
@@ -44,9 +44,9 @@ _COMPILED_FROM_VALUES = {
     "gateway/commands/listing.py:like_filter",
     "grouping/statements/cq_text.py:_like",
     "grouping/values/intervals.py:_clock",
-    "spark_jobs/decode/json_events.py:_decimal_reader",  # each part is bounded by the DECIMAL's precision
-    "spark_jobs/expressions/times/formats.py:_reader",
-    "spark_jobs/expressions/texts/urls.py:part_of_url",
+    "spark_jobs/engine/decode/json_events.py:_decimal_reader",  # each part is bounded by the DECIMAL's precision
+    "spark_jobs/engine/expressions/times/formats.py:_reader",
+    "spark_jobs/engine/expressions/texts/urls.py:part_of_url",
 }
 """The functions that compile a pattern themselves, by file and name."""
 

@@ -13,7 +13,7 @@ for name in sys.argv[1:]:
     importlib.import_module(f"tests.chaos.planted.{name}").plant()
 import gateway.state.commit, gateway.state.timer_state
 import gateway.state.recovery.catalog_replay, gateway.state.recovery.recovery
-import spark_jobs.worker.worker
+import spark_jobs.runtime.worker.worker
 """
 
 

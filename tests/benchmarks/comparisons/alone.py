@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.batch.events import Events
+from spark_jobs.engine.rows.events import Events
 from tests.benchmarks.comparisons.paper_queries import Setting
 
 __all__ = ["Predicate", "compiled", "run_alone"]

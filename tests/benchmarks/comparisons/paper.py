@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grouping.settings.settings import Settings
-from spark_jobs.decode.decode import decode
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.split import split
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.results.split import split
 from tests.benchmarks import curves
 from tests.benchmarks.comparisons import paper_spark
 from tests.benchmarks.comparisons.alone import compiled, run_alone

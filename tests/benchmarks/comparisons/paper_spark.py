@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.sink import write_stream
-from spark_jobs.kafka.source import read_stream
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.kafka.sink import write_stream
+from spark_jobs.runtime.kafka.source import read_stream
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.comparisons.paper_queries import CHANGED, Setting, delta_values, selections, stream
 from tests.benchmarks.curves import Curve, Panel
 from tests.benchmarks.material.tables import Contents, Tables

@@ -15,9 +15,9 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, net
 from grouping.store.notes import TableVersion
-from spark_jobs.batch.events import Events
-from spark_jobs.match.evaluate import matches
-from spark_jobs.tables.constant_cache import ConstantTables
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.rows.events import Events
 from tests.benchmarks.comparisons.peer_workloads import WORKLOADS, sql
 from tests.benchmarks.report import Report
 

@@ -17,9 +17,9 @@ from mokaccino import Document, Percolator, Query
 
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.settings.settings import Settings
-from spark_jobs.batch.events import Events
-from spark_jobs.decode.decode import decode
-from spark_jobs.match.evaluate import matches
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.rows.events import Events
 from tests.benchmarks.comparisons import peer_churn
 from tests.benchmarks.comparisons.peer_workloads import COLUMNS, WORKLOADS, Conjunct, PeerWorkload, sql
 from tests.benchmarks.material.market import as_source

@@ -13,8 +13,8 @@ import psutil
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from grouping.store.table_store import TableStore
-from spark_jobs.tables.constant_cache import ConstantTables
-from spark_jobs.worker.garbage import give_back, settle
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.runtime.worker.garbage import give_back, settle
 from tests.benchmarks.material import market, quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.material.workloads import WORKLOADS

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.row_source import RowSource
-from spark_jobs.decode.decode import decode
-from spark_jobs.joins.join import join
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.replica.table_view import TableView
-from spark_jobs.results.split import split
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
-from spark_jobs.tables.load import Loads
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.lookup_join.join import join
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.row_source import RowSource
 from tests.benchmarks.material.tables import Contents
 
 __all__ = ["Spent", "Worker"]

@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 
 from grouping.model.catalog import StreamColumn
 from grouping.model.table import Table
-from spark_jobs.kafka.table_log import TableLog
-from spark_jobs.replica.replica import Replica
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.runtime.kafka.table_log import TableLog
 from tests.benchmarks.report import Report
 from tests.ground import Ground, open_ground
 

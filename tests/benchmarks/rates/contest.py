@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from grouping.settings.settings import Settings
-from spark_jobs.application.jvm import end_jvm
-from spark_jobs.application.session import open_session
+from spark_jobs.runtime.application.jvm import end_jvm
+from spark_jobs.runtime.application.session import open_session
 from tests.benchmarks.rates.pipeline import Run, Start, run
 from tests.benchmarks.report import Report
 

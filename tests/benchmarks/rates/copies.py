@@ -11,10 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.headers import event_ids, event_times, match_headers
-from spark_jobs.kafka.sink import checkpoint_location
-from spark_jobs.kafka.source import read_stream
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.headers import event_ids, event_times, match_headers
+from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.kafka.source import read_stream
 from tests.benchmarks.rates.pipeline import Side, Start, through
 from tests.benchmarks.rates.spark_sink import HEADERS, ROWS, header_lists, write_by_spark
 

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from grouping.settings.settings import Settings
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns

@@ -23,8 +23,8 @@ from gateway.testing import Table as KitTable
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.sink import checkpoint_location
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.market import as_source
 from tests.benchmarks.material.tables import Contents, Tables

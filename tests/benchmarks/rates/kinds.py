@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import market
 from tests.benchmarks.material.tables import Tables
 from tests.benchmarks.material.workloads import WORKLOADS, Workload

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.sink import checkpoint_location, write_stream
-from spark_jobs.kafka.source import read_stream
+from spark_jobs.runtime.kafka.sink import checkpoint_location, write_stream
+from spark_jobs.runtime.kafka.source import read_stream
 
 __all__ = ["Run", "Side", "Start", "cpu_seconds", "run", "through"]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from prometheus_client import REGISTRY
 
 from grouping.process.metrics_server import MetricsServer, RoleState
-from spark_jobs.driver.metrics import StreamMetrics
+from spark_jobs.runtime.driver.metrics import StreamMetrics
 
 __all__ = ["scraped"]
 

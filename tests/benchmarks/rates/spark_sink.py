@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings.kafka_options import java_options
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.sink import checkpoint_location
+from spark_jobs.runtime.kafka.sink import checkpoint_location
 
 __all__ = ["HEADERS", "ROWS", "header_lists", "write_by_spark"]
 

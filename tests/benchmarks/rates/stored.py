@@ -11,7 +11,7 @@ import psutil
 from redis import Redis
 
 from gateway.sdk import Client
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides

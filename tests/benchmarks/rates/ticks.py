@@ -19,7 +19,7 @@ from gateway.model.records import TriggerSpec
 from gateway.service import collect_seldom
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.panes import pack_bounds
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides

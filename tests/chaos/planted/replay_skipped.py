@@ -16,7 +16,7 @@ _FIRST_BATCHES = 3
 
 def plant() -> None:
     """Plant it."""
-    when_imported("spark_jobs.worker.worker", _change)
+    when_imported("spark_jobs.runtime.worker.worker", _change)
 
 
 def _change(worker: ModuleType) -> None:

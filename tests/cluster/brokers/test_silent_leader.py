@@ -15,8 +15,8 @@ from gateway.kafka import Topics
 from gateway.sdk import connect
 from gateway.sdk.inbox import Inbox
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.admin import open_admin
-from spark_jobs.kafka.topic_offsets import TopicOffsets
+from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.cluster.brokers.brokers import COUNT, Brokers
 from tests.kafka_client import wait_until
 from tests.stack.server import Stack

@@ -142,7 +142,7 @@ class Site:
 
     def evaluator(self, host: str, **environment: str) -> Role:
         """Start an evaluator on a host: with its own data folder, which a later one on that host has again."""
-        return self._started(host, (*_APART, sys.executable, "-m", "spark_jobs.driver.job"), environment)
+        return self._started(host, (*_APART, sys.executable, "-m", "spark_jobs.runtime.driver.job"), environment)
 
     def _started(self, host: str, command: tuple[str, ...], environment: dict[str, str]) -> Role:
         self._roles.append(Role(command, self._folder / host, {**self._environment, **environment}))

@@ -19,9 +19,9 @@ from gateway.local.sessions import supervised
 from gateway.sdk import Client, SigningKey, connect
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
-from spark_jobs.batch.headers import packed_headers
-from spark_jobs.batch.output import OUTPUT
-from spark_jobs.kafka.record_writer import RecordWriter
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.kafka.record_writer import RecordWriter
 from tests.cluster.guarded.servers import PASSWORDS, GuardedServers, guarded_servers
 from tests.pages import ROOT
 from tests.stack.server import Stack

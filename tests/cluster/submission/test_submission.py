@@ -68,7 +68,7 @@ def test_packed_environment(ground: Ground, cluster: Standalone, tmp_path: Path)
     packed = packed_environment(tmp_path / "environment.tar.gz", tmp_path / "environment")
     own = {"CQ_EVALUATOR_SPARK": json.dumps({"spark.archives": f"{packed}#environment", **_EXECUTORS})}
     own |= {"PYSPARK_PYTHON": "./environment/bin/python", "PYTHONPATH": os.pathsep.join(sys.path)}
-    _assert_evaluated(ground, cluster, tmp_path, [sys.executable, "-m", "spark_jobs.driver.job"], own)
+    _assert_evaluated(ground, cluster, tmp_path, [sys.executable, "-m", "spark_jobs.runtime.driver.job"], own)
 
 
 def _assert_evaluated(

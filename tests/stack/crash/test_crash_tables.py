@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from grouping.settings.settings import Settings
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.runtime.kafka.table_log import TableLog
 from tests.kafka_client import RawClient, wait_until
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab

@@ -19,8 +19,8 @@ from gateway.kafka import Topics
 from gateway.local import kafka
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.model.errors import OperationalError
-from spark_jobs.kafka.admin import open_admin
-from spark_jobs.kafka.topic_offsets import TopicOffsets
+from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
 

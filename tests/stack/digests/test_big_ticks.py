@@ -21,9 +21,9 @@ from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS, Lease
 from grouping.store.ownership import EvaluatorFences, Ownership
-from spark_jobs.kafka.record_writer import RecordWriter
-from spark_jobs.worker import digest_task
-from spark_jobs.worker.digest_task import DigestTask
+from spark_jobs.runtime.kafka.record_writer import RecordWriter
+from spark_jobs.runtime.worker import digest_task
+from spark_jobs.runtime.worker.digest_task import DigestTask
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, await_taken_in, let_pass, take_in
 from tests.timer_desk import Desk

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import LogReader
 from gateway.model.records import TriggerSpec
-from grouping.model.group import SelectList
-from spark_jobs.groups.merging import GroupMerge
+from spark_jobs.engine.operators.aggregate import merging
+from spark_jobs.engine.operators.aggregate.merging import GroupMerge
 from tests.ground import Ground
 from tests.group_desk import VENUES, GroupDesk
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
@@ -36,7 +35,7 @@ def _letters(desk: _Desk) -> list[tuple[bytes, bytes]]:
 def test_a_digest_of_too_many_groups_is_a_dead_letter(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waited for it is passed over, once; later ticks have their own, and the end comes behind a refused one."""
     most = VENUES - 1
-    monkeypatch.setattr(EvaluatorGroups, "merging", lambda _, select, count: _merge(select, count, most))
+    monkeypatch.setattr(merging, "GroupMerge", lambda select, count: GroupMerge(select, count, most))
     desk = _Desk(ground.settings, NOW)
     desk.put([("many", 0, _HOURLY)], _EXPIRE)
     stores, name = desk.stores([0], _HOURLY), desk.destination(0, _HOURLY).destination_id
@@ -60,7 +59,3 @@ def test_a_digest_of_too_many_groups_is_a_dead_letter(ground: Ground, monkeypatc
     refused.append((b"result-too-large", f"{name}/{_EXPIRE}/1".encode()))
     assert refused == _letters(desk)
     assert f"{name}/end/{_EXPIRE}" in written(desk)
-
-
-def _merge(select: SelectList, count: int, most: int) -> GroupMerge:
-    return GroupMerge(select, count, most)

@@ -39,8 +39,8 @@ def _harmful_select(encode: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _PLANTED = {
-    "spark_jobs.match.residual": ("holds", _deadly_predicate),
-    "spark_jobs.results.encode": ("encode", _harmful_select),
+    "spark_jobs.engine.match.residual": ("holds", _deadly_predicate),
+    "spark_jobs.engine.results.encode": ("encode", _harmful_select),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.kafka.unreadable import LATEST_MS
+from spark_jobs.runtime.kafka.unreadable import LATEST_MS
 from tests.codec import avro_event
 from tests.kafka_tail import dead_letters
 from tests.queries import Event

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from grouping.store.notes import TablePins
-from spark_jobs.kafka.pin_log import MicroBatch, PinLog
-from spark_jobs.kafka.table_log import TableAway, TableLog
+from spark_jobs.runtime.kafka.pin_log import MicroBatch, PinLog
+from spark_jobs.runtime.kafka.table_log import TableAway, TableLog
 from tests.ground import Ground
 from tests.kafka_client import RawClient
 from tests.unit.replica.table_records import table

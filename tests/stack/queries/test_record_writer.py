@@ -15,9 +15,9 @@ from aiokafka.errors import KafkaTimeoutError
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from grouping.model.errors import OperationalError
-from spark_jobs.batch.headers import packed_headers
-from spark_jobs.batch.output import OUTPUT
-from spark_jobs.kafka.record_writer import RecordWriter
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.kafka.record_writer import RecordWriter
 from tests.ground import Ground
 
 Row = tuple[bytes | None, bytes | None, str, int | None, bytes]

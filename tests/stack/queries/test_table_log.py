@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from spark_jobs.kafka.pin_log import MicroBatch, PinLog
-from spark_jobs.kafka.table_log import TableAway, TableLog
-from spark_jobs.replica.replica import Replica
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.runtime.kafka.pin_log import MicroBatch, PinLog
+from spark_jobs.runtime.kafka.table_log import TableAway, TableLog
 from tests.ground import Ground
 from tests.kafka_client import DEADLINE, wait_until
 from tests.unit.replica.table_records import table

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from gateway.sdk import CommandRejection, connect
 from grouping.process.traces import trace_id
-from spark_jobs.worker.event_traces import sampled
+from spark_jobs.runtime.worker.event_traces import sampled
 from tests.kafka_client import wait_until
 from tests.stack.collector import Collector, ToldSpan
 from tests.stack.lab import Lab

@@ -19,7 +19,7 @@ from grouping.model.query import DropTable
 from grouping.model.table import Table
 from grouping.statements.cq_text import CqText
 from grouping.store.table_store import TableStore
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from tests.ground import Ground
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")

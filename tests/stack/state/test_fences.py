@@ -22,10 +22,10 @@ from grouping.store.notes import ExecutorsNote, Output
 from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore
 from grouping.store.table_store import BatchCommitted, TableStore
-from spark_jobs.batch.headers import packed_headers
-from spark_jobs.batch.output import OUTPUT
-from spark_jobs.kafka.record_writer import record_writer
-from spark_jobs.kafka.sink import RecordWriting
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.kafka.record_writer import record_writer
+from spark_jobs.runtime.kafka.sink import RecordWriting
 from tests.ground import Ground
 from tests.stack.lab import Lab
 from tests.stack.server import Stack

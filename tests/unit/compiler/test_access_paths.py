@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from grouping.access.access_path import access_paths, choose_index
 from grouping.model.expression import Call, Expression
-from spark_jobs.match.evaluate import match
+from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import (
     Events,
     apart,

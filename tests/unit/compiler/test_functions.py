@@ -5,9 +5,9 @@ from __future__ import annotations
 from grouping.functions.function_table import GROUPS
 from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REDUCED, REWRITTEN
 from grouping.functions.spark_functions import REASONS
-from spark_jobs.expressions import casts
-from spark_jobs.expressions import functions as polars_functions
-from spark_jobs.expressions.times.units import BY_UNIT
+from spark_jobs.engine.expressions import casts
+from spark_jobs.engine.expressions import functions as polars_functions
+from spark_jobs.engine.expressions.times.units import BY_UNIT
 
 
 def test_the_section_shows_every_function_once() -> None:

@@ -13,8 +13,8 @@ from grouping.model.errors import InputError
 from grouping.values.iso8601 import parse_time
 from grouping.values.literals import READERS
 from grouping.values.times import parse_instant
-from spark_jobs.decode.decode import decode
-from spark_jobs.decode.json_exact import WrongRecord, read_record
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.json_exact import WrongRecord, read_record
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 
 _STREAM = stream("day DATE", "at TIMESTAMP")

@@ -14,7 +14,7 @@ from grouping.functions.functions import FUNCTIONS, REDUCED, result_type
 from grouping.functions.text_size import TextSizes, constant_size
 from grouping.model.expression import Call, Column, Expression, Value
 from grouping.model.sql_type import STRING
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events
 
 _S, _N = Column("s", "STRING"), Column("n", "STRING")

@@ -8,8 +8,8 @@ import pytest
 from grouping.model.errors import InputError
 from grouping.model.sql_type import BOOLEAN, STRING
 from grouping.values.patterns import occurrences, rust_groups, rust_pattern
-from spark_jobs.expressions.texts.search import rlike
-from spark_jobs.expressions.types import Operand
+from spark_jobs.engine.expressions.texts.search import rlike
+from spark_jobs.engine.expressions.types import Operand
 
 
 @pytest.mark.parametrize(

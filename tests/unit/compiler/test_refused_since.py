@@ -9,7 +9,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Call
-from spark_jobs.match.evaluate import match
+from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, entry, snapshot
 
 _STREAM = Stream("s_1", "q", (StreamColumn("s", "STRING"),), "q", "json", {"0": 0}, "2026-11-21T00:00:00Z")

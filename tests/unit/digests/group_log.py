@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.model.records import Destination, TriggerSpec
@@ -26,12 +25,12 @@ from grouping.digests.rolling import StoreReaders
 from grouping.model.group import canonical_constants
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
-from spark_jobs.decode.decode import decode
-from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.groups.counting_stage import counting_stage
-from spark_jobs.groups.rolled import rolled_records
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
+from spark_jobs.engine.operators.aggregate.rolled import rolled_records
 
 __all__ = ["AT", "START_MS", "STREAM", "GroupLog", "destination_of", "digest_at", "random_events"]
 
@@ -228,7 +227,6 @@ def digest_at(
 
     question = DigestQuestion(bytes(12), log.places(batch), cursor, visibility, tick_ms, log.commits[batch])
     [found] = group_digests(
-        EvaluatorGroups(),
         PendingLog(read),
         [GroupRequest(home, question, asked.query.plan, asked.query.select, from_ms)],
     )

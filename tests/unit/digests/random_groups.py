@@ -11,7 +11,7 @@ from gateway.evaluation.one_entry import VERSION
 from gateway.testing.query import checked
 from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.ids import StreamId
-from spark_jobs.groups.partials import Partials
+from spark_jobs.engine.operators.aggregate.partials import Partials
 from tests.unit.digests.group_log import AT, START_MS, STREAM
 
 __all__ = ["COUNTS", "random_groups"]

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import source_batch
 from gateway.testing import Record
@@ -25,14 +24,14 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import unit_of
-from spark_jobs.batch.output import MAX_RECORD_BYTES
-from spark_jobs.decode.decode import decode
-from spark_jobs.groups import records
-from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.groups.counting_stage import counting_stage
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
+from grouping.store.work_units import unit_of
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate import records
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from tests.unit.digests.group_log import AT, STREAM, destination_of
 
 _EVENT: dict[str, Any] = {"k": "a", "f": True, "i": 1, "n": 1, "d": 0.5, "a": "1.00"}
@@ -86,7 +85,7 @@ def _digest(query: CheckedQuery, store: str, bodies: Sequence[bytes]) -> list[di
     places = MatchPlaces(0, array("q", range(len(bodies))))
     question = DigestQuestion(bytes.fromhex(store[2:]), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
     request = GroupRequest(destination_of(query, 0), question, query.query.plan, query.query.select)
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     return [json.loads(row.body) for row in found.rows]
 
 

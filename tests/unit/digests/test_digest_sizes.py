@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
@@ -21,9 +20,9 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
-from spark_jobs.groups import kept
-from spark_jobs.results.encode import encode
-from spark_jobs.results.pending import MAX_ROW_BYTES
+from spark_jobs.engine.operators.aggregate import kept
+from spark_jobs.engine.results.encode import encode
+from spark_jobs.engine.results.pending import MAX_ROW_BYTES
 from tests.unit.digests.group_log import AT, START_MS, destination_of
 
 _STREAM = Stream("t (k STRING, v INT)")
@@ -45,7 +44,7 @@ def test_a_row_that_no_record_holds_is_left_out() -> None:
     """Of a row that grows beyond a record the digest tells; it has all other rows, and all matches count."""
     keys = ["a", "b" * 999, "c", "d" * 995]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", [{"k": key, "v": 1} for key in keys])
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     assert ["a" * 1000, "c" * 1000] == [json.loads(row.body)["r"] for row in found.rows]
     assert 4 == found.counted
     assert found.left_out.startswith("Without 2 rows that a digest cannot hold: the largest has 999")
@@ -64,7 +63,7 @@ def test_large_rows_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kept, "encode", counted)
     rows = [{"k": f"{number:0490}", "v": 1} for number in range(100)]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", rows)
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     assert max(made) < 20 << 20
     assert 100 == len(found.rows)
     assert found.rows.size > 100 * 490_000
@@ -90,7 +89,7 @@ def test_having_is_decided_some_destinations_at_a_time(monkeypatch: pytest.Monke
         request._replace(destination=replace(request.destination, constants=constants.replace("285", str(270 + at))))
         for at in range(30)
     ]
-    found = group_digests(EvaluatorGroups(), log, requests)
+    found = group_digests(log, requests)
     assert [29 - at for at in range(30)] == [len(each.rows) for each in found]
     assert max(decided) <= 100
     assert sum(decided) == 900
@@ -109,7 +108,7 @@ def test_queries_of_a_cut_are_answered_one_after_the_other() -> None:
 
     log = PendingLog(read)
     known = AnswerCache()
-    answers = each_group_digest(EvaluatorGroups(), log, [one, other, one], known)
+    answers = each_group_digest(log, [one, other, one], known)
     assert [0, 2] == [next(answers)[0], next(answers)[0]]
     assert [0] == reads
     assert 1 == next(answers)[0]

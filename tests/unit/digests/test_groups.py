@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.evaluation.task import evaluated
@@ -24,8 +23,8 @@ from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
-from grouping.model.group import SelectList
-from spark_jobs.groups.merging import GroupMerge
+from spark_jobs.engine.operators.aggregate import merging
+from spark_jobs.engine.operators.aggregate.merging import GroupMerge
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
 from tests.unit.digests.random_groups import COUNTS, random_groups
 
@@ -171,9 +170,9 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
         question = DigestQuestion(bytes([number % 12] * 12), places, cursor, ((*VERSION, windows),), before_ms, covered)
         home = destination_of(asked, chance.choice([0, 15_000]))
         requests.append(GroupRequest(home, question, asked.query.plan, asked.query.select))
-    together = group_digests(EvaluatorGroups(), log, requests)
+    together = group_digests(log, requests)
     for request, found in zip(requests, together, strict=True):
-        [alone] = group_digests(EvaluatorGroups(), log, [request])
+        [alone] = group_digests(log, [request])
         assert [row.body for row in found.rows] == [row.body for row in alone.rows]
         assert found._replace(rows=alone.rows) == alone
     assert any(found.counted for found in together)
@@ -192,7 +191,7 @@ def test_a_total_may_have_the_plan_of_its_matches() -> None:
     log = PendingLog(lambda _, first, last: iter([(0, body)]))
     question = DigestQuestion(bytes(12), MatchPlaces(0, array("q", [0])), Cursor(), _ALWAYS, START_MS + 5000, {"0": 3})
     request = GroupRequest(destination_of(total, 0), question, plain.query.plan, total.query.select)
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     assert (found.counted, [row.body for row in found.rows]) == (2, [b'{"s":5}'])
 
 
@@ -208,7 +207,7 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
         always = ((*VERSION, [(None, None)]),)
         question = DigestQuestion(bytes(12), places, Cursor(), always, START_MS + 5_000_000, {"0": 50, "1": 40})
         request = GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select, 0, reached)
-        [found] = group_digests(EvaluatorGroups(), log, [request], known)
+        [found] = group_digests(log, [request], known)
         return found
 
     first, second = ask(10), ask(20)
@@ -216,15 +215,9 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     assert second.reached == 10
 
 
-class _FewGroups(EvaluatorGroups):
-    """The evaluator's code, where a digest holds three groups at most, or so many bytes of them."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-
-    def merging(self, select: SelectList, questions: int) -> GroupMerge:
-        """Return what puts the groups of so many questions together."""
-        return GroupMerge(select, questions, 3, self._most_bytes)
+def _allow_few_groups(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
+    """Let a digest hold three groups at most, and at most so many bytes of groups."""
+    monkeypatch.setattr(merging, "GroupMerge", lambda select, questions: GroupMerge(select, questions, 3, most_bytes))
 
 
 def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tuple[list[bytes], list[GroupRequest]]:
@@ -245,7 +238,7 @@ def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tupl
 @pytest.mark.parametrize(
     ("select", "most_bytes"), [("v", 1 << 20), ("count(DISTINCT v)", 1_000)], ids=["many", "large ones"]
 )
-def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int) -> None:
+def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No memory would do for some: they are not made, the others of the query are, and no refused one is read again."""
     stream, by = Stream("t (v INT)"), "" if "(" in select else "GROUP BY v"
     asked = checked(f"SELECT {select} AS x FROM t {by} EVERY '5 seconds'", stream, AT)
@@ -256,23 +249,25 @@ def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int) ->
         log_reads.append(first)
         return iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))])
 
-    log, code, known = PendingLog(span), _FewGroups(most_bytes), AnswerCache()
-    found = group_digests(code, log, requests, known)
+    _allow_few_groups(monkeypatch, most_bytes)
+    log, known = PendingLog(span), AnswerCache()
+    found = group_digests(log, requests, known)
     assert [False, True, False] == [bool(each.refusal) for each in found]
     assert [2, None, 3] == [each.counted for each in found]
     log_reads.clear()
-    assert [True] == [bool(each.refusal) for each in group_digests(code, log, requests[1:2], known)]
+    assert [True] == [bool(each.refusal) for each in group_digests(log, requests[1:2], known)]
     assert not log_reads
 
 
-def test_digests_of_too_many_groups_together_are_made_by_parts() -> None:
+def test_digests_of_too_many_groups_together_are_made_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is small enough, and all of them would not be: they come in their order, some of them at a time."""
     stream = Stream("t (v INT)")
     asked = checked("SELECT v, count(*) AS n FROM t GROUP BY v EVERY '5 seconds'", stream, AT)
     bodies, requests = _stores(asked, stream, (3, 1, 3, 200, 2, 3))
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
-    found = group_digests(_FewGroups(1 << 20), log, requests)
+    whole = group_digests(log, requests)
+    _allow_few_groups(monkeypatch, 1 << 20)
+    found = group_digests(log, requests)
     assert [3, 1, 3, None, 2, 3] == [each.counted for each in found]
-    whole = group_digests(EvaluatorGroups(), log, requests)
     for one, other in zip(found, whole, strict=True):
         assert one.refusal or [row.body for row in one.rows] == [row.body for row in other.rows]

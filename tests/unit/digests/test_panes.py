@@ -22,7 +22,7 @@ from gateway.testing.records import placed
 from grouping.digests.cursor import Cursor, VisibilityInterval, Window, moved, windows_at
 from grouping.model.panes import pack_bounds, unpack_bounds
 from grouping.statements.cq_text import CqText
-from spark_jobs.groups.panes import Panes
+from spark_jobs.engine.operators.aggregate.panes import Panes
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at
 
 _BOUNDS = st.lists(

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
@@ -22,7 +21,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
-from spark_jobs.groups.rolled import rolled_records
+from spark_jobs.engine.operators.aggregate.rolled import rolled_records
 from tests.unit.digests.group_log import AT, START_MS, STREAM, destination_of
 from tests.unit.digests.random_groups import COUNTS, random_groups
 
@@ -54,7 +53,7 @@ def test_many_stores_count_what_they_did(seed: int) -> None:
             question = DigestQuestion(name, places[name], cursor, _ALWAYS, cursor.tick_ms + 5000, covered)
             for over_ms in (0, 15_000):
                 requests.append(GroupRequest(destination_of(asked, over_ms), question, query.plan, query.select))
-        found = group_digests(EvaluatorGroups(), log, requests)
+        found = group_digests(log, requests)
         return [[*(row.body for row in each.rows), b"%d" % (each.counted or 0)] for each in found]
 
     single, before = answers(), 700

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.task import evaluated
 from gateway.model.membership import Membership
@@ -85,7 +84,7 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
     question = DigestQuestion(bytes(12), places, cursor, always, 1 << 62, None)
     home = destination_of(asked, 2000)
     request = GroupRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     assert 3 == found.counted  # those of seconds 5 and 6, and the one that lies ahead
 
 
@@ -103,7 +102,7 @@ def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
     places, always = MatchPlaces(0, array("q", range(30))), ((*VERSION, [(None, None)]),)
     question = DigestQuestion(bytes(12), places, cursor, always, tick_ms, {"0": covered})
     request = GroupRequest(destination_of(asked, 4000), question, asked.query.plan, asked.query.select)
-    [found] = group_digests(EvaluatorGroups(), log, [request])
+    [found] = group_digests(log, [request])
     return found
 
 

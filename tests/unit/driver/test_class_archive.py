@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.application.spark_options import archive_path, shared_classes
+from spark_jobs.runtime.application.spark_options import archive_path, shared_classes
 
 
 @pytest.fixture

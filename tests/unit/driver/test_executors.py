@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grouping.model.errors import OperationalError
-from spark_jobs.driver.executors import GONE_SECONDS, Executors
+from spark_jobs.runtime.driver.executors import GONE_SECONDS, Executors
 
 
 class _Cluster:

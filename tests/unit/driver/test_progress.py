@@ -7,8 +7,8 @@ from typing import Any
 
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from spark_jobs.driver.checkpoint import Position
-from spark_jobs.driver.progress import Progress
+from spark_jobs.runtime.driver.checkpoint import Position
+from spark_jobs.runtime.driver.progress import Progress
 
 _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
 

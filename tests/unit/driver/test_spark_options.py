@@ -9,7 +9,7 @@ import pytest
 from grouping.model.errors import OperationalError
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
-from spark_jobs.application.spark_options import spark_options
+from spark_jobs.runtime.application.spark_options import spark_options
 
 _HOST, _BIND = "spark.driver.host", "spark.driver.bindAddress"
 

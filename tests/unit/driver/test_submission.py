@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from grouping.model.errors import OperationalError
-from spark_jobs.application.submission import options_left
+from spark_jobs.runtime.application.submission import options_left
 
 _OURS = {
     "spark.master": "spark://m:7077",
@@ -45,4 +45,4 @@ def test_what_contradicts_is_refused(given: dict[str, str], message: str, hint: 
 def test_the_first_process_of_a_container_is_submitted_by_nobody() -> None:
     """It has no parent that could be Spark's, and none to ask."""
     apart = ("unshare", "--pid", "--fork", "--kill-child")
-    subprocess.run((*apart, sys.executable, "-c", "import spark_jobs.application.jvm"), check=True, timeout=60)
+    subprocess.run((*apart, sys.executable, "-c", "import spark_jobs.runtime.application.jvm"), check=True, timeout=60)

@@ -14,25 +14,26 @@ from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import SLOW, CulpritSearch, Quarantine, unit_of
-from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code
-from spark_jobs.decode.decode import decode
-from spark_jobs.expressions.expression import compile_expression
-from spark_jobs.expressions.functions import FUNCTIONS
-from spark_jobs.expressions.types import Operand
-from spark_jobs.isolation.hang_guard import HangGuard
-from spark_jobs.isolation.isolation import Isolation
-from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.isolation.quarantine_notes import QuarantineNotes
-from spark_jobs.isolation.unit_guard import UnitGuard
-from spark_jobs.isolation.unit_selection import UnitSelection
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.split import split
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
-from spark_jobs.tables.load import Loads
+from grouping.store.quarantine import CulpritSearch, Quarantine
+from grouping.store.work_units import SLOW, unit_of
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.expressions.expression import compile_expression
+from spark_jobs.engine.expressions.functions import FUNCTIONS
+from spark_jobs.engine.expressions.types import Operand
+from spark_jobs.engine.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.isolation import Isolation
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 from tests.unit.matching.matching import Store, apart, compare, destination, entry
 

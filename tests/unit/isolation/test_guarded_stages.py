@@ -16,25 +16,25 @@ from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import placed
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import SLOW, group_of, unit_of
-from spark_jobs.batch.cpu_budget import CpuBudget, check_cpu
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code
-from spark_jobs.decode.decode import decode
-from spark_jobs.expressions.expression import compile_expression
-from spark_jobs.expressions.functions import FUNCTIONS
-from spark_jobs.expressions.types import Operand
-from spark_jobs.groups import counting_stage as stages
-from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.isolation.isolation import Isolation
-from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.isolation.unit_guard import UnitGuard
-from spark_jobs.isolation.unit_selection import UnitSelection
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.pending import pending_records
-from spark_jobs.results.split import split
-from spark_jobs.tables.load import Loads
+from grouping.store.work_units import SLOW, group_of, unit_of
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.expressions.expression import compile_expression
+from spark_jobs.engine.expressions.functions import FUNCTIONS
+from spark_jobs.engine.expressions.types import Operand
+from spark_jobs.engine.isolation.isolation import Isolation
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate import counting_stage as stages
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.results.pending import pending_records
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, check_cpu
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letter_code
 from tests.unit.digests.group_log import AT, STREAM
 
 _SETTINGS = Settings.model_construct()

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_jobs.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.hang_guard import HangGuard
 
 _HANGS = """
-from spark_jobs.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.hang_guard import HangGuard
 def made():
     yield 1
     while True: pass
@@ -47,7 +47,7 @@ def test_the_consumers_time_does_not_count() -> None:
 
 _STEPS = """
 import sys, time
-from spark_jobs.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.hang_guard import HangGuard
 guard = HangGuard(3.0)
 def made():
     for _ in range(3):

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
-from grouping.store.quarantine import KILLED, unit_of
-from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code
-from spark_jobs.decode.decode import decode
-from spark_jobs.isolation.isolation import Isolation
-from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.isolation.unit_guard import UnitGuard
-from spark_jobs.isolation.unit_selection import UnitSelection
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.split import split
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
-from spark_jobs.tables.load import Loads
+from grouping.store.work_units import KILLED, unit_of
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.isolation.isolation import Isolation
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letter_code
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 from tests.unit.matching.matching import Store, apart, compare, destination, entry
 
@@ -132,7 +132,7 @@ def test_a_group_whose_index_cannot_be_built(monkeypatch: pytest.MonkeyPatch) ->
         raise MemoryError
 
     healthy = _snapshot(1)
-    monkeypatch.setattr("spark_jobs.tables.constant_part.lookup_of", fail)
+    monkeypatch.setattr("spark_jobs.engine.constants.constant_part.lookup_of", fail)
     results, letters = _evaluated(replace(healthy, tables=(*healthy.tables, *_unbundled().tables)), _events(4))
     assert {destination("g_0 s_1"): _wanted(4)} == results
     assert list(range(FIRST_OFFSET, FIRST_OFFSET + 4)) == [offset for offset, _ in letters]

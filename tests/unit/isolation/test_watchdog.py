@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from functools import partial
 from grouping.model.expression import Call, Column, Value
-from spark_jobs.batch.cpu_budget import CpuBudget, charged
-from spark_jobs.isolation.hang_guard import HangGuard
-from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.isolation.unit_guard import UnitGuard
-from spark_jobs.isolation.unit_selection import UnitSelection
-from spark_jobs.isolation.watchdog import Watchdog
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, charged
+from spark_jobs.engine.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.isolation.watchdog import Watchdog
+from spark_jobs.engine.match.residual import evaluate_expression
 
 class Texts:
     count = 1

@@ -16,15 +16,15 @@ from grouping.model.column import StreamColumn
 from grouping.model.computation import Computation
 from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
-from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.batch.events import Events
-from spark_jobs.decode.decode import decode
-from spark_jobs.index import Ints
-from spark_jobs.joins.join import join
-from spark_jobs.joins.joined_events import JoinedEvents
-from spark_jobs.match.residual import evaluate_expression, holds
-from spark_jobs.replica.replica import Replica
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import evaluate_expression, holds
+from spark_jobs.engine.operators.lookup_join.join import join
+from spark_jobs.engine.operators.lookup_join.joined_events import JoinedEvents
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.rows.event_column import EventColumns
+from spark_jobs.engine.rows.events import Events
 from tests.join_oracle import COLUMNS, Row
 from tests.unit.matching.event_batches import batch
 from tests.unit.replica.table_records import SETTINGS, MemoryLog

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.table import Table
-from spark_jobs.replica.replica import Pin, Replica
+from spark_jobs.engine.operators.lookup_join.replica import Pin, Replica
 from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, rows_of
 from tests.unit.replica.table_records import SETTINGS, MemoryLog

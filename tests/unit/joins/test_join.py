@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
-from spark_jobs.batch.headers import event_ids
-from spark_jobs.joins.join import join, join_slices
+from spark_jobs.engine.operators.lookup_join.join import join, join_slices
+from spark_jobs.engine.rows.headers import event_ids
 from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import (
     EVENTS,

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
@@ -21,13 +20,13 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.model.group import CompiledQuery, canonical_constants
-from spark_jobs.decode.decode import decode
-from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.groups.counting_stage import counting_stage
-from spark_jobs.joins.join import join
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
+from spark_jobs.engine.operators.lookup_join.join import join
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from tests.join_oracle import Row, duckdb_rows
 from tests.unit.joins.join_queries import (
     EVENTS,
@@ -99,7 +98,7 @@ def test_groups_are_those_of_the_joined_rows(
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     places = MatchPlaces(0, array("q", range(len(bodies)))) if bodies else None
     question = DigestQuestion(bytes(12), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
-    [found] = group_digests(EvaluatorGroups(), log, [GroupRequest(home, question, plan, query.select)])
+    [found] = group_digests(log, [GroupRequest(home, question, plan, query.select)])
     got = [tuple(json.loads(row.body).values()) for row in found.rows]
     wanted = duckdb_rows(select, events, named, owned) if found.counted else []
     assert sorted(got, key=repr) == sorted(wanted, key=repr)

@@ -10,7 +10,7 @@ import pytest
 from gateway.local.run_folder import RunFolder
 from grouping.model.errors import OperationalError
 from grouping.process.data_folder import FORMAT
-from spark_jobs.driver.predecessor import held
+from spark_jobs.runtime.driver.predecessor import held
 
 
 def test_a_data_folder_is_of_one_prefix(tmp_path: Path) -> None:

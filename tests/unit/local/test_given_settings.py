@@ -35,7 +35,7 @@ def test_what_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, v
     assert refusal.value.__context__ is None
 
 
-@pytest.mark.parametrize("program", ["spark_jobs.driver.job", "gateway.cli status", "gateway.cli gateway"])
+@pytest.mark.parametrize("program", ["spark_jobs.runtime.driver.job", "gateway.cli status", "gateway.cli gateway"])
 def test_nobody_sees_a_stack_trace(program: str, tmp_path: Path) -> None:
     """One line and exit code 1, whatever is started."""
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "CQ_KAFKA_EXTRA": "{x", "CQ_DATA": str(tmp_path)}

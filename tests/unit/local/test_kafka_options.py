@@ -14,8 +14,8 @@ from grouping.model.errors import OperationalError
 from grouping.settings.kafka_options import client_options, java_options, token_url
 from grouping.settings.settings import KafkaSettings, RedisSettings, Settings
 from grouping.store.connection import connect
-from spark_jobs.kafka.client_credentials import ClientCredentials
-from spark_jobs.kafka.record_writer import producer_options
+from spark_jobs.runtime.kafka.client_credentials import ClientCredentials
+from spark_jobs.runtime.kafka.record_writer import producer_options
 
 
 def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import yaml
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import variables
-from spark_jobs.application.spark_options import spark_options
+from spark_jobs.runtime.application.spark_options import spark_options
 from tests.pages import ROOT, page
 
 _NAMES = ("kubernetes", "kubernetes-cluster", "kubernetes-evaluators")

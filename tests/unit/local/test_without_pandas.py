@@ -10,7 +10,7 @@ import sys
 from grouping.process.without_pandas import spare_pandas
 spare_pandas()
 import pyarrow as pa
-import pyspark.daemon, spark_jobs.kafka.sink, spark_jobs.worker.worker
+import pyspark.daemon, spark_jobs.runtime.kafka.sink, spark_jobs.runtime.worker.worker
 column = pa.array(["a", None])
 print("pandas" in sys.modules)
 print(pa.table({"v": column}).to_pandas()["v"].tolist())

@@ -17,13 +17,13 @@ from grouping.model.group import ConstantRow, GroupPlan, SelectItem, SelectList
 from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import Block, Entry, Segment, cut, net
 from grouping.store.segment_log import PIECE_BYTES
-from spark_jobs.batch.events import arrow_type
-from spark_jobs.batch.matches import Matches
-from spark_jobs.index.union_lookup import lookup_of
-from spark_jobs.tables.constant_cache import ConstantTable, ConstantTables, Snapshot
-from spark_jobs.tables.constant_part import ConstantPart
-from spark_jobs.tables.shared_indexes import SharedIndexes
-from spark_jobs.tables.table_shape import TableShape
+from spark_jobs.engine.constants.constant_cache import ConstantTable, ConstantTables, Snapshot
+from spark_jobs.engine.constants.constant_part import ConstantPart
+from spark_jobs.engine.constants.shared_indexes import SharedIndexes
+from spark_jobs.engine.constants.table_shape import TableShape
+from spark_jobs.engine.index.union_lookup import lookup_of
+from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.rows.matches import Matches
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from grouping.access.access_path import access_paths, choose_index
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BIGINT
-from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.index.element_lookup import ElementLookup
-from spark_jobs.match.evaluate import match
+from spark_jobs.engine.index.element_lookup import ElementLookup
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.rows.event_column import EventColumns
 from tests.unit.matching.matching import Events, apart, compare, destination, entry, found, looked_up_by, snapshot
 
 _TEXTS = st.one_of(st.sampled_from(["a", "A", "b", "é", "É", ""]), st.none())

@@ -10,8 +10,8 @@ from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan
 from grouping.store.constant_table import Entry, Segment
 from grouping.store.segment_log import PIECE_BYTES
-from spark_jobs.match.evaluate import match
-from spark_jobs.tables.constant_cache import ConstantTables
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, Store, Version, compare, destination, entry, found
 
 _EVENTS = Events({"a": ("INT", [0, 1, 2, 3]), "s": ("STRING", ["x", "y", "x", None])})

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Call, Column, Slot
-from spark_jobs.match.evaluate import match, matches
-from spark_jobs.match.matched_pairs import NO_NUMBER
+from spark_jobs.engine.match.evaluate import match, matches
+from spark_jobs.engine.match.matched_pairs import NO_NUMBER
 from tests.unit.matching.matching import Events, apart, compare, destination, entry, found, holds, snapshot
 from tests.unit.matching.matching_kinds import KINDS
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gateway.testing import Stream, evaluate
 from grouping.model.sql_type import SqlType
-from spark_jobs.expressions.nested.from_json import read_json
-from spark_jobs.expressions.nested.json_trees import NoTreeError, tree_reader
+from spark_jobs.engine.expressions.nested.from_json import read_json
+from spark_jobs.engine.expressions.nested.json_trees import NoTreeError, tree_reader
 
 _SCHEMA = SqlType.of("STRUCT<n: BIGINT, s: STRING, d: DOUBLE, b: BOOLEAN, rows: ARRAY<STRUCT<n: INT, s: STRING>>>")
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))

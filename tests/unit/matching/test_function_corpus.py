@@ -20,9 +20,9 @@ from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, Value
-from spark_jobs.expressions.expression import compile_expression
-from spark_jobs.match.evaluate import match
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.expressions.expression import compile_expression
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events, entry, snapshot
 
 _EXPECTED = Path(__file__).parents[2] / "cases" / "functions" / "expected.jsonl"

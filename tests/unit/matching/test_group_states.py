@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.sql_type import SqlType
-from spark_jobs.expressions.types import polars_type
-from spark_jobs.groups.partials import Partials
+from spark_jobs.engine.expressions.types import polars_type
+from spark_jobs.engine.operators.aggregate.partials import Partials
 
 _COLUMNS = {
     "f": "BOOLEAN",

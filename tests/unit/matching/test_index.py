@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.index import CompositeIndex, EqualityIndex, IntervalIndex, KeyDirectory, OrderedIndex, mix
+from spark_jobs.engine.index import CompositeIndex, EqualityIndex, IntervalIndex, KeyDirectory, OrderedIndex, mix
 
 _KEY = st.sampled_from([-(2**63), -(2**63) + 1, -2, -1, 0, 1, 2, 3, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1])
 _KEYS = st.lists(_KEY, max_size=15)

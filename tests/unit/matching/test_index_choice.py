@@ -8,11 +8,11 @@ import pytest
 
 from grouping.access.access_path import access_paths
 from grouping.model.group import GroupPlan
-from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.match.evaluate import matches
-from spark_jobs.tables.constant_cache import ConstantTables
-from spark_jobs.tables.index_choice import IndexChoice, expected_candidates
-from spark_jobs.tables.load import Loads
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.constants.index_choice import IndexChoice, expected_candidates
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.match.evaluate import matches
+from spark_jobs.engine.rows.event_column import EventColumns
 from tests.unit.matching.matching import Events, Store, compare, destination, entry, found
 
 ROWS, EVENTS = 400, 300

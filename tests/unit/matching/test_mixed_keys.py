@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from grouping.model.group import GroupPlan
 from grouping.store.constant_table import Entry
-from spark_jobs.match.evaluate import match
-from spark_jobs.tables.constant_cache import ConstantTables
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, Store, apart, compare, destination, entry, found
 
 _KINDS = {"a": ("INT", "BIGINT"), "b": ("BIGINT", "BIGINT"), "s": ("STRING", "STRING"), "t": ("STRING", "STRING")}

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from grouping.access.access_path import access_paths, choose_index
 from grouping.model.expression import Call, Expression
 from grouping.values.like_pattern import like_parts, like_prefix
-from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.index.prefix_lookup import PrefixLookup
-from spark_jobs.match.evaluate import match
+from spark_jobs.engine.index.prefix_lookup import PrefixLookup
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.rows.event_column import EventColumns
 from tests.unit.matching.matching import Events, apart, compare, destination, entry, found, looked_up_by, snapshot
 
 _TEXTS = st.text(alphabet="ab%_\\é\n", max_size=4) | st.text(alphabet="ab%", min_size=5, max_size=12)

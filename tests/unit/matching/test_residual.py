@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.model.expression import Call, Column, Expression, Slot, Value
-from spark_jobs.match.evaluate import match
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.match.evaluate import match
+from spark_jobs.engine.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events, compare, destination, entry, found, snapshot
 
 _S, _I, _L, _X = Column("s", "STRING"), Column("i", "INT"), Column("l", "BIGINT"), Column("x", "DOUBLE")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.index.set_membership import in_sets
+from spark_jobs.engine.index.set_membership import in_sets
 
 _CODE = st.integers(-1, 40)
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from grouping.model.expression import Call, Column, Expression
 from grouping.model.group import GroupPlan
-from spark_jobs.match.evaluate import match, matches
-from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
-from spark_jobs.tables.load import Loads
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.match.evaluate import match, matches
 from tests.unit.matching.matching import Events, Store, apart, compare, destination, entry, found
 
 _KEY = compare("a", "=", "INT", 0)

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.model.sql_type import STRING
-from spark_jobs.expressions.texts.search import like
-from spark_jobs.expressions.types import Operand
+from spark_jobs.engine.expressions.texts.search import like
+from spark_jobs.engine.expressions.types import Operand
 
 _TEXT = st.text("ab%_!\n", max_size=5)
 

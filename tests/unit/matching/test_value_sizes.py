@@ -8,7 +8,7 @@ import pytest
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
-from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.engine.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events
 
 _COLUMNS = (StreamColumn("s", "STRING"), StreamColumn("a", "ARRAY<INT>"))
@@ -53,5 +53,5 @@ def test_lambdas_over_long_arrays_within_one_another(monkeypatch: pytest.MonkeyP
     """Few arrays are in memory at once, however many elements repeat them; the values are the same."""
     expression = "size(transform(a, n -> exists(a, m -> exists(sequence(1, 9), k -> k + m > n))))"
     expected = _values(expression)
-    monkeypatch.setattr("spark_jobs.match.residual.BYTES", 100)
+    monkeypatch.setattr("spark_jobs.engine.match.residual.BYTES", 100)
     assert [1, 9, 0, 2] == expected == _values(expression)

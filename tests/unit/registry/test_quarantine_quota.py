@@ -19,7 +19,8 @@ from grouping.model.ids import CqName, GroupId, SelectId, StreamId, Subscriber
 from grouping.settings.limit_settings import LimitSettings
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
-from grouping.store.quarantine import SLOW, Quarantine
+from grouping.store.quarantine import Quarantine
+from grouping.store.work_units import SLOW
 
 _STREAM = StreamId("s_1")
 _MALLORY = Subscriber("mallory")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from grouping.model.table import Table
 from schemas.avro_columns import single_object_header
-from spark_jobs.replica.changes import Changes, decode_changes
+from spark_jobs.engine.operators.lookup_join.changes import Changes, decode_changes
 from tests.unit.matching.event_batches import header
 from tests.unit.replica.table_records import SETTINGS, Record, batch_of, table
 

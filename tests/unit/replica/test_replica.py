@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import spark_jobs.replica.replica as replica_module
+import spark_jobs.engine.operators.lookup_join.replica as replica_module
 from grouping.model.table import Table
-from spark_jobs.replica import table_part
-from spark_jobs.replica.key_tuples import KeyTuples
-from spark_jobs.replica.replica import Replica
-from spark_jobs.replica.table_view import TableView
+from spark_jobs.engine.operators.lookup_join import table_part
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, Record, table
 
 PLAIN = table("symbol STRING", "industry STRING", "beta DOUBLE", key=["symbol"])

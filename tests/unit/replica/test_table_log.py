@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from grouping.settings.settings import Settings
-from spark_jobs.kafka import table_log
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.runtime.kafka import table_log
+from spark_jobs.runtime.kafka.table_log import TableLog
 
 
 class _Consumer:

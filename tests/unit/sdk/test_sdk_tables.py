@@ -12,7 +12,7 @@ from gateway.sdk.tables import TableForm
 from grouping.model.catalog import StreamColumn
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from spark_jobs.replica.changes import decode_changes
+from spark_jobs.engine.operators.lookup_join.changes import decode_changes
 
 _COLUMNS = {"symbol": "STRING", "number": "INT", "day": "DATE"}
 

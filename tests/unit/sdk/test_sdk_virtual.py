@@ -31,11 +31,11 @@ from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
 from grouping.model.sql_type import DOUBLE, SqlType
 from grouping.store.constant_table import MODES
-from spark_jobs.match.evaluate import match
-from spark_jobs.tables.constant_cache import ConstantTable, Snapshot
-from spark_jobs.tables.constant_part import ConstantPart
-from spark_jobs.tables.constant_rows import ConstantRows
-from spark_jobs.tables.table_shape import TableShape
+from spark_jobs.engine.constants.constant_cache import ConstantTable, Snapshot
+from spark_jobs.engine.constants.constant_part import ConstantPart
+from spark_jobs.engine.constants.constant_rows import ConstantRows
+from spark_jobs.engine.constants.table_shape import TableShape
+from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, compare, entry, holds, snapshot
 from tests.unit.matching.matching_kinds import KINDS
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, evaluate
-from spark_jobs.match import residual
+from spark_jobs.engine.match import residual
 from tests.quotes import catalog
 from tests.unit.compiler.test_compiler_properties import filled, predicate
 

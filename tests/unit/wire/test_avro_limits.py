@@ -15,7 +15,7 @@ from schemas.avro_columns import AvroMismatch, check_avro_columns, reading_schem
 from schemas.avro_limits import MAX_DEPTH, body_check
 from schemas.codec import MalformedCommand, decode_command
 from schemas.single_object import SingleObject, load_schema
-from spark_jobs.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 
 _COLUMN = {"name": "i", "type": "int"}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.sql_type import SqlType
 from grouping.settings.settings import Settings
-from spark_jobs.decode.decode import decode
-from spark_jobs.results.shown_values import shown_as_decoded, shown_values
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.results.shown_values import shown_as_decoded, shown_values
 from tests.benchmarks.material.market import as_source
 
 _SCALARS: dict[str, st.SearchStrategy[Any]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.driver.checkpoint import Checkpoint, Position
-from spark_jobs.driver.files import LocalFiles
+from spark_jobs.runtime.driver.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.driver.files import LocalFiles
 
 
 def _checkpoint(folder: Path) -> Checkpoint:

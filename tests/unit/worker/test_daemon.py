@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.worker.daemon import drop_archives
+from spark_jobs.runtime.worker.daemon import drop_archives
 
 
 def test_archives_of_spark_leave_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

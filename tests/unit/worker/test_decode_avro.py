@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from grouping.model.sql_type import SqlType
 from schemas.avro_columns import AvroMismatch, check_avro_columns, single_object_header
-from spark_jobs.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 from tests.unit.worker.avro_records import NESTED, record_schema
 

@@ -12,7 +12,7 @@ import pytest
 
 from grouping.model.sql_type import SqlType
 from schemas.avro_columns import check_avro_columns
-from spark_jobs.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode
 from tests.unit.matching.event_batches import SETTINGS, batch, header, stream
 from tests.unit.worker.avro_records import NESTED
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 
 TYPED = stream("s STRING", "b BOOLEAN", "i INT", "l BIGINT", "d DOUBLE", "n DECIMAL(5,2)", "day DATE", "at TIMESTAMP")

@@ -14,8 +14,8 @@ from grouping.model.expression import Column
 from grouping.model.table import Table
 from grouping.store.notes import ReplicaNote, TablePins
 from grouping.store.table_store import BatchCommitted
-from spark_jobs.kafka.pin_log import MicroBatch
-from spark_jobs.worker.joined_tables import JoinedTables
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
+from spark_jobs.runtime.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
 _TABLE = table("symbol STRING", "n INT", key=["symbol"])
@@ -60,7 +60,7 @@ class _Store:
 
 
 class _Pins:
-    """The pins of `spark_jobs.kafka.pin_log.PinLog`, in memory."""
+    """The pins of `spark_jobs.runtime.kafka.pin_log.PinLog`, in memory."""
 
     def __init__(self, log: _Log) -> None:
         self._log = log

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.model.sql_type import SqlType
-from spark_jobs.decode.decode import decode
-from spark_jobs.decode.json_extent import extent
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.json_extent import extent
 from tests.unit.matching.event_batches import SETTINGS, batch, header, stream
 
 _TYPES = ("INT", "STRUCT<a: INT, b: INT>", "ARRAY<STRUCT<a: INT, b: STRUCT<c: INT, d: ARRAY<INT>>>>")

@@ -17,11 +17,11 @@ from gateway.sources.streams import describe_stream
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.statements.command import parse
-from spark_jobs.batch.events import arrow_type
-from spark_jobs.decode.decode import decode
-from spark_jobs.decode.json_events import JsonReader
-from spark_jobs.decode.json_exact import WrongRecord, read_record
-from spark_jobs.decode.json_lenient import Leniency
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_exact import WrongRecord, read_record
+from spark_jobs.engine.decode.json_lenient import Leniency
+from spark_jobs.engine.rows.events import arrow_type
 from tests.unit.matching.event_batches import SETTINGS, batch
 
 

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.settings.settings import Codec
-from spark_jobs.batch.headers import packed_headers
-from spark_jobs.batch.output import OUTPUT
-from spark_jobs.kafka.record_batches import record_batches
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.kafka.record_batches import record_batches
 
 Row = tuple[bytes | None, bytes | None, str, int, tuple[tuple[str, bytes], ...]]
 

@@ -13,8 +13,8 @@ from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from grouping.settings.settings import KafkaSettings, Settings
-from spark_jobs.kafka.record_batches import RecordBatch
-from spark_jobs.kafka.record_writer import FinishedBatch, RecordsTooLarge, acknowledged, producer_options
+from spark_jobs.runtime.kafka.record_batches import RecordBatch
+from spark_jobs.runtime.kafka.record_writer import FinishedBatch, RecordsTooLarge, acknowledged, producer_options
 
 
 def _options(**extra: str) -> dict:

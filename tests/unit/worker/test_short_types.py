@@ -12,8 +12,8 @@ import pytest
 
 from gateway.testing import Stream, evaluate
 from grouping.model.catalog import StreamColumn
-from spark_jobs.decode.avro_events import AvroReader
-from spark_jobs.decode.json_events import JsonReader
+from spark_jobs.engine.decode.avro_events import AvroReader
+from spark_jobs.engine.decode.json_events import JsonReader
 
 _COLUMNS = [StreamColumn(*column) for column in (("t", "TINYINT"), ("m", "SMALLINT"), ("r", "FLOAT"), ("b", "BINARY"))]
 

@@ -17,12 +17,12 @@ from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.expression import Call, Column, Expression
 from grouping.model.group import SelectItem, SelectList
 from grouping.store.constant_table import MODES
-from spark_jobs.batch.events import Events
-from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import MAX_RECORD_BYTES, OUTPUT
-from spark_jobs.decode.decode import decode
-from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.split import split
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, headers, stream
 
 TYPED = stream("s STRING", "b BOOLEAN", "i INT", "l BIGINT", "d DOUBLE", "n DECIMAL(30,8)", "day DATE", "at TIMESTAMP")

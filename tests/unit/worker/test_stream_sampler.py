@@ -6,9 +6,9 @@ import msgspec
 
 from grouping.access.stream_statistics import PartitionStatistics, StreamStatistics
 from grouping.store.notes import TableVersion
-from spark_jobs.batch.events import Events
-from spark_jobs.decode.decode import decode
-from spark_jobs.worker.statistics import StreamSampler
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.runtime.worker.statistics import StreamSampler
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 from tests.unit.matching.matching import entry, snapshot
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from spark_jobs.replica.replica import Replica
-from spark_jobs.worker.table_letters import TableLetters
+from spark_jobs.engine.operators.lookup_join.replica import Replica
+from spark_jobs.runtime.worker.table_letters import TableLetters
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
 _TABLE = table("symbol STRING", key=["symbol"])

@@ -14,8 +14,8 @@ from gateway.testing import Stream, evaluate
 from grouping.model.catalog import StreamColumn
 from grouping.model.errors import InputError
 from grouping.values.variant import parse_variant, parse_variant_path, shown, variant_text
-from spark_jobs.decode.json_events import JsonReader
-from spark_jobs.decode.json_exact import read_record
+from spark_jobs.engine.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_exact import read_record
 
 _COLUMN = StreamColumn("v", "VARIANT")
 _STREAM = Stream("deliveries (id INT, v VARIANT, vs ARRAY<VARIANT>)")

@@ -20,10 +20,10 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted
-from spark_jobs.kafka.table_log import TableAway
-from spark_jobs.replica.table_view import TableView
-from spark_jobs.worker import process, worker
-from spark_jobs.worker.process import WorkerProcess
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.runtime.kafka.table_log import TableAway
+from spark_jobs.runtime.worker import process, worker
+from spark_jobs.runtime.worker.process import WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 from tests.unit.matching.matching import Store, entry
 

@@ -1,0 +1,50 @@
+"""Groups of digests as data: a destination's question to the evaluator's code for groups, and its answer.
+
+`gateway/timers/group_digests.py` asks, `spark_jobs/engine/operators/aggregate/` answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from grouping.digests.rows import Rows
+from grouping.model.group import ConstantRow
+
+__all__ = ["DigestGroups", "GroupDestination", "TooManyGroups", "TooManyTogether"]
+
+
+class TooManyGroups(Exception):
+    """Some questions have more groups than a digest may hold."""
+
+    def __init__(self, questions: Iterable[int]) -> None:
+        """Name the questions by their numbers."""
+        super().__init__("too many groups")
+        self.questions = frozenset(questions)
+
+
+class TooManyTogether(Exception):
+    """Some questions have more groups together than are to be in memory at once; each alone has not."""
+
+
+class GroupDestination(NamedTuple):
+    """A destination of a query."""
+
+    groups: Any
+    """The groups as `GroupMerge.groups` returns them: destinations that differ in HAVING's constants share them."""
+    row: ConstantRow
+    with_none: bool
+    """Whether without GROUP BY and without matches there is a row."""
+
+
+class DigestGroups(NamedTuple):
+    """The contents of a destination's digest."""
+
+    rows: Rows
+    """The groups that HAVING leaves, as JSON objects in the order of their keys."""
+    matches: int
+    """The number of matches that were counted, whatever HAVING leaves."""
+    left_out: str = ""
+    """Why some of the rows are missing, a full sentence."""
+    failure: str = ""
+    """Why there are no rows: there was no room for them."""

@@ -1,0 +1,38 @@
+"""Names of work units, and the reasons for which a unit is left out.
+
+A *work unit* is the smallest part of a stream's queries that can be left out by itself: a group (``g_…``), or one
+SELECT list of a group (``g_…/s_…``). A group may have very many CQs, and a SELECT list that fails is no fault of the
+other lists.
+"""
+
+from __future__ import annotations
+
+from grouping.model.ids import GroupId, SelectId
+
+__all__ = ["KILLED", "SLOW", "group_of", "parts_of", "unit_of"]
+
+KILLED = "it ended the worker that evaluated it"
+"""The reason of a unit that killed workers."""
+SLOW = "it took too much CPU time"
+"""The reason of a unit whose evaluation was stopped midway."""
+
+
+def unit_of(group_id: GroupId, select_id: SelectId) -> str:
+    """Return the work unit that is one SELECT list of a group."""
+    return f"{group_id}/{select_id}"
+
+
+def group_of(unit: str) -> GroupId:
+    """Return the group that a work unit is or belongs to."""
+    return GroupId(unit.partition("/")[0])
+
+
+def parts_of(unit: str) -> tuple[str, str | None]:
+    """Return the group of a work unit, and the SELECT list where the unit is only one list of the group.
+
+    Example:
+        >>> parts_of(unit_of("g_1", "s2")), parts_of("g_1")
+        (('g_1', 's2'), ('g_1', None))
+    """
+    group_id, _, select_id = unit.partition("/")
+    return group_id, select_id or None

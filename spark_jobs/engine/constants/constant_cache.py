@@ -1,0 +1,257 @@
+"""The constant tables of a stream in a worker process, kept between batches and brought forward by deltas."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.computation import Computation
+from grouping.model.errors import OperationalError
+from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.sql_type import SqlType
+from grouping.store.constant_table import MODES, Block, Segment
+from spark_jobs.engine.constants.constant_part import ConstantPart, added
+from spark_jobs.engine.constants.constant_rows import ConstantRows, destinations
+from spark_jobs.engine.constants.shared_index import SharedIndex
+from spark_jobs.engine.constants.shared_indexes import SharedIndexes
+from spark_jobs.engine.constants.table_shape import TableShape
+
+__all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Version"]
+
+
+class Version(Protocol):
+    """A version of a stream's tables: `grouping.store.notes.TableVersion`."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of Redis; versions of different epochs are not comparable."""
+
+    @property
+    def version(self) -> int:
+        """Grows within the epoch."""
+
+
+class TableReader(Protocol):
+    """Where tables come from: `grouping.store.table_store.TableStore`."""
+
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""
+
+    def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
+        """Return the plans of groups."""
+
+    def selects(self, stream_id: StreamId, ids: Sequence[SelectId]) -> dict[SelectId, SelectList]:
+        """Return SELECT lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTable:
+    """A group's rows with the same constant types."""
+
+    shape: TableShape
+    parts: tuple[ConstantPart, ...]
+    """From the largest and oldest to the smallest and newest."""
+
+    @property
+    def rows(self) -> int:
+        """How many entries there are, those struck out and not yet swept included."""
+        return sum(len(part.rows) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All tables of a stream at one version. Good until `ConstantTables.at` is called again, in the same thread."""
+
+    tables: tuple[ConstantTable, ...]
+    selects: tuple[SelectList, ...]
+    select_of: NDArray[np.int32]
+    """By variant: index into `selects`."""
+    mode_of: NDArray[np.int8]
+    """By variant: index into `grouping.store.constant_table.MODES`."""
+    shared_indexes: tuple[SharedIndex, ...] = ()
+    """The parts that have no index of their own; those of one are over the same computation."""
+    computations: tuple[Computation, ...] = ()
+    """The computations that some of the groups are over."""
+    bounds: Mapping[int, bytes] = field(default_factory=dict)
+    """The bounds of panes of stores of groups, by the place where matches are counted."""
+
+    @property
+    def rows(self) -> int:
+        """How many entries there are, those struck out and not yet swept included."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def groups(self) -> list[GroupId]:
+        """The groups that have entries."""
+        return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
+
+    def only(self, groups: Collection[str]) -> Snapshot:
+        """Return the tables of some groups alone, with the indexes that they have."""
+        kept = frozenset(groups)
+        tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
+        shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
+        return replace(self, tables=tables, shared_indexes=shared_indexes)
+
+    def without(self, groups: Collection[str]) -> Snapshot:
+        """Return the tables of all groups but some, and the computations that these others are over."""
+        kept = self.only([group for group in self.groups if group not in groups])
+        over = {table.shape.plan.computation_id for table in kept.tables}
+        return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
+
+    def over(self, computation_id: str) -> Snapshot:
+        """Return the tables of the groups over one computation; "" for those over the events themselves."""
+        if not self.computations:
+            return self
+        tables = tuple(table for table in self.tables if table.shape.plan.computation_id == computation_id)
+        shared = tuple(
+            each for each in self.shared_indexes if each.members[0].shape.plan.computation_id == computation_id
+        )
+        return replace(self, tables=tables, shared_indexes=shared)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        parts = sum(part.nbytes for table in self.tables for part in table.parts)
+        return parts + sum(shared.nbytes for shared in self.shared_indexes)
+
+
+_Key = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
+_RowsByTable = dict[_Key, list[ConstantRows]]
+_Part = TypeVar("_Part", GroupPlan, SelectList)
+_Id = TypeVar("_Id", GroupId, SelectId)
+
+
+class ConstantTables:
+    """One stream's tables. Process-wide; a worker process runs one task at a time, so nothing is locked."""
+
+    def __init__(self, stream_id: StreamId) -> None:
+        """Begin with nothing loaded."""
+        self._stream_id = stream_id
+        self._clear()
+
+    def _clear(self) -> None:
+        self._epoch: int | None = None
+        self._version = 0
+        self._tables: dict[_Key, ConstantTable] = {}
+        self._plans: dict[GroupId, GroupPlan] = {}
+        self._selects: dict[SelectId, SelectList] = {}
+        self._variants: dict[tuple[SelectId, str], int] = {}
+        self._bounds: dict[int, bytes] = {}
+        self._shared_indexes = SharedIndexes()
+        self._snapshot: Snapshot | None = None
+
+    def at(self, version: Version, reader: TableReader) -> Snapshot:
+        """Return the tables at a version, loading what changed since the last call.
+
+        Raises:
+            OperationalError: The tables of that version could not be read; nothing has changed.
+        """
+        if self._snapshot is not None and (self._epoch, self._version) == (version.epoch, version.version):
+            return self._snapshot
+        if self._epoch != version.epoch or version.version < self._version:
+            self._clear()
+        changes = reader.changes(self._stream_id, version.epoch, self._version, version.version)
+        if changes is None:
+            self._clear()
+            changes = reader.changes(self._stream_id, version.epoch, 0, version.version)
+        if changes is None:
+            raise OperationalError(
+                f'the constant tables of stream "{self._stream_id}" cannot be read', detail="No segment begins them."
+            )
+        removed, rows = self._read(changes, reader)
+        try:
+            for ids in removed:
+                self._remove(ids)
+            for key in list(rows):
+                self._tables[key] = self._grown(key, rows.pop(key))
+        except BaseException:
+            self._clear()  # half a change must not be seen; the next call loads afresh
+            raise
+        self._epoch, self._version = version.epoch, version.version
+        self._snapshot = self._publish()
+        return self._snapshot
+
+    def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
+        """Look a table of the last snapshot up another way; results stay the same, that snapshot is not good any more.
+
+        Args:
+            table: One of the snapshot.
+            shape: Its own, with another path.
+        """
+        key = next((key for key, known in self._tables.items() if known is table), None)
+        if key is not None:
+            parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
+            self._tables[key] = ConstantTable(shape, parts)
+            self._snapshot = self._publish()
+
+    def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
+        """Return the destinations that go and the rows that come; of the pieces as they were read nothing stays."""
+        removed, rows = [], defaultdict(list)
+        for piece in changes:
+            self._learn(piece.added, reader)
+            removed += [destinations(piece.removed)] if len(piece.removed) else []
+            for block, table in piece.added.items():
+                variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
+                key = (block.group_id, block.types, block.mode == "virtual", block.until)
+                rows[key].append(ConstantRows.of(table, variant, len(block.types)))
+                if "bounds" in table.column_names:
+                    bounds = table["bounds"].to_pylist()
+                    self._bounds.update(zip(table["number"].to_pylist(), bounds, strict=True))
+        return removed, rows
+
+    def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
+        """Read the plans and SELECT lists that were not met before."""
+        blocks = list(blocks)
+        if groups := sorted({block.group_id for block in blocks} - self._plans.keys()):
+            self._plans.update(self._known(groups, reader.plans(self._stream_id, groups)))
+        if selects := sorted({block.select_id for block in blocks} - self._selects.keys()):
+            self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
+
+    def _known(self, names: Sequence[_Id], found: dict[_Id, _Part]) -> dict[_Id, _Part]:
+        """Return what was found if it is all: rows without it would be matches lost."""
+        if missing := sorted(set(names) - found.keys()):
+            raise OperationalError(
+                f'the constant tables of stream "{self._stream_id}" are not complete',
+                detail=f'They have rows of "{missing[0]}", of which nothing is known.',
+            )
+        return found
+
+    def _remove(self, ids: NDArray[np.void]) -> None:
+        if not ids.size:
+            return
+        for key, table in list(self._tables.items()):
+            parts = tuple(left for part in table.parts if (left := part.remove(ids)) is not None)
+            if parts:
+                self._tables[key] = ConstantTable(table.shape, parts)
+            else:
+                del self._tables[key]
+
+    def _grown(self, key: _Key, blocks_rows: list[ConstantRows]) -> ConstantTable:
+        group, types, virtual, until = key
+        table = self._tables.get(key)
+        shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)
+        rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
+        blocks_rows.clear()  # they were copied, and their memory is needed for the index
+        return ConstantTable(shape, added(shape, table.parts if table else (), rows))
+
+    def _publish(self) -> Snapshot:
+        plans = (table.shape.plan for table in self._tables.values())
+        found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
+        small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
+        used = dict.fromkeys(select for select, _ in self._variants)
+        index = {select: position for position, select in enumerate(used)}
+        return Snapshot(
+            tuple(self._tables.values()),
+            tuple(self._selects[select] for select in used),
+            np.array([index[select] for select, _ in self._variants], np.int32),
+            np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
+            self._shared_indexes.of(small),
+            tuple(found.values()),
+            self._bounds,
+        )

@@ -1,0 +1,105 @@
+"""A part of a group's constant table: rows with their index, from which rows can be struck out."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.errors import InternalError
+from spark_jobs.engine.constants.constant_rows import ConstantRows
+from spark_jobs.engine.constants.shared_index_key import is_shared
+from spark_jobs.engine.constants.table_shape import TableShape
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.index.union_lookup import AnyCandidates, AnyLookup, lookup_of
+from spark_jobs.engine.rows.event_column import EventColumns
+from spark_jobs.engine.rows.faults import FAULTS
+
+__all__ = ["ConstantPart", "added"]
+
+log = logging.getLogger(__name__)
+
+_RATIO = 8
+"""A part is merged into the one before it unless that is this many times larger."""
+_SMALL = 2_000
+"""Rows that are indexed anew faster than a second index is looked up."""
+_DEAD = 4
+"""A part is built anew when more than one row in this many is struck out."""
+
+
+class ConstantPart:
+    """Rows that were indexed together, and which of them still count."""
+
+    def __init__(self, shape: TableShape, rows: ConstantRows) -> None:
+        """Index the rows."""
+        self.shape = shape
+        self.rows = rows
+        self.lookup = None if is_shared(shape, rows) else _indexed(shape, rows)
+        """The part's own index; None when it is looked up in a shared index."""
+        self.alive: NDArray[np.bool_] | None = None
+        """By row; None while all count."""
+        self.version = 0
+        """Changes whenever `alive` does."""
+
+    def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
+        """Strike out those of the destinations that are here; return the part, one built anew, or None when empty."""
+        found = self.rows.find(ids)
+        if not found.size:
+            return self
+        if self.alive is None:
+            self.alive = np.ones(len(self.rows), np.bool_)
+        self.alive[found] = False
+        self.version += 1
+        left = int(np.count_nonzero(self.alive))
+        if not left:
+            return None
+        return ConstantPart(self.shape, self.live_rows()) if (len(self.rows) - left) * _DEAD > len(self.rows) else self
+
+    def live_rows(self) -> ConstantRows:
+        """Return the rows that count."""
+        if self.alive is None:
+            return self.rows
+        return ConstantRows.concat([self.rows.take(np.flatnonzero(self.alive))])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = 0 if self.lookup is None else self.lookup.nbytes
+        return self.rows.nbytes + own + (0 if self.alive is None else self.alive.nbytes)
+
+
+class _NoIndex:
+    """Stands for an index that could not be built: its look-ups fail, and only its group is affected."""
+
+    nbytes = 0
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def find(self, _events: EventColumns, _selected: Ints) -> AnyCandidates:
+        raise InternalError("a group has no index", detail=self._reason)
+
+
+def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup | _NoIndex:
+    try:
+        return lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
+    except FAULTS as fault:
+        log.exception("index not built", extra={"group": shape.plan.group_id})
+        return _NoIndex(type(fault).__name__)
+
+
+def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:
+    """Return the parts with further rows.
+
+    A log-structured merge: sizes fall by `_RATIO` from part to part, so that a million rows that come one by one are
+    indexed a few times each, and a look-up asks few indexes.
+    """
+    merged = [rows]
+    size = len(rows)
+    kept = list(parts)
+    while kept and (len(kept[-1].rows) <= size * _RATIO or len(kept[-1].rows) + size <= _SMALL):
+        merged.append(kept.pop().live_rows())
+        size += len(merged[-1])
+    whole = ConstantRows.concat(merged) if len(merged) > 1 else rows
+    return (*kept, ConstantPart(shape, whole))

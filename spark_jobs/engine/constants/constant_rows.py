@@ -1,0 +1,188 @@
+"""Constant rows in a worker's memory: packed columns, about fifty bytes a row with their index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+
+__all__ = ["ConstantRows", "DESTINATION", "concatenated", "destinations"]
+
+DESTINATION = np.dtype([("high", ">u8"), ("low", ">u4")])
+"""The 12 bytes of a destination's id, in two numbers that order as the bytes do."""
+
+
+def destinations(ids: pa.Array) -> NDArray[np.void]:
+    """Return the ids of a binary(12) array."""
+    if not len(ids):
+        return _NONE
+    # Arrow may have filled the buffer up behind the last one.
+    return np.frombuffer(ids.buffers()[1], DESTINATION, ids.offset + len(ids))[ids.offset :]
+
+
+_NONE: NDArray[np.void] = np.empty(0, DESTINATION)
+
+
+def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Concatenate constants; dictionaries are joined and keep only the values in use."""
+    if not any(pa.types.is_dictionary(array.type) for array in arrays):
+        return pa.concat_arrays(arrays)
+    plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+    return pa.concat_arrays(plain).dictionary_encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRows:
+    """Entries of one group with the same constant types, sorted by destination so that a removed one is found."""
+
+    high: NDArray[np.uint64]
+    """First eight bytes of the destination."""
+    low: NDArray[np.uint32]
+    number: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    variant: NDArray[np.int32]
+    """Index of the entry's SELECT list and mode, as `constant_cache.Snapshot` numbers them."""
+    starts: Ints | None
+    """Record times in ms from which the entries count; None when all count from the beginning."""
+    expires: Ints | None
+    """Record times in ms before which the entries count; None when all count for ever."""
+    constants: tuple[pa.Array, ...]
+    """By slot; strings dictionary-encoded."""
+
+    @classmethod
+    def of(cls, table: pa.Table, variant: int, slots: int) -> ConstantRows:
+        """Take the entries of a segment's block."""
+        table = table.combine_chunks()
+        ids = destinations(_one(table["destination"]))
+        high = ids["high"].astype(np.uint64)
+        rows = cls(
+            high,
+            ids["low"].astype(np.uint32),
+            _one(table["number"]).to_numpy(),
+            _one(table["partition"]).to_numpy(),
+            np.full(table.num_rows, variant, np.int32),
+            _window(_one(table["start_ms"]), np.iinfo(np.int64).min),
+            _window(_one(table["expire_ms"]), np.iinfo(np.int64).max),
+            tuple(_packed(_one(table[f"c{slot}"])) for slot in range(slots)),
+        )
+        return rows.take(np.argsort(high))
+
+    @classmethod
+    def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
+        """Merge rows of one table, column by column: of ten million no second copy is made as a whole."""
+        high = np.concatenate([part.high for part in parts])
+        order = np.argsort(high, kind="stable")
+        places = pa.array(order)
+        starts = _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min)
+        expires = _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max)
+        slots = range(len(parts[0].constants))
+        return cls(
+            high[order],
+            np.concatenate([part.low for part in parts])[order],
+            np.concatenate([part.number for part in parts])[order],
+            np.concatenate([part.partition for part in parts])[order],
+            np.concatenate([part.variant for part in parts])[order],
+            None if starts is None else starts[order],
+            None if expires is None else expires[order],
+            tuple(concatenated([part.constants[slot] for part in parts]).take(places) for slot in slots),
+        )
+
+    @classmethod
+    def appended(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
+        """Return rows of any tables one after the other, not sorted, without their constants."""
+        return cls(
+            np.concatenate([part.high for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.number for part in parts]),
+            np.concatenate([part.partition for part in parts]),
+            np.concatenate([part.variant for part in parts]),
+            _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min),
+            _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max),
+            (),
+        )
+
+    def take(self, positions: NDArray[np.integer]) -> ConstantRows:
+        """Return the rows at these positions, in their order."""
+        wanted = pa.array(positions)
+        return ConstantRows(
+            self.high[positions],
+            self.low[positions],
+            self.number[positions],
+            self.partition[positions],
+            self.variant[positions],
+            None if self.starts is None else self.starts[positions],
+            None if self.expires is None else self.expires[positions],
+            tuple(array.take(wanted) for array in self.constants),
+        )
+
+    def __len__(self) -> int:
+        return int(self.high.size)
+
+    def find(self, ids: NDArray[np.void]) -> Ints:
+        """Return the rows of those destinations that are here."""
+        high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
+        first = np.searchsorted(self.high, high, side="left")
+        last = np.searchsorted(self.high, high, side="right")
+        hits = []
+        for step in range(int((last - first).max(initial=0))):  # ids that share their first eight bytes are neighbours
+            here = np.flatnonzero(first + step < last)
+            position = first[here] + step
+            hits.append(position[self.low[position] == low[here]])
+        return np.concatenate(hits).astype(np.int64) if hits else np.empty(0, np.int64)
+
+    @property
+    def windowed(self) -> bool:
+        """Whether some entry counts for a time only."""
+        return self.starts is not None or self.expires is not None
+
+    def counts_at(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
+        """Tell for some rows whether each counts at the time beside it."""
+        inside = np.ones(rows.size, np.bool_)
+        if self.starts is not None:
+            inside &= time_ms >= self.starts[rows]
+        if self.expires is not None:
+            inside &= time_ms < self.expires[rows]
+        return inside
+
+    def ids(self, rows: NDArray[np.integer]) -> pa.FixedSizeBinaryArray:
+        """Return the destinations of some rows."""
+        ids = np.empty(rows.size, DESTINATION)
+        ids["high"], ids["low"] = self.high[rows], self.low[rows]
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(12), rows.size, [None, pa.py_buffer(ids.tobytes())])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        arrays = (self.high, self.low, self.number, self.partition, self.variant, self.starts, self.expires)
+        columns = sum(array.nbytes for array in arrays if array is not None)
+        return int(columns + sum(array.nbytes for array in self.constants))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _packed(values: pa.Array) -> pa.Array:
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def _window(times: pa.Array, always: int) -> Ints | None:
+    if times.null_count == len(times):
+        return None
+    filled: Ints = pc.fill_null(times, always).to_numpy()
+    return filled
+
+
+def _joined(windows: Sequence[Ints | None], parts: Sequence[ConstantRows], always: int) -> Ints | None:
+    if all(window is None for window in windows):
+        return None
+    filled = [
+        np.full(len(part), always) if window is None else window for window, part in zip(windows, parts, strict=True)
+    ]
+    return np.concatenate(filled)

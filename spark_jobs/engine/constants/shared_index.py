@@ -1,0 +1,145 @@
+"""Small tables that are looked up as one: an event is looked up once for all of them (NiagaraCQ §5.2.2).
+
+Their keys are the same columns, or of very small tables different ones (`mixed_keys`).
+
+Whatever a table's own index would decide besides is left to be checked on pairs; and conjuncts that are the same up to
+constants are checked together, whichever tables they are of. So a thousand groups cost what their pairs cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from copy import copy
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.engine.constants.constant_rows import ConstantRows, concatenated
+from spark_jobs.engine.constants.mixed_keys import MixedKeys
+from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally, shared_conjuncts
+from spark_jobs.engine.constants.shared_index_key import Key, key_terms
+from spark_jobs.engine.index import EqualityIndex, Ints, Ranges
+from spark_jobs.engine.index.key_codes import JointCodes, KeyCodes
+from spark_jobs.engine.rows.event_column import EventColumns
+
+__all__ = ["SharedIndex"]
+
+_DEAD = 4
+"""A shared index is given up when more than one row in this many is gone."""
+
+
+class SharedIndex:
+    """Parts of tables, indexed together; members may leave it."""
+
+    def __init__(self, key: Key | None, members: Sequence[Member], tallies: Mapping[Kind, Tally]) -> None:
+        """Index the rows of all members.
+
+        Args:
+            key: The key that they have in common; None where each has its own.
+            members: The parts.
+            tallies: What is known of their conjuncts already.
+        """
+        self.members = tuple(members)
+        sizes = [len(member.rows) for member in members]
+        self._starts = np.concatenate(([0], np.cumsum(sizes)))
+        self._versions: list[int | None] = [None] * len(sizes)
+        self.owner = np.repeat(np.arange(len(sizes)), sizes)
+        """By row: the index of its member."""
+        self.rows = ConstantRows.appended([member.rows for member in members])
+        """All rows without their constants, one member's after the other's."""
+        self.alive = np.ones(self.owner.size, np.bool_)
+        """Which rows count."""
+        starts = self._starts[:-1]
+        self._keys = MixedKeys(members, starts) if key is None else _JointKeys(key, members, starts)
+        self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
+        """The conjuncts that are checked on its candidates."""
+        self.ends = _ends(members)
+        """By member and source partition, from which offset on events count no more; None when all count."""
+        self.settle({id(member) for member in members})
+
+    def settle(self, current: Container[int]) -> bool:
+        """Strike out rows that are gone since the last call; tell whether enough rows are left.
+
+        Args:
+            current: The `id` of all parts that there are.
+        """
+        for number, member in enumerate(self.members):
+            version = member.version if id(member) in current else -1
+            if version != self._versions[number]:
+                self._versions[number] = version
+                alive = False if version == -1 else True if member.alive is None else member.alive
+                self.alive[self._starts[number] : self._starts[number + 1]] = alive
+        return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
+
+    def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
+        """Return the events whose keys rows have, and the rows of each event."""
+        return self._keys.find(events)
+
+    def only(self, groups: Container[str]) -> SharedIndex | None:
+        """Return the index as if there were these groups alone, None when it has none of them; good until `settle`."""
+        kept = np.array([member.shape.plan.group_id in groups for member in self.members])
+        if not kept.any():
+            return None
+        part = copy(self)
+        part.alive = self.alive & kept[self.owner]
+        return part
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes, beside that of the members."""
+        own: int = self.rows.nbytes + self.owner.nbytes + self._keys.nbytes
+        return own + sum(int(array.nbytes) for conjunct in self.conjuncts for array in conjunct.constants)
+
+
+class _JointKeys:
+    """The keys of members that compare the same columns; a row with a set has a key for each of its elements."""
+
+    def __init__(self, key: Key, members: Sequence[Member], starts: Ints) -> None:
+        self._codes, self._index = _indexed(key, members, starts)
+
+    def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
+        """Return the events whose keys rows have, and the rows of each event."""
+        codes = self._codes.find(events)
+        known = np.flatnonzero(codes >= 0)
+        return known, self._index.find(codes[known])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self._codes.nbytes + self._index.nbytes
+
+
+def _indexed(key: Key, members: Sequence[Member], starts: Ints) -> tuple[JointCodes, EqualityIndex]:
+    """Number the keys of all members together."""
+    columns: list[list[pa.Array]] = [[] for _ in key]
+    owners: list[Ints] = []
+    for member, start in zip(members, starts.tolist(), strict=True):
+        for number, (_, slot) in enumerate(key_terms(member.shape)):
+            constants = member.rows.constants[slot]
+            rows = np.arange(len(constants))
+            if pa.types.is_list(constants.type):
+                rows, constants = constants.value_parent_indices().to_numpy(), constants.flatten()
+            columns[number].append(constants)
+        owners.append(rows + start)
+    constants = [concatenated(arrays) for arrays in columns]
+    codes = [KeyCodes(*each, values) for each, values in zip(key, constants, strict=True)]
+    joint, found = JointCodes.of(codes, constants)
+    owner = np.concatenate(owners)
+    kept = np.flatnonzero(found >= 0)  # NULL is nobody's key
+    if any(member.shape.path.set_member is not None for member in members):
+        # An element that a set names twice, in two spellings, is one.
+        kept = kept[np.unique(owner[kept] << 32 | found[kept], return_index=True)[1]]
+    return joint, EqualityIndex(found[kept], joint.count, owner[kept].astype(np.int32))
+
+
+def _ends(members: Sequence[Member]) -> NDArray[np.int64] | None:
+    width = max(len(member.shape.until) for member in members)
+    if not width:
+        return None
+    ends = np.full((len(members), width + 1), np.iinfo(np.int64).max)
+    for number, member in enumerate(members):
+        if member.shape.until:
+            ends[number] = 0  # a partition that was added since has no event that counts
+            ends[number, : len(member.shape.until)] = member.shape.until
+    return ends

@@ -1,0 +1,75 @@
+"""The shared indexes of a stream's small parts, brought forward as parts come and go.
+
+As with the parts themselves (`constant_part`): new parts get a small shared index of their own, small ones are merged
+when they have grown alike, and rows that are gone are struck out. So a change costs what it changes, however many rows
+there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally
+from spark_jobs.engine.constants.shared_index import SharedIndex
+from spark_jobs.engine.constants.shared_index_key import Key, key_of
+
+__all__ = ["SharedIndexes"]
+
+_RATIO = 8
+"""A shared index is merged into the one before it unless that is this many times larger."""
+
+
+_FEW_ROWS = 64
+"""Rows of a key of several columns above which the key has a shared index of its own."""
+_MANY_KEYS = 8
+"""Keys with few rows: so many are looked up together, by one column after the other."""
+_Rows = tuple[str, Key | None]
+"""The key of a shared index: a computation, "" for events, and the columns that are looked up; None: mixed ones."""
+
+
+class SharedIndexes:
+    """Shared indexes by their key, each the larger and older ones first."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._by_key: dict[_Rows, list[SharedIndex]] = {}
+        self._tallies: dict[Kind, Tally] = {}
+
+    def of(self, parts: Iterable[Member]) -> tuple[SharedIndex, ...]:
+        """Return the shared indexes of all parts that are there now."""
+        by_key: dict[_Rows, dict[int, Member]] = {}
+        for part in parts:
+            if (key := key_of(part.shape)) is not None:
+                by_key.setdefault((part.shape.plan.computation_id, key), {})[id(part)] = part
+        by_key = _mixed(by_key)
+        self._by_key = {key: self._brought_forward(key, current) for key, current in by_key.items()}
+        shared_indexes = tuple(shared for tiers in self._by_key.values() for shared in tiers)
+        self._tallies = {conjunct.kind: conjunct.tally for shared in shared_indexes for conjunct in shared.conjuncts}
+        return shared_indexes
+
+    def _brought_forward(self, key: _Rows, current: dict[int, Member]) -> list[SharedIndex]:
+        kept = [shared for shared in self._by_key.get(key, ()) if shared.settle(current)]
+        old = {id(member) for shared in kept for member in shared.members}
+        fresh = [part for name, part in current.items() if name not in old]
+        if not fresh:
+            return kept
+        while kept and len(kept[-1].rows) <= _RATIO * sum(len(part.rows) for part in fresh):
+            fresh = [member for member in kept.pop().members if id(member) in current] + fresh
+        return [*kept, SharedIndex(key[1], fresh, self._tallies)]
+
+
+def _mixed(by_key: dict[_Rows, dict[int, Member]]) -> dict[_Rows, dict[int, Member]]:
+    """Return the parts by key, those with few rows of many keys of a computation together."""
+    few: dict[str, list[_Rows]] = {}
+    for (computation, key), parts in by_key.items():
+        sets = any(part.shape.path.set_member is not None for part in parts.values())
+        if key is not None and len(key) > 1 and not sets and _rows(parts) <= _FEW_ROWS:
+            few.setdefault(computation, []).append((computation, key))
+    for computation, keys in few.items():
+        if len(keys) >= _MANY_KEYS:
+            by_key[computation, None] = {name: part for key in keys for name, part in by_key.pop(key).items()}
+    return by_key
+
+
+def _rows(parts: dict[int, Member]) -> int:
+    return sum(len(part.rows) for part in parts.values())

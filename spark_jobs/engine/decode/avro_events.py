@@ -1,0 +1,119 @@
+"""Avro records, in the three framings of docs/statements.md."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from grouping.model.catalog import StreamColumn
+from grouping.model.sql_type import STRING
+from grouping.model.wording import are, counted
+from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
+from schemas.avro_limits import body_check
+from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
+
+__all__ = ["AvroReader"]
+
+_CONFLUENT_BYTES = 5
+"""A zero byte and the id of the schema, which may be any."""
+
+
+class _WrongRecord(ValueError):
+    """The record is a dead letter; the message is its detail, a full sentence."""
+
+
+class AvroReader:
+    """Reads the Avro records of one stream."""
+
+    def __init__(self, columns: Sequence[StreamColumn], schema: str, framing: str) -> None:
+        self._schema = reading_schema(schema, [column.name for column in columns])
+        self._check_body = body_check(self._schema)
+        self._body = _BODIES[framing]
+        self._header = single_object_header(schema)
+        self._texts = [column.name for column in columns if column.type == STRING or column.type.is_nested]
+        nested = NestedChecks(AvroTypes(schema))
+        checks = ((column.name, _check_of(column, nested)) for column in columns)
+        self._checks = [(name, check) for name, check in checks if check]
+
+    def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
+        """Decode the values of a batch.
+
+        Returns:
+            What gives a column of the good records, and by row what is wrong with the others.
+        """
+        records: list[dict[str, Any]] = []
+        wrong: dict[int, str] = {}
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                records.append(self._record(value))
+            except _WrongRecord as exc:
+                wrong[row] = str(exc)
+            except Exception as exc:  # fastavro's errors have no common base: IndexError, EOFError, OverflowError, …
+                wrong[row] = f"The value does not fit the Avro schema: {str(exc) or type(exc).__name__}."
+        return lambda column: list(map(itemgetter(column.name), records)), wrong
+
+    def _record(self, value: bytes | None) -> dict[str, Any]:
+        if value is None:
+            raise _WrongRecord("The record has no value.")
+        start = self._body(value, self._header)
+        if self._check_body is not None:
+            self._check_body(value, start)
+        broken = False
+        try:
+            record = self._read(value, start, "strict")
+        except UnicodeDecodeError:
+            record, broken = self._read(value, start, "surrogateescape"), True
+        for name, check in self._checks:
+            if record[name] is not None:
+                record[name] = check(record[name])
+        if broken:
+            for name in self._texts:  # in a field that is no column it does no harm
+                check_texts(record[name])
+        return record
+
+    def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:
+        body = io.BytesIO(value)
+        body.seek(start)
+        record: dict[str, Any] = fastavro.schemaless_reader(  # type: ignore[assignment]  # the schema is a record's
+            body, self._schema, None, handle_unicode_errors=unicode_errors
+        )
+        if body.tell() != len(value):
+            left = len(value) - body.tell()
+            raise _WrongRecord(f"There {are(left)} {counted(left, 'byte')} after the Avro body.")
+        return record
+
+
+def _single_object(value: bytes, header: bytes) -> int:
+    if not value.startswith(header):
+        raise _WrongRecord(f"The value does not begin with {header.hex()}, which the stream's schema calls for.")
+    return len(header)
+
+
+def _confluent(value: bytes, _header: bytes) -> int:
+    if len(value) < _CONFLUENT_BYTES or value[0] != 0:
+        raise _WrongRecord("The value does not begin with a zero byte and four bytes of a schema id.")
+    return _CONFLUENT_BYTES
+
+
+def _raw(_value: bytes, _header: bytes) -> int:
+    return 0
+
+
+_BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
+    "single-object": _single_object,
+    "confluent": _confluent,
+    "raw": _raw,
+}
+"""By framing, what returns where the body begins."""
+
+
+def _check_of(column: StreamColumn, nested: NestedChecks) -> Callable[[Any], object] | None:
+    """Return what checks and converts the values of a column, None where fastavro's are right as they come."""
+    if column.type.is_nested:
+        return nested.column(column)
+    return plain_check(column.type)

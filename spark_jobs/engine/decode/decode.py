@@ -1,0 +1,106 @@
+"""Records of a source topic → `Events` and dead letters.
+
+What is a dead letter depends on the record and its stream, never on which CQs exist (docs/expressions.md): so every
+column of every record is checked here, whatever is used later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.settings.settings import Settings
+from spark_jobs.engine.decode.avro_events import AvroReader
+from spark_jobs.engine.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_lenient import STRICT, Leniency
+from spark_jobs.engine.decode.record_parts import PartsReader
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.output import dead_letters
+
+__all__ = ["Events", "decode", "record_reader"]
+
+
+def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
+    """Decode a batch of source records.
+
+    Args:
+        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a stream with a column
+            FROM HEADER also headers, a list of structs of key (string) and value (binary).
+        stream: What the records should be.
+        settings: For the topic of the dead letters.
+
+    Returns:
+        The good records, and one dead letter (code ``undecodable``) for each other one; None when there is none.
+    """
+    in_value = tuple(column for column in stream.columns if column.place.kind == "value")
+    misfits: Counter[str] = Counter()
+    if stream.format == "json":
+        read, wrong, misfits = _json_reader(in_value, _leniency(stream)).read(batch["value"])
+    else:
+        read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
+    if len(in_value) < len(stream.columns):
+        read, wrong = _with_parts(batch, stream, read, wrong, misfits)
+    if not wrong:
+        return Events(stream, batch, read, misfits), None
+    good = np.ones(batch.num_rows, bool)
+    good[list(wrong)] = False
+    events = Events(stream, batch.filter(pa.array(good)), read, misfits)
+    return events, dead_letters(batch, wrong, "undecodable", stream, settings)
+
+
+def _leniency(stream: Stream) -> Leniency:
+    return Leniency(stream.lenient, stream.timestamps)
+
+
+Read = Callable[[StreamColumn], list[Any]]
+
+
+def _with_parts(
+    batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str], misfits: Counter[str]
+) -> tuple[Read, dict[int, str]]:
+    """Add the columns that lie in keys and headers to those of the values."""
+    outside = tuple(column for column in stream.columns if column.place.kind != "value")
+    found, wrong = _parts_reader(outside, _leniency(stream))(batch, misfits)
+    of_value = [row for row in range(batch.num_rows) if row not in refused]
+    kept = [place for place, row in enumerate(of_value) if row not in wrong]
+
+    def column_of(column: StreamColumn) -> list[Any]:
+        if column.name in found:
+            return [found[column.name][of_value[place]] for place in kept]
+        values = read(column)
+        return values if len(kept) == len(values) else [values[place] for place in kept]
+
+    return column_of, dict(sorted((wrong | refused).items()))
+
+
+@lru_cache(maxsize=64)
+def _parts_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> PartsReader:
+    return PartsReader(columns, leniency)
+
+
+@lru_cache(maxsize=64)
+def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonReader:
+    return JsonReader(columns, leniency)
+
+
+Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
+"""Takes the values of a batch; gives what reads a column of the good ones, and by row what is wrong with the others."""
+
+
+@lru_cache(maxsize=64)
+def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
+    """Return what reads records of a form, made once for all that have it.
+
+    Args:
+        form: ``json`` or ``avro``.
+        columns: What a record should have.
+        schema: The writer's schema, for Avro.
+        framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
+    """
+    return _json_reader(columns, STRICT) if form == "json" else AvroReader(columns, schema, framing)

@@ -1,0 +1,258 @@
+"""JSON records, fast: a typed decoder built for the stream's columns takes one record after the other.
+
+Where the decoder is stricter than docs/expressions.md, what it refuses is read again by `json_exact`. Where it is more
+generous, its field is kept raw or the record is sent to `json_exact` unseen:
+
+- a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
+- a VARIANT would lose the digits of its numbers: kept raw and written anew (`grouping.values.variant`);
+- a TIMESTAMP is rounded to microseconds, may leave the years 1 to 9999 when its offset is taken off, and ends at a NUL.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.catalog import StreamColumn
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VARIANT,
+    SqlType,
+)
+from grouping.values.variant import variant_text
+from spark_jobs.engine.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
+from spark_jobs.engine.decode.json_extent import extent_check
+from spark_jobs.engine.decode.json_layers import layers_of
+from spark_jobs.engine.decode.json_lenient import LENIENT_DELICATE, STRICT, Leniency, time_reader
+
+__all__ = ["Decoded", "JsonReader"]
+
+_FIELD_TYPES: dict[SqlType, Any] = {
+    STRING: str,
+    BOOLEAN: bool,
+    TINYINT: Annotated[int, msgspec.Meta(ge=-(2**7), le=2**7 - 1)],
+    SMALLINT: Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)],
+    INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
+    BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    FLOAT: Annotated[float, msgspec.Meta(gt=-FLOAT_BOUND, lt=FLOAT_BOUND)],
+    DOUBLE: float,
+    DATE: date,
+    TIMESTAMP: datetime,
+    BINARY: bytes,
+}
+
+_WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
+_FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+"""A DOUBLE of a lenient stream: the lax decoder would read the texts of NaN and of infinities."""
+
+_REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
+
+_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
+"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns, and
+of NUL."""
+
+_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
+
+
+class Decoded(NamedTuple):
+    """The decoded records of a batch."""
+
+    column: Callable[[StreamColumn], list[Any]]
+    """Gives a column of the good records."""
+    wrong: dict[int, str]
+    """By row, what is wrong with the other records."""
+    misfits: Counter[str]
+    """By column of a lenient stream, how many values did not fit and are NULL."""
+
+
+class JsonReader:
+    """Reads the JSON records of one stream."""
+
+    def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency = STRICT) -> None:
+        """Take the columns that lie in the value, each at the path of its place."""
+        self._columns = tuple(columns)
+        self._leniency = leniency
+        self._numbers = {column.name: number for number, column in enumerate(columns)}
+        lax = leniency.lenient
+        has_times = any(column.type == TIMESTAMP for column in columns)
+        has_wholes = any(_holds_wholes(column.type) for column in columns)
+        patterns = [_DELICATE_TIME] if has_times else []
+        self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
+        # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
+        # are all read exactly.
+        self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
+        found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
+        readers = {number: read for number, read in found.items() if read is not None}
+        types: list[Any] = [
+            msgspec.Raw if number in readers else _field_type(column.type, lax=lax)
+            for number, column in enumerate(columns)
+        ]
+        self._layers = layers_of(self._columns, types, readers, named=not self._exact, lax=lax)
+        self._layer = {number: at for at, layer in enumerate(self._layers) for number in layer.columns}
+        self._check = extent_check(self._columns)
+
+    def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
+        """Decode the values of a batch.
+
+        Returns:
+            What gives a column of the good records, and by row what is wrong with the others.
+        """
+        column, wrong, _ = self.read(values)
+        return column, wrong
+
+    def read(self, values: pa.Array) -> Decoded:
+        """Decode the values of a batch."""
+        decoded: list[list[Any]] = [[] for _ in self._layers]
+        first, *others = self._layers
+        records, decode = decoded[0], first.decode
+        exact: dict[int, list[object]] = {}
+        wrong: dict[int, str] = {}
+        misfits: Counter[str] = Counter()
+        counted = misfits if self._leniency.lenient else None
+        delicate = self._delicate(values)
+        for row, value in enumerate(values.to_pylist()):
+            if value is not None and row not in delicate:
+                try:
+                    record = decode(value)
+                    if others:
+                        for some, each in zip(decoded[1:], [layer.decode(value) for layer in others], strict=True):
+                            some.append(each)
+                    records.append(record)
+                    continue
+                except _REFUSALS:
+                    pass  # json_exact decides
+            try:
+                exact[len(records)] = read_record(value, self._columns, self._leniency, counted)
+            except WrongRecord as exc:
+                wrong[row] = str(exc)
+                continue
+            for some, layer in zip(decoded, self._layers, strict=True):
+                some.append(layer.empty)
+        holders = [{"": some} for some in decoded]
+        if self._check is None:
+            return Decoded(lambda column: self._column(holders, exact, self._numbers[column.name]), wrong, misfits)
+        found = [self._column(holders, exact, number) for number in range(len(self._columns))]
+        good = [row for row in range(len(values)) if row not in wrong]
+        kept = self._bounded(found, good, values, wrong)
+        bounded = found if len(kept) == len(good) else [[column[place] for place in kept] for column in found]
+        return Decoded(lambda column: bounded[self._numbers[column.name]], wrong, misfits)
+
+    def _column(self, holders: list[dict[str, list[Any]]], exact: dict[int, list[object]], number: int) -> list[Any]:
+        """Return a column of the good records."""
+        at = self._layer[number]
+        values = self._layers[at].values(holders[at], number)
+        for place, row in exact.items():
+            values[place] = row[number]
+        return [_utc(value) for value in values] if self._columns[number].type == TIMESTAMP else values
+
+    def _bounded(self, found: list[list[Any]], rows: list[int], values: pa.Array, wrong: dict[int, str]) -> list[int]:
+        """Return the places of records that hold no more than may be; the others are added to the wrong ones."""
+        assert self._check is not None, "some record may hold too much"
+        sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
+        kept = []
+        for place, (record, row) in enumerate(zip(zip(*found, strict=True), rows, strict=True)):
+            try:
+                self._check(record, sizes[row])
+                kept.append(place)
+            except WrongRecord as exc:
+                wrong[row] = str(exc)
+        return kept
+
+    def _delicate(self, values: pa.Array) -> frozenset[int] | range:
+        """Return the rows that the fast decoder must not see."""
+        if self._exact:
+            return range(len(values))
+        if not self._delicate_pattern:
+            return frozenset()
+        found = pc.indices_nonzero(pc.match_substring_regex(values, self._delicate_pattern))
+        return frozenset(found.to_pylist())
+
+
+def _needs_escape(column: StreamColumn) -> bool:
+    """Tell whether a step of the column's path is a name that JSON writes with an escape."""
+    return any(isinstance(step, str) and _NEEDS_ESCAPE.search(step) for step in column.place.path or ())
+
+
+def _is_raw(sql_type: SqlType) -> bool:
+    return sql_type.is_decimal or sql_type == VARIANT
+
+
+def _raw_reader(sql_type: SqlType, leniency: Leniency) -> Callable[[bytes], object] | None:
+    """Return what reads a column from its JSON text; None where the decoder reads the column."""
+    if sql_type == VARIANT:
+        return variant_text
+    if sql_type == TIMESTAMP and leniency != STRICT:
+        return time_reader(leniency)
+    return _decimal_reader(sql_type) if sql_type.is_decimal else None
+
+
+def _field_type(sql_type: SqlType, *, lax: bool = False) -> Any:
+    if _is_raw(sql_type):
+        return msgspec.Raw
+    if lax and sql_type == DOUBLE:
+        return _FINITE | None
+    match sql_type.name:
+        case "ARRAY":
+            return list[_field_type(sql_type.element, lax=lax)] | None  # type: ignore[arg-type, misc]  # it is made while running
+        case "MAP":
+            return dict[str, _field_type(sql_type.element, lax=lax)] | None  # type: ignore[arg-type, misc]
+        case "STRUCT":
+            fields = {name: _field_type(field, lax=lax) for name, field in sql_type.fields}
+            return TypedDict("Struct", fields, total=False) | None  # type: ignore[operator]
+    return _FIELD_TYPES[sql_type] | None
+
+
+def _holds_wholes(sql_type: SqlType) -> bool:
+    """Tell whether values of a type are or hold whole numbers."""
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    return sql_type in _WHOLE or any(map(_holds_wholes, parts))
+
+
+def _needs_finish(sql_type: SqlType) -> bool:
+    """Tell whether a nested type holds what the decoder leaves to be finished, or has a name that it does not know."""
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    names = any(_NEEDS_ESCAPE.search(name) for name, _ in sql_type.fields)
+    return names or any(_is_raw(part) or part == TIMESTAMP or _needs_finish(part) for part in parts)
+
+
+def _decimal_reader(sql_type: SqlType) -> Callable[[bytes], Decimal | None]:
+    """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
+    precision, scale = sql_type.precision, sql_type.scale
+    whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
+    fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
+    fitting = re.compile(rf'("?)(-?{whole}{fraction})\1'.encode()).fullmatch
+
+    def read(raw: bytes) -> Decimal | None:
+        found = fitting(raw)
+        if found is not None:
+            return Decimal(found[2].decode())
+        if raw == b"null":
+            return None
+        raise msgspec.ValidationError
+
+    return read
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    if time is None or time.tzinfo is UTC:
+        return time
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -1,0 +1,347 @@
+"""The authority on JSON records: slow and exact, it decides what the fast decoder refuses.
+
+The reader takes numbers as text, so that none is rounded before it is checked, and bytes that are no UTF-8 as
+surrogates, so that they harm only the column in which they are.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NoReturn
+
+from grouping.model.catalog import StreamColumn
+from grouping.model.column_place import RecordPath, path_text
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VARIANT,
+    SqlType,
+)
+from grouping.values.iso8601 import parse_date, parse_timestamp
+from grouping.values.variant import MISSING, variant_number, write_variant
+from spark_jobs.engine.decode.json_lenient import STRICT, Leniency, relaxed
+from spark_jobs.engine.decode.json_number import JsonNumber
+
+__all__ = [
+    "DECIMAL_TEXT",
+    "FLOAT_BOUND",
+    "WrongRecord",
+    "fit_decimal",
+    "read_record",
+    "read_text",
+    "takes_any_json",
+]
+
+DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+"""A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
+_BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+FLOAT_BOUND = (2 - 2**-24) * 2.0**127
+"""The least double that is rounded to an infinite FLOAT."""
+_LONGEST_PLACE = 300
+"""Characters of a path in the detail of a dead letter: the keys of a MAP may be long."""
+_LONGEST_INTEGER = 20
+"""Characters of the longest BIGINT: longer texts are not even converted."""
+
+
+class WrongRecord(ValueError):
+    """The record is a dead letter; the message is its detail, a full sentence."""
+
+
+class _Misfit(ValueError):
+    """A value that a type cannot hold; the message is the reason, part of a sentence."""
+
+    def __init__(self, reason: str, sql_type: SqlType, path: str) -> None:
+        super().__init__(reason)
+        self.sql_type = sql_type
+        self.path = path
+        """Leads from the column's value to this one."""
+
+
+def read_record(
+    value: bytes | None,
+    columns: Sequence[StreamColumn],
+    leniency: Leniency = STRICT,
+    misfits: Counter[str] | None = None,
+) -> list[object]:
+    """Return the values of the columns, in their order.
+
+    Args:
+        value: The record.
+        columns: Its columns.
+        leniency: The stream's.
+        misfits: Of a lenient stream: counts by column the values that do not fit, which are NULL.
+
+    Raises:
+        WrongRecord: docs/expressions.md makes the record a dead letter.
+
+    Example:
+        >>> read_record(b'{"n": "x", "n": 7}', [StreamColumn("n", "INT")])
+        [7]
+    """
+    if value is None:
+        raise WrongRecord("The record has no value.")
+    try:
+        record = _loads(value)
+    except RecursionError:
+        raise WrongRecord("The value is nested too deeply.") from None
+    except json.JSONDecodeError as exc:
+        raise WrongRecord(
+            f"The value is not one JSON object: {exc.msg.removesuffix(' at')} at character {exc.pos}."
+        ) from None
+    if not isinstance(record, dict) and not takes_any_json(columns):
+        raise WrongRecord("The value is JSON but no object.")
+    found = ((_found(record, column.place.path or ()), column) for column in columns)
+    return [_read_column(each, column, leniency, misfits) for each, column in found]
+
+
+def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
+    """Tell whether records may be JSON values other than objects: a column is the whole value or an element of it."""
+    return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
+
+
+def read_text(
+    value: bytes, column: StreamColumn, leniency: Leniency = STRICT, misfits: Counter[str] | None = None
+) -> object:
+    """Return the value of a column that is the whole text of a record's key or header.
+
+    STRING and BINARY are the bytes, DATE, TIMESTAMP and DECIMAL are read from the text; other types are read as JSON.
+    With the option `timestamps` a text that is a number is one.
+
+    Raises:
+        WrongRecord: The text is no value of the column's type.
+    """
+    if column.type == BINARY:
+        return value
+    text: object = value.decode("utf-8", "surrogateescape")
+    if not (column.type in (STRING, DATE, TIMESTAMP) or column.type.is_decimal):
+        try:
+            text = _loads(value)
+        except (WrongRecord, RecursionError, json.JSONDecodeError):
+            if misfits is None:
+                raise WrongRecord(_refusal(column, column.type, "", "the text is no JSON")) from None
+    elif column.type == TIMESTAMP and leniency.timestamps and _JSON_NUMBER.fullmatch(str(text)):
+        text = JsonNumber(text)
+    return _read_column(text, column, leniency, misfits)
+
+
+def _loads(value: bytes) -> object:
+    return json.loads(
+        value.decode("utf-8", "surrogateescape"),
+        parse_int=JsonNumber,
+        parse_float=JsonNumber,
+        parse_constant=_refuse_constant,
+    )
+
+
+def _found(record: object, path: RecordPath) -> object:
+    """Return the value at a path, `MISSING` where there is none."""
+    for step in path:
+        if isinstance(step, str):
+            record = record.get(step, MISSING) if isinstance(record, dict) else MISSING
+        else:
+            record = record[step] if isinstance(record, list) and step < len(record) else MISSING
+    return record
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise WrongRecord(f"The value is not one JSON object: {name} is no JSON.")
+
+
+def _read_column(value: object, column: StreamColumn, leniency: Leniency, misfits: Counter[str] | None) -> object:
+    try:
+        return _fitted(value, column, leniency)
+    except WrongRecord:
+        if misfits is None:
+            raise
+        misfits[column.name] += 1
+        return None
+
+
+def _fitted(value: object, column: StreamColumn, leniency: Leniency) -> object:
+    try:
+        if leniency != STRICT:
+            try:
+                value = relaxed(value, column.type, leniency)
+            except ValueError as exc:
+                raise _Misfit(str(exc), column.type, "") from None
+        return _value(value, column.type)
+    except RecursionError:
+        raise WrongRecord(f'Column "{column.name}" is nested too deeply.') from None
+    except _Misfit as exc:
+        raise WrongRecord(_refusal(column, exc.sql_type, exc.path, str(exc))) from None
+
+
+def _refusal(column: StreamColumn, sql_type: SqlType, path: str, reason: str) -> str:
+    """Return the sentence for a value that its column cannot hold: with its path, if this is not the column's name."""
+    at = ""
+    if path or column.from_text:
+        place = column.place
+        begin = "" if place.path is None else path_text(place.path)
+        kind = {"value": "", "key": "the key ", "header": f'the header "{place.header}" '}[place.kind]
+        at = f" at {kind}{begin}{path}"[:_LONGEST_PLACE].rstrip()
+    return f'Column "{column.name}" of type {sql_type} cannot hold the value{at}: {reason}.'
+
+
+def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> object:
+    """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone.
+
+    Raises:
+        _Misfit: The type cannot hold the value; `step` leads to the value from the one around it.
+    """
+    if value is MISSING or (value is None and sql_type != VARIANT):
+        return None
+    try:
+        return _convert(value, sql_type)
+    except _Misfit as exc:
+        if step is not None:
+            exc.path = path_text((step,))[1:] + exc.path
+        raise
+    except ValueError as exc:
+        raise _Misfit(str(exc), sql_type, "" if step is None else path_text((step,))[1:]) from None
+
+
+def _convert(value: object, sql_type: SqlType) -> object:
+    if sql_type == VARIANT:
+        return write_variant(_as_variant(value))
+    if sql_type == BOOLEAN:
+        if not isinstance(value, bool):
+            raise ValueError(f"{_name(value)} is no boolean")
+        return value
+    if sql_type in _BOUNDS:
+        return _integer(_number(value), _BOUNDS[sql_type])
+    if sql_type in (DOUBLE, FLOAT):
+        return _double(_number(value), FLOAT_BOUND if sql_type == FLOAT else math.inf)
+    if sql_type.is_decimal:
+        text = _number(value) if isinstance(value, JsonNumber) else _text(value)
+        return fit_decimal(text, sql_type.precision, sql_type.scale)
+    if sql_type == DATE:
+        return parse_date(_text(value))
+    if sql_type == TIMESTAMP:
+        return parse_timestamp(_text(value))
+    if sql_type == BINARY:
+        return _binary(_text(value))
+    if sql_type.is_nested:
+        return _nested(value, sql_type)
+    return _text(value)
+
+
+def _nested(value: object, sql_type: SqlType) -> object:
+    """Return a value with parts: an object of a STRUCT or a MAP as a dict, an array of an ARRAY as a list."""
+    if sql_type.name == "ARRAY":
+        if not isinstance(value, list):
+            raise ValueError(f"{_name(value)} is no array")
+        return [_value(each, _element(sql_type), place) for place, each in enumerate(value)]
+    if not isinstance(value, dict):
+        raise ValueError(f"{_name(value)} is no object")
+    if sql_type.name == "MAP":
+        return {_text(key): _value(each, _element(sql_type), key) for key, each in value.items()}
+    return {name: _value(value.get(name, MISSING), field, name) for name, field in sql_type.fields}
+
+
+def _as_variant(value: object) -> object:
+    """Return any value with its numbers as VARIANTs have them, and its texts checked."""
+    match value:
+        case JsonNumber():
+            return variant_number(value)
+        case str():
+            return _text(value)
+        case list():
+            return [_as_variant(each) for each in value]
+        case dict():
+            return {_text(name): _as_variant(each) for name, each in value.items()}
+    return value
+
+
+def _element(sql_type: SqlType) -> SqlType:
+    assert sql_type.element is not None, "an ARRAY or a MAP"
+    return sql_type.element
+
+
+def _name(value: object) -> str:
+    """Return what JSON calls the value's type."""
+    if isinstance(value, JsonNumber):
+        return "a number"
+    return {str: "a string", bool: "a boolean", dict: "an object"}.get(type(value), "an array")
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, JsonNumber):
+        raise ValueError(f"{_name(value)} is no number")
+    return str(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or isinstance(value, JsonNumber):
+        raise ValueError(f"{_name(value)} is no string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the string is no valid UTF-8 or has half of a surrogate pair") from None
+    return value
+
+
+def _integer(text: str, bound: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("the number has a fraction or an exponent")
+    if len(text) > _LONGEST_INTEGER or not -bound <= int(text) < bound:
+        raise ValueError("the number is out of range")
+    return int(text)
+
+
+def _binary(text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise ValueError("the string is no base64") from None
+
+
+def _double(text: str, bound: float) -> float:
+    number = float(text)
+    if abs(number) >= bound:
+        raise ValueError("the number is out of range")
+    return number
+
+
+def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
+    """Return the number that the text writes, which must fit precision and scale without rounding.
+
+    Zeros at its end are left out: with them it may have more digits than Arrow takes for a DECIMAL.
+
+    Raises:
+        ValueError: It does not fit, or is no number.
+
+    Example:
+        >>> fit_decimal("1e1", 4, 2), fit_decimal("1.50", 2, 1)
+        (Decimal('1E+1'), Decimal('1.5'))
+    """
+    if not DECIMAL_TEXT.fullmatch(text):
+        raise ValueError("the text is no decimal number")
+    number = Decimal(text)
+    if not number:
+        return Decimal(0)
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)  # the pattern lets neither NaN nor Infinity through
+    zeros = 0
+    while digits[-1 - zeros] == 0:
+        zeros += 1
+    if exponent + zeros < -scale or number.adjusted() >= precision - scale:
+        raise ValueError(f"the number does not fit {precision} digits, {scale} of them after the point")
+    return Decimal((sign, digits[: len(digits) - zeros], exponent + zeros))

@@ -1,0 +1,145 @@
+"""Values that a lenient stream takes besides those of its columns' types, and numbers as TIMESTAMP.
+
+`relaxed` makes of a JSON value one that `json_exact` takes. The typed decoder takes the same texts in its lax mode;
+`LENIENT_DELICATE` finds the records in which the decoder would round a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.model.sql_type import BIGINT, BOOLEAN, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, SqlType
+from grouping.values.variant import MISSING
+from spark_jobs.engine.decode.json_number import JsonNumber
+
+__all__ = ["LENIENT_DELICATE", "STRICT", "Leniency", "relaxed", "time_reader"]
+
+
+class Leniency(NamedTuple):
+    """The options of a stream that let more values fit its columns."""
+
+    lenient: bool = False
+    timestamps: str = ""
+    """The unit of numbers that are read as TIMESTAMP: ``seconds``, ``millis`` or ``micros``; may be empty."""
+
+
+STRICT = Leniency()
+
+_MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_MOST_DIGITS = 40
+"""Digits that a whole number or a time may have; more are out of range."""
+_ZONE = re.compile(r" ?([+-][0-9]{2}:?[0-9]{2})(?: UTC)?$")
+_decode_time = msgspec.json.Decoder(datetime).decode
+_HALVES = re.compile("[\ud800-\udfff]")
+
+LENIENT_DELICATE = (
+    r"[0-9]{15,}\.|[0-9]{10,14}\.(?:00|99)|\.(?:0{5}|9{5})|[0-9][eE][+-]?[0-9]|\\u00(?:3[0-9]|2[dDeEbB]|[46]5)"
+)
+"""A record with whole numbers that the lax decoder may round: a fraction or an exponent makes it read a double."""
+
+
+def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
+    """Return a JSON value as one of a column's type, as far as the stream's options let it fit."""
+    if value is None or value is MISSING:
+        return value
+    is_number, is_text = isinstance(value, JsonNumber), isinstance(value, str) and not isinstance(value, JsonNumber)
+    if leniency.lenient and is_text:
+        value = _of_text(str(value), sql_type)
+        is_number = isinstance(value, JsonNumber)
+    if value is None or sql_type in (STRING, VARIANT):
+        return value
+    if sql_type.is_nested:
+        return _nested(value, sql_type, leniency)
+    if sql_type == TIMESTAMP and is_number and leniency.timestamps:
+        return epoch_time(str(value), leniency.timestamps).isoformat()
+    if leniency.lenient and is_number:
+        return _of_number(str(value), sql_type)
+    return value
+
+
+def _of_text(text: str, sql_type: SqlType) -> object:
+    """Return what a text is for a column: a number, a boolean, NULL, or the text itself."""
+    if sql_type == STRING:
+        return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
+    if sql_type == VARIANT:
+        return text
+    if not text or text.lower() == "null":
+        return None
+    if sql_type == BOOLEAN:
+        return _BOOLEANS.get(text.lower(), text)
+    if _NUMBER.fullmatch(text) and not sql_type.is_decimal:
+        return JsonNumber(text)
+    return _ZONE.sub(r"\1", text) if sql_type == TIMESTAMP else text
+
+
+def _of_number(text: str, sql_type: SqlType) -> object:
+    if sql_type == BOOLEAN:
+        return _BOOLEANS.get(text, JsonNumber(text))
+    if sql_type in _WHOLE and not text.lstrip("-").isdigit():
+        number = Decimal(text)
+        if number.adjusted() < _MOST_DIGITS and number == number.to_integral_value():
+            return JsonNumber(int(number))
+    return JsonNumber(text)
+
+
+def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
+    """Return a value with its parts relaxed; what is no object or array stays as it is."""
+    element = sql_type.element
+    if isinstance(value, list) and element is not None and sql_type.key is None:
+        return [relaxed(each, element, leniency) for each in value]
+    if isinstance(value, dict) and element is not None and sql_type.key is not None:
+        return {key: relaxed(each, element, leniency) for key, each in value.items()}
+    if isinstance(value, dict) and element is None:
+        return {name: relaxed(value.get(name, MISSING), part, leniency) for name, part in sql_type.fields}
+    return value
+
+
+def epoch_time(text: str, unit: str) -> datetime:
+    """Return the instant of a number of seconds, milliseconds or microseconds since 1970.
+
+    Raises:
+        ValueError: It is beyond the years 1 to 9999.
+
+    Example:
+        >>> epoch_time("1763719200.5", "seconds").isoformat()
+        '2025-11-21T10:00:00.500000+00:00'
+    """
+    try:
+        if text.lstrip("-").isdigit() and len(text) <= _MOST_DIGITS:
+            return _EPOCH + timedelta(microseconds=int(text) * _MICROS[unit])
+        number = Decimal(text)
+        if number.adjusted() < _MOST_DIGITS:
+            micros = (number * _MICROS[unit]).to_integral_value(ROUND_FLOOR)
+            return _EPOCH + timedelta(microseconds=int(micros))
+    except OverflowError:
+        pass
+    raise ValueError("the time is beyond the years 1 to 9999")
+
+
+def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
+    """Return what reads a TIMESTAMP from JSON text, fast; what it refuses may still be one (`relaxed`).
+
+    The texts must be without what `json_events` calls delicate.
+    """
+    unit = leniency.timestamps
+
+    def read(raw: bytes) -> datetime | None:
+        if raw[:1] == b'"':
+            return _decode_time(raw)
+        if raw == b"null":
+            return None
+        if unit and raw[:1] in b"-0123456789":
+            return epoch_time(raw.decode(), unit)
+        raise msgspec.ValidationError
+
+    return read

@@ -1,0 +1,66 @@
+"""Functions computed in Python, once for each distinct combination of values: slow by value, exact, and cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.errors import InputError, InternalError
+from spark_jobs.engine.rows.cpu_budget import checked
+
+__all__ = ["converted", "distinct_rows", "each_distinct"]
+
+T = TypeVar("T")
+
+
+def each_distinct(
+    exprs: Sequence[pl.Expr], convert: Callable[..., Any], dtype: pl.DataType | type[pl.DataType]
+) -> pl.Expr:
+    """Return `convert` of the values of each row, NULL where one of them is NULL or the result is None.
+
+    A double's -0.0 must mean to `convert` what 0.0 does.
+
+    Raises:
+        InternalError: While it is evaluated, when `convert` raises: a fault of ours, which stops its group only.
+    """
+
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
+        size = max(len(column) for column in columns)
+        distinct, codes = distinct_rows(
+            [column if len(column) == size else column.new_from_index(0, size) for column in columns]
+        )
+        return pl.Series(converted(distinct, convert), dtype=dtype).gather(codes)
+
+    return pl.map_batches(list(exprs), apply, return_dtype=dtype)
+
+
+def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:
+    """Return `convert` of each row's values, None where one of them is None.
+
+    Raises:
+        InternalError: When `convert` raises.
+        CpuExceeded: There is no time left for it.
+    """
+    try:
+        return [None if None in row else convert(*row) for row in checked(rows)]
+    except (ArithmeticError, InputError, TypeError, ValueError) as exc:
+        raise InternalError("a function met a value that it does not know") from exc
+
+
+def distinct_rows(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
+    """Return the distinct combinations of the rows' values, and for each row which one it has."""
+    encoded = [column.to_arrow().dictionary_encode(null_encoding="encode") for column in columns]
+    codes = encoded[0].indices.to_numpy().astype(np.int64)
+    if len(encoded) == 1:
+        return [(value,) for value in encoded[0].dictionary.to_pylist()], codes
+    for other in encoded[1:]:
+        codes = codes * len(other.dictionary) + other.indices.to_numpy()
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    places = pa.array(first)
+    values = [each.dictionary.take(each.indices.take(places)).to_pylist() for each in encoded]
+    return list(zip(*values, strict=True)), which

@@ -1,0 +1,40 @@
+"""Spark's encodings of texts, which are their bytes in UTF-8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote_plus, unquote_to_bytes
+
+from grouping.model.sql_type import STRING, SqlType
+from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+
+__all__ = ["CODES"]
+
+
+def _code(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
+    return lambda args, _: Operand(
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
+    )
+
+
+def _url_decode(text: str) -> str | None:
+    """Decode as java.net.URLDecoder does; NULL for a percent sign without two hexadecimal digits behind it."""
+    pieces = text.split("%")[1:]
+    if not all(len(piece) > 1 and all(digit in _HEX for digit in piece[:2]) for piece in pieces):
+        return None
+    decoded = _HALF.sub("\ufffd".encode(), unquote_to_bytes(text.replace("+", " ")))
+    return decoded.decode(errors="replace")
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""Half of a surrogate pair, whole or cut off, which Java replaces by one character, and Python by two or three."""
+
+CODES: dict[str, Implementation] = {
+    "chr": _code(lambda number: chr(number % 256) if number >= 0 else ""),
+    "url_decode": _code(_url_decode),
+    "url_encode": _code(lambda text: quote_plus(text, safe="*").replace("~", "%7E")),
+}
+"""By function, as `grouping.functions.text_functions` names them."""

@@ -1,0 +1,212 @@
+"""from_json: values of a JSON text as a schema has them, what is broken or of another type NULL, as Spark reads it.
+
+A fault makes NULL of the part around it that is read as a whole: a field, an array or a map. Where the text cannot be
+read on, the fields of the outermost STRUCT are NULL, and an ARRAY or a MAP is NULL itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import polars as pl
+
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
+from spark_jobs.engine.expressions.nested.json_trees import NoTreeError, tree_reader
+from spark_jobs.engine.expressions.nested.json_values import VALUE_READERS, encodable, expect
+from spark_jobs.engine.expressions.types import Operand, polars_type
+
+__all__ = ["from_json", "read_json"]
+
+T = TypeVar("T")
+
+_PER_BYTE = 16
+_BESIDES = 10_000
+"""Places that a text's values may take: so many for each byte, and besides, as those of a record."""
+
+
+class _Text(JsonTokens):
+    """A text, of which no more is made than it can account for.
+
+    Of ``[{},{},…]`` a STRUCT of a hundred fields would take hundreds of times its bytes.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._places = _PER_BYTE * len(text) + _BESIDES
+
+    def take(self, places: int) -> None:
+        """Take places for values; raises _TooLargeError."""
+        self._places -= places
+        if self._places < 0:
+            raise _TooLargeError
+
+
+Reader = Callable[[_Text], Any]
+
+
+class _TooLargeError(Exception):
+    """What a text would be takes too many places."""
+
+
+class _PartlyReadError(Exception):
+    """Some of a value is broken; what was read of it counts."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def from_json(text: Operand, sql_type: SqlType) -> pl.Expr:
+    """Compile from_json, whose schema is the result's type."""
+    quick, reader = tree_reader(sql_type), _reader(sql_type)
+
+    def read(each: str) -> Any:
+        try:
+            return quick(each)
+        except NoTreeError:
+            return _root(each, sql_type, reader)
+
+    return each_distinct([text.expr], read, polars_type(sql_type))
+
+
+def read_json(text: str, sql_type: SqlType) -> Any:
+    """Return what from_json makes of one text, token by token.
+
+    Example:
+        >>> read_json('{"n": 1, "s": 2.50, "t": "x"', SqlType.of("STRUCT<n: INT, s: STRING>"))
+        {'n': None, 's': None}
+        >>> read_json('{"n": "1", "s": 2.50}', SqlType.of("STRUCT<n: INT, s: STRING>"))
+        {'n': None, 's': '2.5'}
+    """
+    return _root(text, sql_type, _reader(sql_type))
+
+
+def _root(text: str, sql_type: SqlType, reader: Reader) -> Any:
+    tokens = _Text(text)
+    try:
+        if tokens.next() is None:
+            return None
+        if tokens.current is Token.OBJECT and sql_type.name == "ARRAY":
+            return _single(tokens, sql_type)
+        if tokens.current is not Token.NULL:
+            return reader(tokens)
+    except _PartlyReadError as partly:
+        return partly.value
+    except BrokenJsonError:
+        pass
+    except _TooLargeError:
+        return None
+    return {name: None for name, _ in sql_type.fields} if sql_type.fields else None
+
+
+def _single(tokens: _Text, sql_type: SqlType) -> list[Any]:
+    """Return an object where an ARRAY of STRUCTs is asked for as the only one of these."""
+    element = sql_type.element
+    if element is None or not element.fields:
+        raise BrokenJsonError
+    try:
+        return [_reader(element)(tokens)]
+    except _PartlyReadError as partly:
+        return [partly.value]
+
+
+def _reader(sql_type: SqlType) -> Reader:
+    """Return what reads a value of a type that begins at the current token, or behind it where that is a name."""
+    read = _READERS[sql_type.name](sql_type)
+
+    def reader(tokens: _Text) -> Any:
+        while tokens.current is Token.NAME:
+            tokens.next()
+        if tokens.current is Token.STRING:
+            tokens.string()  # Jackson finds its fault whatever is asked for, and goes on behind it
+        return None if tokens.current in (None, Token.NULL) else read(tokens)
+
+    return reader
+
+
+def _struct(sql_type: SqlType) -> Reader:
+    readers = {name: _reader(field) for name, field in sql_type.fields}
+
+    def read(tokens: _Text) -> dict[str, Any]:
+        expect(tokens, Token.OBJECT)
+        tokens.take(len(readers))
+        row: dict[str, Any] = dict.fromkeys(readers)
+        broken = False
+        while tokens.next() not in (None, Token.OBJECT_END):
+            name = tokens.name
+            if name is None or name not in readers:
+                tokens.skip_children()
+                continue
+            try:
+                row[name] = readers[name](tokens)
+            except _PartlyReadError as partly:
+                row[name], broken = partly.value, True
+            except BrokenJsonError:
+                broken = True
+                tokens.skip_children()
+        return _whole_or_partly(row, broken=broken)
+
+    return read
+
+
+def _array(sql_type: SqlType) -> Reader:
+    assert sql_type.element is not None, "an ARRAY"
+    element = _reader(sql_type.element)
+
+    def read(tokens: _Text) -> list[Any]:
+        expect(tokens, Token.ARRAY)
+        values: list[Any] = []
+        broken = False
+        while tokens.next() not in (None, Token.ARRAY_END):
+            try:
+                values.append(element(tokens))
+            except _PartlyReadError as partly:
+                values.append(partly.value)
+                broken = True
+        return _whole_or_partly(values, broken=broken)
+
+    return read
+
+
+def _map(sql_type: SqlType) -> Reader:
+    """Read entries; a key that is there twice stays so, and one broken value breaks them all."""
+    assert sql_type.element is not None, "a MAP"
+    element = _reader(sql_type.element)
+
+    def read(tokens: _Text) -> list[dict[str, Any]]:
+        expect(tokens, Token.OBJECT)
+        entries: list[dict[str, Any]] = []
+        partial = broken = False
+        while tokens.next() not in (None, Token.OBJECT_END):
+            key = encodable(tokens.name or "")
+            try:
+                entries.append({"key": key, "value": element(tokens)})
+            except _PartlyReadError as partly:
+                entries.append({"key": key, "value": partly.value})
+                partial = True
+            except BrokenJsonError:
+                broken = True
+                tokens.skip_children()
+        if broken:
+            raise BrokenJsonError
+        return _whole_or_partly(entries, broken=partial)
+
+    return read
+
+
+def _whole_or_partly(value: T, *, broken: bool) -> T:
+    if broken:
+        raise _PartlyReadError(value)
+    return value
+
+
+_READERS: dict[str, Callable[[SqlType], Reader]] = {
+    **VALUE_READERS,
+    "ARRAY": _array,
+    "MAP": _map,
+    "STRUCT": _struct,
+}
+"""By the name of a type."""

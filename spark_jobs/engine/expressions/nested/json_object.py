@@ -1,0 +1,123 @@
+"""Parts of a JSON text by a path, as Spark's get_json_object gathers them.
+
+With ``[*]`` it follows Hive: one part that is found stands alone, several are an array, and ``[*][*]`` makes one array
+of those that it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from grouping.values.json_path import EVERY, JsonPath
+from spark_jobs.engine.expressions.nested.json_reader import HALF, JsonReader, NoJsonError, plainly_quoted
+
+__all__ = ["json_object"]
+
+
+def json_object(text: str, path: JsonPath) -> str | None:
+    """Return what a path leads to: a string as it is, anything else as JSON; None where there is nothing.
+
+    Example:
+        >>> json_object('{"user": {"id": 7, "tags": ["a", 1.50]}}', ("user", "tags"))
+        '["a",1.5]'
+        >>> json_object('{"items": [{"sku": "a"}, {"sku": "b"}, {}]}', ("items", EVERY, "sku"))
+        '["a","b"]'
+        >>> json_object('{"items": [{"sku": "a"}, {}]}', ("items", EVERY, "sku"))
+        '"a"'
+    """
+    found: list[str] = []
+    try:
+        if not _Gatherer(text).gather(path, _Style.RAW, found):
+            return None
+    except NoJsonError:
+        return None
+    result = " ".join(found)
+    return None if HALF.search(result) else result
+
+
+class _Style(Enum):
+    RAW = auto()
+    """A string as it is."""
+    QUOTED = auto()
+    FLATTEN = auto()
+    """The elements of an array in place of the array."""
+
+
+class _Gatherer(JsonReader):
+    def gather(self, path: JsonPath, style: _Style, into: list[str]) -> bool:
+        """Read a value, and append the parts of it that a path leads to; tell whether there were any."""
+        begins = self.peek()
+        if not path:
+            return self._whole(begins, style, into)
+        step, rest = path[0], path[1:]
+        if begins == "{" and isinstance(step, str):
+            return self._field(step, rest, style, into)
+        if begins == "[" and step == EVERY:
+            return self._each(rest, style, into)
+        if begins == "[" and isinstance(step, int):
+            if rest[:1] == (EVERY,):
+                style = _Style.QUOTED
+            found = False
+            for place in self._places():
+                if place == step:
+                    found = self.gather(rest, style, into)
+                else:
+                    self.copy()
+            return found
+        self.copy()
+        return False
+
+    def _whole(self, begins: str, style: _Style, into: list[str]) -> bool:
+        if begins == "[" and style is _Style.FLATTEN:
+            return self._flattened(into)
+        into.append(self.string() if begins in "\"'" and style is _Style.RAW else self.copy())
+        return True
+
+    def _flattened(self, into: list[str]) -> bool:
+        """Append the elements of an array, and of the arrays among them, however deep; tell whether there were any."""
+        before, depth = len(into), 0
+        while True:
+            if not self.accept("["):
+                into.append(self.copy())
+            elif not self.accept("]"):
+                depth += 1
+                continue
+            while depth and self.accept("]"):
+                depth -= 1
+            if not depth:
+                return len(into) > before
+            self.expect(",")
+
+    def _field(self, name: str, rest: JsonPath, style: _Style, into: list[str]) -> bool:
+        """Gather of the first field of that name in which anything is found."""
+        found = False
+        for key in self.fields():
+            if key == name and not found and not self.is_null():
+                found = self.gather(rest, style, into)
+            else:
+                self.copy()
+        return found
+
+    def _each(self, rest: JsonPath, style: _Style, into: list[str]) -> bool:
+        """Gather of each element of an array."""
+        parts: list[str] = []
+        doubled = rest[:1] == (EVERY,)
+        buffered = not doubled and style is not _Style.QUOTED
+        written, self.quote = self.quote, plainly_quoted if buffered else self.quote
+        within = _Style.FLATTEN if doubled or style is _Style.FLATTEN else _Style.QUOTED
+        count = sum([self.gather(rest[doubled:], within, parts) for _ in self._places()])
+        self.quote = written
+        array = f"[{','.join(parts)}]"
+        if not buffered or count > 1:
+            into.append(array)
+        elif count == 1:
+            into.append(array[1:-1])
+        return count > 0
+
+    def _places(self) -> Iterator[int]:
+        """Yield the place of each element of an array, which is to be read then."""
+        place = 0
+        for _ in self.values():
+            yield place
+            place += 1

@@ -1,0 +1,100 @@
+"""Columns of arrays as their elements one behind the other, with the row of each.
+
+A function of arrays says which elements stand in which row, so values of any type come out as they went in. Elements
+are compared by codes: of equal ones the same, and in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.expressions.types import Operand, polars_type
+from spark_jobs.engine.rows.event_column import rows_of_elements
+
+__all__ = ["Ints", "Lists", "codes_of", "identities_of", "lists_of", "made_of", "over"]
+
+Ints = NDArray[np.int64]
+
+
+class Lists(NamedTuple):
+    """Arrays by row."""
+
+    elements: pa.Array
+    row: Ints
+    """The row of each element."""
+    null: NDArray[np.bool_]
+    """Whether the array of each row is NULL."""
+
+    @property
+    def place(self) -> Ints:
+        """The place of each element in its array."""
+        return np.arange(self.row.size) - self.begin[self.row]
+
+    @property
+    def length(self) -> Ints:
+        """Number of elements of each row's array."""
+        return np.bincount(self.row, minlength=self.null.size).astype(np.int64)
+
+    @property
+    def begin(self) -> Ints:
+        """The first element of each row."""
+        return np.cumsum(self.length) - self.length
+
+
+def lists_of(column: pl.Series) -> Lists:
+    """Return a column of arrays as its elements."""
+    array = column.to_arrow()
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    return Lists(array.flatten(), rows_of_elements(array), null)
+
+
+def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
+    """Return arrays of chosen elements, in the order of rows; an element of place -1 is NULL."""
+    taken = elements.take(pa.array(chosen, mask=chosen < 0))
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=null.size))))
+    made = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), taken)).cast(polars_type(sql_type))
+    return made.set(pl.Series(null), None) if null.any() else made
+
+
+def identities_of(elements: pa.Array) -> Ints:
+    """Return codes that are equal where Spark's sets hold one value: zeros of both signs are two there."""
+    codes = codes_of(elements)
+    if pa.types.is_floating(elements.type):
+        values = elements.fill_null(1.0).to_numpy()
+        codes = np.where(codes < 0, -1, codes * 2 + ((values == 0.0) & np.signbit(values)))
+    return codes
+
+
+def codes_of(elements: pa.Array) -> Ints:
+    """Return whole numbers that are equal and in order as the elements are, -1 for NULL; NaN is the greatest."""
+    if pa.types.is_floating(elements.type):
+        elements = pc.add(elements, 0.0)  # there is no negative zero, and one NaN, whose sign arithmetic leaves open
+        elements = pc.if_else(pc.is_nan(elements), pa.scalar(nan, elements.type), elements)
+    encoded = elements.dictionary_encode()
+    known = encoded.dictionary
+    if pa.types.is_boolean(known.type):
+        known = known.cast(pa.int8())
+    rank = np.empty(len(known) + 1, np.int64)
+    rank[pc.sort_indices(known).to_numpy()] = np.arange(len(known))
+    rank[-1] = -1
+    codes: Ints = rank[encoded.indices.fill_null(len(known)).to_numpy()]
+    return codes
+
+
+def over(compute: Callable[..., pl.Series], dtype: pl.DataType, first: Operand, *others: Operand) -> pl.Expr:
+    """Return a function of whole columns, of as many rows each."""
+
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
+        size = max(len(column) for column in columns)
+        return compute(*(column if len(column) == size else column.new_from_index(0, size) for column in columns))
+
+    return pl.map_batches([operand.expr for operand in (first, *others)], apply, return_dtype=dtype)

@@ -1,0 +1,113 @@
+"""to_char of numbers: a number by a format, with Spark's own ways of blanks and signs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import polars as pl
+
+from grouping.model.sql_type import SqlType
+from grouping.values.number_format import NumberFormat, read_number_format
+from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.types import Operand, polars_type
+
+__all__ = ["to_char", "write_number"]
+
+
+def to_char(number: Operand, sql_type: SqlType, form: object) -> pl.Expr:
+    """Compile to_char of a DECIMAL and the text of a format."""
+    read = read_number_format(str(form))
+    return each_distinct([number.expr], lambda each: write_number(each, read), polars_type(sql_type))
+
+
+def write_number(number: Decimal, form: NumberFormat) -> str:
+    """Return a number as a format has it; # in the places of digits where it has more of them than these.
+
+    Example:
+        >>> [write_number(Decimal(text), read_number_format("$99,999.99")) for text in ("1234.5", "-0.5", "1.005")]
+        ['$ 1,234.50', '$     0.50', '$## ###.##']
+    """
+    line = _Line()
+    negative = number < 0
+    if form.lead:
+        line.add("-" if negative else "+" if form.lead == "S" else " ")
+    if form.end == "PR" and negative:
+        line.add("<")
+    if form.dollar:
+        line.add("$")
+    whole, part = _digits(number, form)
+    for size, exact in reversed(form.groups):
+        line.group(whole[:size], exact=exact)
+        whole = whole[size:]
+        if whole:
+            line.separate()
+    if form.point:
+        line.point(part)
+    line.end(form.end, negative=negative)
+    return line.text
+
+
+def _digits(number: Decimal, form: NumberFormat) -> tuple[str, str]:
+    """Return what stands before and behind the point, as many characters as the format has digits there."""
+    count = form.precision - form.scale
+    whole, _, part = format(abs(number), "f").partition(".")
+    whole, part = whole.lstrip("0"), part.rstrip("0")
+    if len(whole) > count or len(part) > form.scale:
+        return "#" * count, "#" * form.scale
+    return whole.rjust(count), part.ljust(form.scale, "0")
+
+
+_END_SIGNS = {
+    ("S", True): "-",
+    ("S", False): "+",
+    ("MI", True): "-",
+    ("MI", False): " ",
+    ("PR", True): ">",
+    ("PR", False): "  ",
+}
+"""By the last part of a format, and whether the number is negative."""
+
+
+class _Line:
+    """What was written so far."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, characters: str) -> None:
+        self.text += characters
+
+    def group(self, characters: str, *, exact: bool) -> None:
+        """Write the digits of a group, in place of a digit that is not there a zero or a blank."""
+        for character in characters:
+            if character != " ":
+                self.add(character)
+            elif exact:
+                self.add("0")
+            else:
+                self._blank()
+
+    def separate(self) -> None:
+        """Write what stands between two groups: a comma behind a digit only."""
+        if self.text[-1:].isdigit():
+            self.add(",")
+        else:
+            self._blank()
+
+    def point(self, part: str) -> None:
+        """Write a point and what stands behind it; a blank before it becomes a zero."""
+        if self.text.endswith(" "):
+            self.text = self.text[:-1] + "0"
+        self.add(f".{part}")
+
+    def end(self, kind: str, *, negative: bool) -> None:
+        """Write the sign that stands last, before blanks; a point without digits is one of these."""
+        if self.text.endswith("."):
+            self.text = self.text[:-1] + " "
+        written = self.text.rstrip(" ")
+        self.text = written + _END_SIGNS.get((kind, negative), "") + self.text[len(written) :]
+
+    def _blank(self) -> None:
+        """Write a blank, before a sign that stands last."""
+        sign = self.text[-1:] if self.text.endswith(("+", "-", "<")) else ""
+        self.text = f"{self.text.removesuffix(sign)} {sign}"

@@ -1,0 +1,65 @@
+"""Searches for patterns in bounded steps: the engine's time grows with a pattern's elements times a text's bytes.
+
+That is for one occurrence. All of them may take that for each, as the engine may look far ahead from each place of the
+text (``.*x|.``), so there it is the square of the bytes that bounds a step: it asks for the time between texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from spark_jobs.engine.rows.cpu_budget import check_cpu
+
+__all__ = ["in_steps", "searchable"]
+
+_MOST = 300_000_000
+"""Elements times bytes that are searched at once, and at most for one text: some seconds at the very worst."""
+_MOST_SQUARED = 3_000_000_000
+"""Elements times the squares of bytes of texts that are searched for all occurrences at once; a longer one is alone."""
+
+
+def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
+    """Return texts, NULL in place of those that are too long for their patterns.
+
+    Args:
+        texts: By row.
+        sizes: The elements of the pattern, or of each row's.
+    """
+    too_long = _bytes(texts) > _MOST // np.maximum(sizes, 1)
+    return texts.set(pl.Series(too_long), None) if too_long.any() else texts
+
+
+def in_steps(
+    search: Callable[[pl.Series], pl.Series], texts: pl.Series, size: int, *, throughout: bool = False
+) -> pl.Series:
+    """Return what a search of one pattern finds in texts.
+
+    Args:
+        search: Gives a value for each text.
+        texts: By row.
+        size: The elements of the pattern.
+        throughout: Whether all occurrences in a text are searched for.
+
+    Raises:
+        CpuExceeded: There is no time left for it.
+    """
+    length = _bytes(texts).astype(np.float64)
+    total = np.cumsum(length * length if throughout else length) * max(size, 1)
+    most = _MOST_SQUARED if throughout else _MOST
+    if not total.size or total[-1] <= most:
+        return search(texts)
+    found, first = [], 0
+    while first < total.size:
+        check_cpu()
+        before = total[first - 1] if first else 0.0
+        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
+        found.append(search(texts[first:last]))
+        first = last
+    return pl.concat(found)
+
+
+def _bytes(texts: pl.Series) -> np.ndarray:
+    return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)

@@ -1,0 +1,146 @@
+"""LIKE and RLIKE with another pattern in each row.
+
+Polars compiles the regular expression of a row anew unless it was among the last few: thousands of patterns in turn
+cost 10 µs a row. So the texts of one pattern are searched together; and what LIKE asks of the beginning, the end, a
+part or the whole of a text is no regular expression at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from grouping.model.sql_type import BOOLEAN, SqlType
+from grouping.values.like_pattern import is_too_large, like_parts
+from grouping.values.patterns import LAST_LINE_END, rust_pattern
+from spark_jobs.engine.expressions.by_value import converted, distinct_rows
+from spark_jobs.engine.expressions.texts.bounded_search import in_steps, searchable
+from spark_jobs.engine.expressions.types import Operand
+from spark_jobs.engine.rows.cpu_budget import checked
+
+__all__ = ["like", "rlike"]
+
+Kind = Literal["whole", "start", "end", "part", "regex", "lines"]
+"""``lines`` is a regular expression that is searched for in the text without its last line end, too."""
+
+
+class _Search(NamedTuple):
+    """The search that a LIKE pattern stands for."""
+
+    kind: Kind
+    text: str
+    size: int = 0
+    """The elements of a regular expression."""
+
+
+_BY_TEXT: dict[Kind, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    "whole": lambda text, wanted: text == wanted,
+    "start": lambda text, wanted: text.str.starts_with(wanted),
+    "end": lambda text, wanted: text.str.ends_with(wanted),
+    "part": lambda text, wanted: text.str.contains(wanted, literal=True),
+}
+_BY_ONE: dict[Kind, Callable[[pl.Series, str], pl.Series]] = {
+    "whole": lambda text, wanted: text == wanted,
+    "start": lambda text, wanted: text.str.starts_with(wanted),
+    "end": lambda text, wanted: text.str.ends_with(wanted),
+    "part": lambda text, wanted: text.str.contains(wanted, literal=True),
+    "regex": lambda text, wanted: text.str.contains(wanted),
+    "lines": lambda text, wanted: text.str.contains(wanted) | _without_line_end(text).str.contains(wanted),
+}
+"""The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
+
+
+def like(args: list[Operand], _: SqlType) -> Operand:
+    """Return LIKE, its escape character maybe the third argument; NULL for a pattern that Spark refuses."""
+    return _searched(args, _like_search)
+
+
+def rlike(args: list[Operand], _: SqlType) -> Operand:
+    """Return RLIKE."""
+    return _searched(args, _pattern_search)
+
+
+def _pattern_search(pattern: str) -> _Search:
+    known = rust_pattern(pattern)
+    return _Search("lines" if known.twice else "regex", known.text, known.size)
+
+
+def _without_line_end(text: pl.Series) -> pl.Series:
+    return text.str.replace(LAST_LINE_END, "")
+
+
+def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Operand:
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
+        size = max(len(column) for column in columns)
+        text, *patterns = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
+        distinct, codes = distinct_rows(patterns)
+        searches = converted(distinct, search)
+        if len(searches) == 1 and (only := searches[0]) is not None:
+            return in_steps(partial(_by_one, only), searchable(text, only.size), only.size)
+        sizes = np.array([one.size if one else 0 for one in searches])
+        return _met(searchable(text, sizes[codes]), searches, codes)
+
+    return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), BOOLEAN)
+
+
+def _by_one(search: _Search, text: pl.Series) -> pl.Series:
+    return _BY_ONE[search.kind](text, search.text)
+
+
+def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:
+    """Tell which texts the search of their code finds, NULL where there is no text or no search."""
+    found = np.zeros(len(text), np.bool_)
+    unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
+    kinds = np.array([one.kind if one else "" for one in searches])[codes]
+    for kind in {one.kind for one in searches if one}:
+        rows = np.flatnonzero((kinds == kind) & ~unknown)
+        if not rows.size:
+            continue
+        if kind in ("regex", "lines"):
+            found[rows] = _by_regex(text, rows, codes[rows], searches)
+        else:
+            wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)
+            frame = pl.DataFrame({"text": text.gather(rows), "wanted": wanted.gather(codes[rows])})
+            found[rows] = frame.select(_BY_TEXT[kind](pl.col("text"), pl.col("wanted")).alias("met"))["met"].to_numpy()
+    return pl.Series(found).set(pl.Series(unknown), None)
+
+
+def _by_regex(
+    text: pl.Series, rows: NDArray[np.intp], codes: NDArray[np.int64], searches: Sequence[_Search | None]
+) -> NDArray[np.bool_]:
+    """Search the texts of each regular expression together."""
+    order = np.argsort(codes, kind="stable")
+    texts = text.gather(rows[order])
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
+    found = np.zeros(rows.size, np.bool_)
+    for start, end in checked(zip(starts, [*starts[1:], rows.size], strict=True)):
+        search = searches[int(codes[order[start]])]
+        assert search is not None, "rows without one were left out"
+        found[order[start:end]] = in_steps(partial(_by_one, search), texts[start:end], search.size).to_numpy()
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
+    """Return the search of a LIKE pattern.
+
+    None when its escape stands before a plain character or last, or when it comes from a column and is too large.
+    """
+    parts = None if is_too_large(pattern) else like_parts(pattern, escape)
+    if parts is None:
+        return None
+    # What lies between the outermost % is searched for: much faster than a match of the whole text.
+    first, last = parts[:1] == ["%"], parts[-1:] == ["%"]
+    inner = parts[first : len(parts) - (last and len(parts) > first)]
+    if not any(part in ("%", "_") for part in inner):
+        kind: Kind = "part" if first and last else "end" if first else "start" if last else "whole"
+        return _Search(kind, "".join(part[1:] for part in inner))
+    regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[1:]) for part in inner)
+    start, end = "" if first else "\\A", "" if last else "\\z"
+    return _Search("regex", f"(?s){start}{regex}{end}", len(inner))

@@ -1,0 +1,216 @@
+"""Spark's functions of dates and times over typed Polars expressions; the calendar has the years 1 to 9999."""
+
+from __future__ import annotations
+
+import math
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import polars as pl
+
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
+from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.times.zones import from_utc, to_utc
+from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+
+__all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months"]
+
+_EPOCH = date(1970, 1, 1)
+_MICROS = 1_000_000
+_FIRST_DAY, _LAST_DAY = (date.min - _EPOCH).days, (date.max - _EPOCH).days
+FIRST_MICROS, LAST_MICROS = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
+
+
+def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
+    return lambda args, _: Operand(read(args[0].expr).cast(pl.Int32), INT)
+
+
+def _date_step(sign: int) -> Implementation:
+    """Move a date; one outside the years 1 to 9999, which no DATE of ours can be, is NULL (and a panic in Polars)."""
+
+    def apply(args: list[Operand], _: SqlType) -> Operand:
+        day, count = args
+        moved = day.expr.cast(pl.Int32).cast(pl.Int64) + sign * count.expr.cast(pl.Int64)
+        known = pl.when(moved.is_between(_FIRST_DAY, _LAST_DAY)).then(moved)
+        return Operand(known.cast(pl.Int32).cast(pl.Date), DATE)
+
+    return apply
+
+
+def _datediff(args: list[Operand], _: SqlType) -> Operand:
+    end, start = (argument.expr.cast(pl.Int32).cast(pl.Int64) for argument in args)
+    return Operand((end - start).cast(pl.Int32, strict=False), INT)
+
+
+def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
+    """Make a function that is computed in Python, NULL when any argument is, or when it leaves the calendar."""
+
+    def guarded(*values: object) -> object:
+        try:
+            return function(*values)
+        except (ValueError, OverflowError):
+            return None
+
+    return lambda args, _: Operand(
+        each_distinct([argument.expr for argument in args], guarded, polars_type(sql_type)), sql_type
+    )
+
+
+def moved_months(day: date, months: int) -> date | None:
+    """Return the day so many months later, or the last one of that month; None beyond the calendar."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if not date.min.year <= year <= date.max.year:
+        return None
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+_UNITS = {
+    unit: names.split()[0]
+    for names in ("year yyyy yy", "quarter", "month mon mm", "week", "day dd", "hour", "minute", "second",
+                  "millisecond", "microsecond")
+    for unit in names.split()
+}  # fmt: skip
+
+
+def _truncated_day(day: date, unit: str | None) -> date | None:
+    match unit:
+        case "year":
+            return day.replace(month=1, day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - timedelta(days=day.weekday())
+    return None
+
+
+def _trunc(day: date, unit: str) -> date | None:
+    return _truncated_day(day, _UNITS.get(unit.lower()))
+
+
+_BELOW = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000}
+
+
+def _date_trunc(unit: str, time: datetime) -> datetime | None:
+    known = _UNITS.get(unit.lower())
+    if known in (None, "microsecond"):
+        return time if known else None
+    midnight = time.replace(hour=0, minute=0, second=0, microsecond=0)
+    if known in _BELOW:
+        micros = (time - midnight) // timedelta(microseconds=1)
+        return midnight + timedelta(microseconds=micros - micros % _BELOW[known])
+    day = _truncated_day(time.date(), known)
+    return None if day is None else midnight.replace(year=day.year, month=day.month, day=day.day)
+
+
+_WEEKDAYS = {
+    name: number
+    for number, names in enumerate(
+        ("mo mon monday", "tu tue tuesday", "we wed wednesday", "th thu thursday", "fr fri friday", "sa sat saturday",
+         "su sun sunday")
+    )
+    for name in names.split()
+}  # fmt: skip
+
+
+def _next_day(day: date, name: str) -> date | None:
+    wanted = _WEEKDAYS.get(name.lower())
+    return None if wanted is None else day + timedelta(days=(wanted - day.weekday() - 1) % 7 + 1)
+
+
+_MONTH_NAMES = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_DAY_NAMES = "Mon Tue Wed Thu Fri Sat Sun".split()
+_LAST_SECOND = 60
+
+
+def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal, *zone: str) -> datetime:
+    """Return a time of its fields; 60 seconds are the next minute.
+
+    Raises:
+        ValueError: A field is out of its range.
+    """
+    # Spark holds the microseconds in an INT: what has no place there begins again at the other end.
+    whole, fraction = divmod((int(seconds.scaleb(6)) + 2**31) % 2**32 - 2**31, _MICROS)
+    if whole < 0 or (whole, fraction) > (_LAST_SECOND, 0):
+        raise ValueError("seconds out of range")
+    time = datetime(year, month, day, hour, minute, whole % _LAST_SECOND, fraction, UTC)
+    time += timedelta(minutes=whole // _LAST_SECOND)
+    return to_utc(time, *zone) if zone else time
+
+
+_MONTH_SECONDS = 31 * 86_400
+
+
+def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
+    """Return the months from the other time to the one, days and clocks counted as parts of 31 days."""
+    months = (one.year - other.year) * 12 + one.month - other.month
+    if one.day == other.day or (_is_last(one) and _is_last(other)):
+        return float(months)
+    seconds = (one.day - other.day) * 86_400 + _clock(one) - _clock(other)
+    between = months + seconds / _MONTH_SECONDS
+    return math.floor(between * 1e8 + 0.5) / 1e8 if rounded else between
+
+
+def _is_last(day: date) -> bool:
+    return day.day == monthrange(day.year, day.month)[1]
+
+
+def _clock(time: datetime) -> int:
+    return time.hour * 3600 + time.minute * 60 + time.second
+
+
+def _from_epoch(micros: int) -> Implementation:
+    """Make a TIMESTAMP of a count of units since 1970."""
+
+    def apply(args: list[Operand], _: SqlType) -> Operand:
+        count = args[0].expr.cast(pl.Int128) * micros
+        known = pl.when(count.is_between(FIRST_MICROS, LAST_MICROS)).then(count)
+        return Operand(known.cast(pl.Int64).cast(polars_type(TIMESTAMP)), TIMESTAMP)
+
+    return apply
+
+
+def _to_epoch(micros: int) -> Implementation:
+    return lambda args, _: Operand(args[0].expr.cast(pl.Datetime("us", "UTC")).cast(pl.Int64) // micros, BIGINT)
+
+
+FUNCTIONS: dict[str, Implementation] = {
+    "year": _part(lambda day: day.dt.year()),
+    "quarter": _part(lambda day: day.dt.quarter()),
+    "month": _part(lambda day: day.dt.month()),
+    "weekofyear": _part(lambda day: day.dt.week()),
+    "day": _part(lambda day: day.dt.day()),
+    "dayofyear": _part(lambda day: day.dt.ordinal_day()),
+    "dayofweek": _part(lambda day: day.dt.weekday() % 7 + 1),
+    "weekday": _part(lambda day: day.dt.weekday() - 1),
+    "hour": _part(lambda time: time.dt.hour()),
+    "minute": _part(lambda time: time.dt.minute()),
+    "second": _part(lambda time: time.dt.second()),
+    "date_add": _date_step(1),
+    "date_sub": _date_step(-1),
+    "datediff": _datediff,
+    "add_months": _by_value(moved_months, DATE),
+    "last_day": _by_value(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), DATE),
+    "next_day": _by_value(_next_day, DATE),
+    "make_date": _by_value(date, DATE),
+    "trunc": _by_value(_trunc, DATE),
+    "date_trunc": _by_value(_date_trunc, TIMESTAMP),
+    "from_utc_timestamp": _by_value(from_utc, TIMESTAMP),
+    "to_utc_timestamp": _by_value(to_utc, TIMESTAMP),
+    "make_timestamp": _by_value(_make_timestamp, TIMESTAMP),
+    "months_between": _by_value(_months_between, DOUBLE),
+    "monthname": _by_value(lambda day: _MONTH_NAMES[day.month - 1], STRING),
+    "dayname": _by_value(lambda day: _DAY_NAMES[day.weekday()], STRING),
+    "unix_date": lambda args, _: Operand(args[0].expr.cast(pl.Int32), INT),
+    "date_from_unix_date": lambda args, _: _date_step(1)([Operand(pl.repeat(_EPOCH, pl.len()), DATE), *args], UNKNOWN),
+    "unix_seconds": _to_epoch(1_000_000),
+    "unix_millis": _to_epoch(1000),
+    "unix_micros": _to_epoch(1),
+    "timestamp_seconds": _from_epoch(1_000_000),
+    "timestamp_millis": _from_epoch(1000),
+    "timestamp_micros": _from_epoch(1),
+}
+"""By function, as `grouping.functions.functions` names them."""

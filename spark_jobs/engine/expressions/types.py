@@ -1,0 +1,89 @@
+"""SQL types and their Polars counterparts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from grouping.functions.functions import common_type
+from grouping.model.errors import InternalError
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VARIANT,
+    SqlType,
+)
+from spark_jobs.engine.expressions.by_value import each_distinct
+
+__all__ = ["Implementation", "Operand", "polars_type", "to_double", "widened", "wider"]
+
+
+class Operand(NamedTuple):
+    """A Polars expression and its SQL type."""
+
+    expr: pl.Expr
+    type: SqlType
+
+
+Implementation = Callable[[list[Operand], SqlType], Operand]
+"""How an operator or function is computed: its arguments, and its result's type, `UNKNOWN` where no plan tells it."""
+
+_POLARS_TYPES: dict[SqlType, pl.DataType] = {
+    STRING: pl.String(),
+    BOOLEAN: pl.Boolean(),
+    TINYINT: pl.Int8(),
+    SMALLINT: pl.Int16(),
+    INT: pl.Int32(),
+    BIGINT: pl.Int64(),
+    FLOAT: pl.Float32(),
+    DOUBLE: pl.Float64(),
+    DATE: pl.Date(),
+    BINARY: pl.Binary(),
+    VARIANT: pl.String(),
+    TIMESTAMP: pl.Datetime("us", "UTC"),
+}
+
+
+def polars_type(sql_type: SqlType) -> pl.DataType:
+    """Return the Polars type of a column or constant type."""
+    if sql_type.is_decimal:
+        return pl.Decimal(sql_type.precision, sql_type.scale)
+    if sql_type.fields:
+        return pl.Struct({name: polars_type(field) for name, field in sql_type.fields})
+    if sql_type.element is not None:
+        element = polars_type(sql_type.element)
+        return pl.List(pl.Struct({"key": pl.String(), "value": element}) if sql_type.key else element)
+    return _POLARS_TYPES[sql_type]
+
+
+def wider(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type in which values of these types meet."""
+    if set(kinds) == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    sql_type = common_type(kinds)
+    if not sql_type:
+        raise InternalError(f"{' and '.join(map(str, kinds))} have no common type")
+    return sql_type
+
+
+def to_double(value: Operand) -> pl.Expr:
+    """Return a number as a DOUBLE, a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
+    if value.type.is_decimal:
+        return each_distinct([value.expr], float, pl.Float64)
+    return value.expr.cast(pl.Float64)
+
+
+def widened(value: Operand, sql_type: SqlType) -> pl.Expr:
+    """Return a value in a type that holds it, or DOUBLE."""
+    return to_double(value) if sql_type == DOUBLE else value.expr.cast(polars_type(sql_type))

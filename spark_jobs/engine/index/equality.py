@@ -1,0 +1,85 @@
+"""Equality: 64-bit keys to dense codes, and codes to the rows that have them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index.ranges import Ints, Ranges
+
+__all__ = ["EqualityIndex", "KeyDirectory", "mix"]
+
+Hashes = NDArray[np.uint64]
+Codes = NDArray[np.int32]
+
+
+def mix(keys: Ints) -> Hashes:
+    """Spread int64 keys over 64 bits; different keys stay different (the finaliser of splitmix64 is a bijection)."""
+    z = keys.astype(np.int64, copy=False).view(np.uint64).copy()
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+class KeyDirectory:
+    """The position of each of a set of hashes, found by their leading bits and a short walk.
+
+    A directory of 2^bits buckets with about one hash each takes two cache misses a look-up where a binary search over
+    a million takes a dozen. Hashes must be evenly spread; a bad spread costs time, never a wrong answer.
+    """
+
+    def __init__(self, hashes: Hashes) -> None:
+        """Make the directory of distinct hashes; their codes are their positions in `hashes`."""
+        self._order = np.argsort(hashes).astype(np.int32)
+        self._sorted = hashes[self._order]
+        bits = max(1, int(hashes.size).bit_length())
+        self._shift = np.uint64(64 - bits)
+        prefixes = np.arange(1 << bits, dtype=np.uint64) << self._shift
+        self._starts = np.append(np.searchsorted(self._sorted, prefixes), hashes.size).astype(np.int32)
+
+    def find(self, hashes: Hashes) -> Codes:
+        """Return the code of each hash, -1 where it is none of the set."""
+        if not self._sorted.size:
+            return np.full(hashes.size, -1, np.int32)
+        bucket = (hashes >> self._shift).view(np.int64)
+        position = self._starts.take(bucket)
+        last = self._starts[1:].take(bucket) - 1
+        found = self._sorted.take(position, mode="clip") == hashes  # that of another bucket never is
+        walking = np.flatnonzero((position < last) & ~found)
+        while walking.size:
+            here = position.take(walking) + 1
+            position[walking] = here
+            same = self._sorted.take(here) == hashes.take(walking)
+            found[walking] = same
+            walking = walking[(here < last.take(walking)) & ~same]
+        return np.where(found, self._order.take(position, mode="clip"), np.int32(-1))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self._order.nbytes + self._sorted.nbytes + self._starts.nbytes
+
+
+class EqualityIndex:
+    """Rows by code."""
+
+    def __init__(self, codes: Codes, count: int, rows: NDArray[np.int32]) -> None:
+        """Index `rows` by their `codes`, each in [0, count)."""
+        self.rows = rows[np.argsort(codes, kind="stable")]
+        self.starts = np.zeros(count + 1, np.int32)
+        np.cumsum(np.bincount(codes, minlength=count), out=self.starts[1:])
+
+    def find(self, codes: Codes) -> Ranges:
+        """Return the rows of each event's code; none for -1."""
+        known = codes >= 0
+        first = self.starts[codes].astype(np.int64)
+        last = np.where(known, self.starts[codes + 1], first)
+        return Ranges(self.rows, first, last)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.rows.nbytes + self.starts.nbytes

@@ -1,0 +1,142 @@
+"""Equality keys of a group: constants to dense codes, and event values to the codes of equal constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from grouping.model.sql_type import STRING, SqlType
+from spark_jobs.engine.index import Ints, KeyDirectory, mix
+from spark_jobs.engine.index.keys import key_space
+from spark_jobs.engine.rows.event_column import EventColumns, hash_strings
+
+__all__ = ["JointCodes", "KeyCodes"]
+
+Codes = NDArray[np.int32]
+
+
+class KeyCodes:
+    """The distinct constants of one ``column = :c`` conjunct."""
+
+    def __init__(
+        self, column: str, column_type: SqlType, sql_type: SqlType, constants: pa.Array, length: int | None = None
+    ) -> None:
+        """Number the distinct constants.
+
+        Args:
+            column: The column that is compared with them.
+            column_type: Its type.
+            sql_type: The type of the constants.
+            constants: The constants of the rows.
+            length: For so many first characters of a STRING column instead of all of it.
+        """
+        self.column = column
+        self._length = length
+        self._strings: pa.Array | None = None
+        self._clashes: dict[str, int] = {}
+        if column_type == STRING:
+            self._strings = _encoded(constants).dictionary
+            hashes = hash_strings(self._strings)
+            self._find_clashes(hashes, self._strings)
+        else:
+            self._space = key_space(column_type, (sql_type,), (constants,))
+            self._distinct = np.unique(self._space.constants(constants.drop_null()))
+            hashes = mix(self._distinct)
+        self.count = int(hashes.size)
+        self._directory = KeyDirectory(hashes)
+
+    def constants(self, constants: pa.Array) -> Codes:
+        """Return the codes of the constants that this was made of, -1 for NULL."""
+        if self._strings is not None:
+            codes: Codes = _encoded(constants).indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            return codes
+        found = self._directory.find(mix(self._space.constants(constants)))
+        return np.where(constants.is_valid().to_numpy(zero_copy_only=False), found, np.int32(-1))
+
+    def find(self, events: EventColumns) -> Codes:
+        """Return for each event the code of its value, -1 where it is no constant's or NULL."""
+        column = events[self.column]
+        if self._strings is None:
+            found = self._directory.find(self._space.hashes(column))
+        else:
+            what = "hashes" if self._length is None else f"hashes of first {self._length}"
+            texts = column.values if self._length is None else column.beginnings(self._length)
+            hashes = column.cached(what, lambda _: hash_strings(texts))
+            found = self._verified(texts, self._directory.find(hashes), self._strings)
+        return column.spread(found, -1)
+
+    def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
+        """Keep apart the strings that share a hash: once in 10^7 tables of a million constants."""
+        distinct, counts = np.unique(hashes, return_counts=True)
+        if distinct.size < hashes.size:
+            for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):
+                self._clashes[strings[int(code)].as_py()] = int(code)
+
+    def _verified(self, texts: pa.Array, found: Codes, strings: pa.Array) -> Codes:
+        """Compare the strings themselves: equal hashes are not yet equal strings."""
+        hit = np.flatnonzero(found >= 0)
+        same = pc.equal(texts.take(pa.array(hit)), strings.take(pa.array(found[hit])))
+        found[hit[~same.fill_null(False).to_numpy(zero_copy_only=False)]] = -1
+        if self._clashes:
+            for position, value in enumerate(texts.to_pylist()):
+                if value in self._clashes:
+                    found[position] = self._clashes[value]
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes, without the strings where these are the constants' own."""
+        if self._strings is None:
+            return self._directory.nbytes + self._distinct.nbytes
+        return self._directory.nbytes + (0 if self._length is None else int(self._strings.nbytes))
+
+
+class JointCodes:
+    """Codes of one or several equality conjuncts together."""
+
+    def __init__(self, keys: Sequence[KeyCodes], directories: Sequence[KeyDirectory], count: int) -> None:
+        self._keys = keys
+        self._directories = directories
+        self.count = count
+
+    @classmethod
+    def of(cls, keys: Sequence[KeyCodes], constants: Sequence[pa.Array]) -> tuple[JointCodes, Codes]:
+        """Number the distinct combinations, and say which one each row has, -1 where a constant is NULL."""
+        directories: list[KeyDirectory] = []
+        count = keys[0].count
+        codes = keys[0].constants(constants[0])
+        for key, values in zip(keys[1:], constants[1:], strict=True):
+            pairs = _pairs(codes, key.constants(values), key.count)
+            distinct = np.unique(pairs[pairs >= 0])
+            directories.append(KeyDirectory(mix(distinct)))
+            codes = _known(directories[-1], pairs)
+            count = int(distinct.size)
+        return cls(keys, directories, count), codes
+
+    def find(self, events: EventColumns) -> Codes:
+        """Return each event's code, -1 where no row has its combination."""
+        codes = self._keys[0].find(events)
+        for key, directory in zip(self._keys[1:], self._directories, strict=True):
+            codes = _known(directory, _pairs(codes, key.find(events), key.count))
+        return codes
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(key.nbytes for key in self._keys) + sum(directory.nbytes for directory in self._directories)
+
+
+def _encoded(constants: pa.Array) -> pa.DictionaryArray:
+    return constants if pa.types.is_dictionary(constants.type) else constants.dictionary_encode()
+
+
+def _pairs(first: Codes, second: Codes, count: int) -> Ints:
+    return np.where((first >= 0) & (second >= 0), first.astype(np.int64) * count + second, -1)
+
+
+def _known(directory: KeyDirectory, pairs: Ints) -> Codes:
+    return np.where(pairs >= 0, directory.find(mix(pairs)), np.int32(-1))

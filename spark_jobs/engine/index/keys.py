@@ -1,0 +1,189 @@
+"""Column values and constants as int64 keys that compare as Spark compares them.
+
+A `KeySpace` gives constants and event values keys with the same equality and order:
+
+- `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are; FLOAT and DOUBLE by the bits of a DOUBLE, so that
+  NaN is greatest and equal to itself and -0.0 is 0.0. BIGINT never passes through a double.
+- `_ScaledKeys`: DECIMAL of up to 18 digits, and INT and shorter beside exact decimals: twice the unscaled
+  integer. A constant with more digits than the column stands at the odd number between its neighbours.
+- `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
+  constants, compared as Python objects; exact, and slow only in the number of distinct event values.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NUMERIC,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
+from spark_jobs.engine.index import Ints, mix
+from spark_jobs.engine.rows.event_column import EventColumn
+
+__all__ = ["KeySpace", "key_space"]
+
+_SHORT = frozenset((TINYINT, SMALLINT, INT))
+_PLAIN = _SHORT | {BIGINT, DATE, TIMESTAMP, BOOLEAN}
+_SCALED_DIGITS = 18
+_TOP = 2 * 10**_SCALED_DIGITS + 1
+"""Beyond twice every unscaled value of up to 18 digits."""
+_FAR_DIGITS = 40
+"""Powers of ten beyond which a decimal is past every column value, or below its last digit."""
+
+
+class KeySpace(Protocol):
+    """Keys of one column's values and of the constants that they are compared with."""
+
+    name: str | None
+    """The same for spaces that give a column's values the same keys; None where these depend on the constants."""
+
+    def constants(self, values: pa.Array) -> Ints:
+        """Return the keys of constants; anything where they are NULL."""
+
+    def events(self, column: EventColumn) -> Ints:
+        """Return the keys of the column's distinct values."""
+
+    def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
+        """Return `spark_jobs.engine.index.mix` of the events' keys."""
+
+
+def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequence[pa.Array]) -> KeySpace:
+    """Return the space for a column and its constants.
+
+    Args:
+        column_type: As the stream declares it.
+        kinds: The types of the slots that the column is compared with.
+        constants: Their values; a ranked space holds only these.
+    """
+    exact = any(sql_type == NUMERIC or sql_type.is_decimal for sql_type in kinds)
+    if column_type in (FLOAT, DOUBLE) or (column_type in _PLAIN and not exact):
+        return _DirectKeys()
+    if column_type in _SHORT:
+        return _ScaledKeys(0)
+    if column_type.is_decimal:
+        if column_type.precision <= _SCALED_DIGITS:
+            return _ScaledKeys(column_type.scale)
+    return _RankedKeys(constants, numbers=column_type != STRING)
+
+
+class _DirectKeys:
+    name: str | None = "direct"
+
+    def constants(self, values: pa.Array) -> Ints:
+        return _to_int64(values)
+
+    def events(self, column: EventColumn) -> Ints:
+        return column.cached("direct", _to_int64)
+
+    def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
+        return column.cached("direct hashes", lambda values: mix(_to_int64(values)))
+
+
+class _ScaledKeys:
+    name: str | None = "scaled"
+
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+
+    def constants(self, values: pa.Array) -> Ints:
+        if pa.types.is_integer(values.type):
+            whole = _to_int64(values)
+            limit = 10 ** (_SCALED_DIGITS - self._scale)
+            keys: Ints = np.clip(whole, -limit, limit) * (2 * 10**self._scale)
+            keys[whole > limit] = _TOP
+            keys[whole < -limit] = -_TOP
+            return keys
+        return np.fromiter((_doubled(value, self._scale) for value in values.to_pylist()), np.int64, len(values))
+
+    def events(self, column: EventColumn) -> Ints:
+        return column.cached("scaled", lambda values: 2 * _unscaled(values))
+
+    def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
+        return column.cached("scaled hashes", lambda values: mix(2 * _unscaled(values)))
+
+
+class _RankedKeys:
+    name: str | None = None
+
+    def __init__(self, constants: Sequence[pa.Array], *, numbers: bool) -> None:
+        self._exact = Decimal if numbers else str
+        values = {self._exact(value) for array in constants for value in array.to_pylist() if value is not None}
+        self._sorted: list[Any] = sorted(values)
+
+    def constants(self, values: pa.Array) -> Ints:
+        return self._ranks(values)
+
+    def events(self, column: EventColumn) -> Ints:
+        return self._ranks(column.values)
+
+    def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
+        return mix(self.events(column))
+
+    def _ranks(self, values: pa.Array) -> Ints:
+        """Return 2i + 1 for the i-th constant, the even number between its neighbours for what lies between."""
+        return np.fromiter((self._rank(value) for value in values.to_pylist()), np.int64, len(values))
+
+    def _rank(self, value: Any) -> int:
+        if value is None:
+            return 0
+        exact = self._exact(value)
+        left = bisect_left(self._sorted, exact)
+        return 2 * left + (left < len(self._sorted) and self._sorted[left] == exact)
+
+
+def _to_int64(values: pa.Array) -> Ints:
+    kind = values.type
+    if pa.types.is_floating(kind):
+        numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN, of positive sign
+        bits = numbers.view(np.int64)
+        return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    filled = pc.fill_null(values.cast(pa.int64()), 0)
+    keys: Ints = filled.to_numpy(zero_copy_only=False)
+    return keys
+
+
+def _unscaled(values: pa.Array) -> Ints:
+    if not pa.types.is_decimal(values.type):
+        return _to_int64(values)
+    words = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
+    low: NDArray[np.int64] = words[::2]  # up to 18 digits: the high word is only its sign
+    return np.where(values.is_valid().to_numpy(zero_copy_only=False), low, 0)
+
+
+def _doubled(text: str | None, scale: int) -> int:
+    if text is None:
+        return 0
+    value = Decimal(text)
+    if not value:
+        return 0
+    sign = -1 if value.is_signed() else 1
+    if value.adjusted() > _FAR_DIGITS:
+        return int(sign * _TOP)
+    if value.adjusted() < -_FAR_DIGITS:
+        return sign
+    units = Fraction(value) * 10**scale
+    whole: int = units.numerator // units.denominator
+    return int(max(-_TOP, min(_TOP, 2 * whole + (units.denominator != 1))))

@@ -1,0 +1,228 @@
+"""One index over the constant rows of a group, as its access path says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.access.access_path import AccessPath
+from grouping.model.errors import InternalError
+from grouping.model.expression import Call, Column, Expression, Slot, key_column
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.index import (
+    CompositeIndex,
+    ContainingIntervals,
+    EqualityIndex,
+    IntervalIndex,
+    Ints,
+    OrderedIndex,
+    Pairs,
+    Ranges,
+)
+from spark_jobs.engine.index.key_codes import JointCodes, KeyCodes
+from spark_jobs.engine.index.keys import key_space
+from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
+
+__all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
+
+_FEW = 4
+"""Up to so many values are looked up one by one."""
+
+Rows = NDArray[np.int32]
+Found = Ranges | ContainingIntervals
+
+
+class AliveRows:
+    """How many rows before each position of an index are alive."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Take the rows in the order of the index."""
+        self._rows = rows
+        self._before: tuple[int, Ints] | None = None
+
+    def before(self, alive: NDArray[np.bool_], version: int) -> Ints:
+        """Return the numbers; kept until `version` changes."""
+        if self._before is None or self._before[0] != version:
+            self._before = (version, np.concatenate(([0], np.cumsum(alive[self._rows]))))
+        return self._before[1]
+
+
+class Candidates:
+    """The rows that the events of a batch meet in one index."""
+
+    def __init__(self, events: Ints, found: Found, alive: AliveRows, *, repeated: bool = False) -> None:
+        """Take what is found.
+
+        Args:
+            events: The events that were looked up, ascending.
+            found: What each of them meets.
+            alive: The rows of the index.
+            repeated: Whether an event may be there several times, each time with other rows.
+        """
+        self._events = events
+        self._repeated = repeated
+        self._found = found
+        self._alive = alive
+
+    def add_counts(self, counts: Ints) -> int:
+        """Add to each event's count the rows that it meets; return their sum."""
+        own = self._found.counts()
+        if self._repeated:
+            np.add.at(counts, self._events, own)
+        else:
+            counts[self._events] += own
+        return int(own.sum())
+
+    def between(self, first: int, last: int) -> Candidates:
+        """Return the candidates of the events in [first, last)."""
+        part = slice(*np.searchsorted(self._events, (first, last)))
+        return Candidates(self._events[part], self._found[part], self._alive, repeated=self._repeated)
+
+    def pairs(self, limit: int) -> Iterator[Pairs]:
+        """Yield (events, rows), at most `limit` pairs at a time unless one event alone meets more."""
+        for events, rows in self._found.pairs(limit):
+            yield self._events[events], rows
+
+    def any(self, alive: NDArray[np.bool_] | None, version: int) -> Ints:
+        """Return the events that meet a row that is alive, without expanding pairs.
+
+        Args:
+            alive: By row; None when all are.
+            version: Changes whenever `alive` does.
+        """
+        if isinstance(self._found, ContainingIntervals):
+            hit = self._found.any(alive, version)
+        else:
+            hit = self._found.any(None if alive is None else self._alive.before(alive, version))
+        return np.unique(self._events[hit]) if self._repeated else self._events[hit]
+
+
+class Lookup:
+    """The index of one set of rows. Built once, then only read."""
+
+    def __init__(
+        self,
+        conjuncts: Sequence[Expression],
+        path: AccessPath,
+        types: Sequence[SqlType],
+        constants: Sequence[pa.Array],
+        count: int,
+    ) -> None:
+        """Index the rows.
+
+        Args:
+            conjuncts: The group's.
+            path: Which of them are keys.
+            types: The types of the slots.
+            constants: The constants of the slots, one value per row.
+            count: How many rows there are.
+        """
+        self._codes: JointCodes | None = None
+        self._column = ""
+        rows = np.arange(count, dtype=np.int32)
+        codes: NDArray[np.int32] | None = None
+        if path.equal:
+            terms = [comparison(conjuncts[i]) for i in path.equal]
+            keys = [KeyCodes(col.name, col.type, types[slot], constants[slot]) for _, col, slot in terms]
+            self._codes, codes = JointCodes.of(keys, [constants[slot] for _, _, slot in terms])
+        elif path.set_member is not None:
+            _, column, slot = comparison(conjuncts[path.set_member])
+            rows = constants[slot].value_parent_indices().to_numpy().astype(np.int32)
+            elements = constants[slot].flatten()
+            members = KeyCodes(column.name, column.type, types[slot].member, elements)
+            self._codes, codes = JointCodes.of([members], [elements])
+            # An element that a set names twice, in two spellings, is one.
+            _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
+            rows, codes = rows[once], codes[once]
+        bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]
+        self._index = self._build(bounds, types, constants, rows, codes)
+        self._alive = AliveRows(self._all if self._index is None else self._index.rows)
+
+    def _build(
+        self,
+        bounds: list[tuple[str, Column, int]],
+        types: Sequence[SqlType],
+        constants: Sequence[pa.Array],
+        rows: Rows,
+        codes: NDArray[np.int32] | None,
+    ) -> EqualityIndex | OrderedIndex | CompositeIndex | IntervalIndex | None:
+        valid = np.ones(rows.size, np.bool_) if codes is None else codes >= 0
+        for _, _, slot in bounds:
+            if constants[slot].null_count:
+                valid &= constants[slot].is_valid().to_numpy(zero_copy_only=False)[rows]
+        kept = slice(None) if valid.all() else np.flatnonzero(valid)
+        rows = rows[kept]
+        codes = None if codes is None else codes[kept]
+        count = self._codes.count if self._codes is not None else 0
+        if not bounds:
+            self._all = rows
+            return None if codes is None else EqualityIndex(codes, count, rows)
+        self._column = bounds[0][1].name
+        slots = [slot for _, _, slot in bounds]
+        values = [constants[slot] for slot in slots]
+        self._space = key_space(bounds[0][1].type, (types[slot] for slot in slots), values)
+        keys = [self._space.constants(array)[rows] for array in values]
+        ops = [op for op, _, _ in bounds]
+        if len(bounds) == 2:
+            return IntervalIndex((ops[0], ops[1]), keys[0], keys[1], rows, codes)
+        if codes is None:
+            return OrderedIndex(ops[0], keys[0], rows)
+        return CompositeIndex(ops[0], codes, count, keys[0], rows)
+
+    def find(self, events: EventColumns, selected: Ints) -> Candidates:
+        """Return the candidates of the events at the positions `selected`."""
+        codes: NDArray[np.int32] | None = None
+        if self._codes is not None:
+            codes = self._codes.find(events)[selected]
+            known = np.flatnonzero(codes >= 0)
+            selected, codes = selected[known], codes[known]
+        if not self._column:
+            if isinstance(self._index, EqualityIndex) and codes is not None:
+                return Candidates(selected, self._index.find(codes), self._alive)
+            zero = np.zeros(selected.size, np.int64)
+            return Candidates(selected, Ranges(self._all, zero, zero + self._all.size), self._alive)
+        column = events[self._column]
+        if column.nulls is not None:
+            known = np.flatnonzero(~column.nulls[selected])
+            selected, codes = selected[known], None if codes is None else codes[known]
+        if isinstance(self._index, OrderedIndex):
+            return self._reached(self._index, column, selected)
+        return Candidates(selected, self._within(column, selected, codes), self._alive)
+
+    def _reached(self, index: OrderedIndex, column: EventColumn, selected: Ints) -> Candidates:
+        """Look up only the values that meet a row at all, where these are few: groups of rare events cost little."""
+        keys = self._space.events(column)
+        order = column.order(self._space.name, keys)
+        reached = index.reach(keys, order)
+        if reached.size * _FEW <= keys.size:
+            selected = column.among(reached, selected)
+            return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self._alive)
+        return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)
+
+    def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
+        """Look the distinct values of a column up, in an order that all groups share, and spread what is found."""
+        keys = self._space.events(column)
+        match self._index:
+            case CompositeIndex() if codes is not None:
+                return self._index.find(codes, column.spread(keys)[selected])
+            case IntervalIndex():
+                ranks = self._index.ranks(keys, column.order(self._space.name, keys))
+                return self._index.at(column.spread(ranks)[selected], codes)
+        raise InternalError("an index without its key")
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = self._index.nbytes if self._index is not None else self._all.nbytes
+        return own + (0 if self._codes is None else self._codes.nbytes)
+
+
+def comparison(conjunct: Expression) -> tuple[str, Column, int]:
+    """Return operator, column and slot of a conjunct that is a key."""
+    match conjunct:
+        case Call(op, (left, Slot(index))):
+            return op, key_column(left), index
+    raise InternalError(f"not a key: {conjunct}")

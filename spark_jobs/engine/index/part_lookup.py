@@ -1,0 +1,124 @@
+"""Texts that hold what a row says: one window of each row's text, looked up at every place of an event's text.
+
+A window of 8 bytes (of a shorter text 4, 2 or 1) is a whole number, so that all windows of a batch are numbers that
+NumPy hashes and looks up together, without an automaton: each row is found by the window of its text that the fewest
+rows have, and what a window does not decide is checked on the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory, mix
+from spark_jobs.engine.index.lookup import AliveRows, Candidates
+from spark_jobs.engine.rows.event_column import EventColumns
+
+__all__ = ["PartLookup", "part_lookups"]
+
+_WIDTHS = (8, 4, 2, 1)
+_TYPES = {8: "<u8", 4: "<u4", 2: "<u2", 1: "u1"}
+_SLICE_BYTES = 1 << 21
+"""Bytes of texts whose windows are looked up at a time."""
+_FILTER_BITS = 22
+"""Bits of a hash in the filter that rejects nearly all windows: four million flags fit a processor's cache."""
+
+
+def part_lookups(column: str, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
+    """Return the indexes of rows by a text that an event's must hold, of which none is empty; one for each width."""
+    lengths = np.diff(_offsets(parts))
+    width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
+    places = {size: np.flatnonzero(width == size) for size in _WIDTHS}
+    return [PartLookup(column, parts.take(pa.array(at)), rows[at], size) for size, at in places.items() if at.size]
+
+
+class PartLookup:
+    """The index of rows whose texts have a window of one width. Built once, then only read."""
+
+    def __init__(self, column: str, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
+        """Index the rows by the rarest window of each one's text."""
+        self._column = column
+        self._width = width
+        offsets = _offsets(parts)
+        keys = _windows(_bytes(parts), width)
+        place = _within(offsets, width)
+        distinct, which, counts = np.unique(keys[place], return_inverse=True, return_counts=True)
+        of = np.searchsorted(offsets, place, side="right") - 1
+        rarest = np.lexsort((counts[which], of))
+        first = np.flatnonzero(np.diff(of[rarest], prepend=-1))
+        used, codes = np.unique(which[rarest[first]], return_inverse=True)
+        hashes = mix(distinct[used].astype(np.int64, copy=False))
+        self._directory = KeyDirectory(hashes)
+        self._filter = np.zeros(1 << _FILTER_BITS, np.bool_)
+        self._filter[hashes >> np.uint64(64 - _FILTER_BITS)] = True
+        self._index = EqualityIndex(codes.astype(np.int32), used.size, rows)
+        self._alive = AliveRows(self._index.rows)
+
+    def find(self, events: EventColumns, selected: Ints) -> Candidates:
+        """Return the candidates of the events at the positions `selected`."""
+        column = events[self._column]
+        found = [np.empty(0, np.int64), *self._met(column.values)]
+        met = np.unique(np.concatenate(found))
+        value, code = met >> 32, (met & 0xFFFFFFFF).astype(np.int32)
+        starts = np.searchsorted(value, np.arange(len(column.values) + 1))
+        own = column.spread(np.arange(len(column.values)), -1)[selected]
+        known = np.flatnonzero(own >= 0)
+        own = own[known]
+        counts = starts[own + 1] - starts[own]
+        begins = np.repeat(starts[own] - np.concatenate(([0], np.cumsum(counts)))[:-1], counts)
+        codes = code[begins + np.arange(begins.size)]
+        event = np.repeat(selected[known], counts)
+        return Candidates(event, self._index.find(codes), self._alive, repeated=True)
+
+    def _met(self, values: pa.Array) -> Iterator[Ints]:
+        """Yield the windows that rows have, each as the number of its text and its code."""
+        offsets, data = _offsets(values), _bytes(values)
+        first = 0
+        while first < len(values):
+            last = max(int(np.searchsorted(offsets, offsets[first] + _SLICE_BYTES, side="right")) - 1, first + 1)
+            keys = _windows(data[offsets[first] : offsets[last]], self._width)
+            hashes = mix(keys.astype(np.int64))
+            place = np.flatnonzero(self._filter[hashes >> np.uint64(64 - _FILTER_BITS)])
+            codes = self._directory.find(hashes[place])
+            hit = np.flatnonzero(codes >= 0)
+            place, codes = place[hit] + offsets[first], codes[hit]
+            value = np.searchsorted(offsets, place, side="right") - 1
+            whole = place + self._width <= offsets[value + 1]
+            yield value[whole] << 32 | codes[whole]
+            first = last
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self._directory.nbytes + self._index.nbytes + self._filter.nbytes
+
+
+def _offsets(texts: pa.Array) -> Ints:
+    """Return where each text begins in the bytes of all, and where the last one ends."""
+    if not len(texts):
+        return np.zeros(1, np.int64)
+    whole: NDArray[np.int32] = np.frombuffer(texts.buffers()[1], np.int32)
+    return whole[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+
+
+def _bytes(texts: pa.Array) -> NDArray[np.uint8]:
+    data = texts.buffers()[2]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.unsignedinteger]:
+    """Return the number that each window of the bytes is, those included that reach from one text into the next."""
+    count = max(data.size - width + 1, 0)
+    if not count:
+        return np.empty(0, np.uint64)
+    return np.ndarray((count,), _TYPES[width], data.data, strides=(1,))
+
+
+def _within(offsets: Ints, width: int) -> Ints:
+    """Return the places of the windows that lie within one text."""
+    counts = np.diff(offsets) - width + 1
+    begins = np.repeat(offsets[:-1] - np.concatenate(([0], np.cumsum(counts)))[:-1], counts)
+    return begins + np.arange(begins.size)

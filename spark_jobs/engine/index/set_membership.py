@@ -1,0 +1,46 @@
+"""Which pairs have their value in their row's set: sets and values as codes of the same numbering."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints, KeyDirectory, mix
+
+__all__ = ["in_sets"]
+
+_SHORT = 16
+"""Elements of a pair's set on average, up to which they are compared one by one."""
+
+
+def in_sets(
+    values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
+) -> NDArray[np.bool_]:
+    """Tell for each pair whether its value is in its set.
+
+    Args:
+        values: The code of each pair's value, -1 for one that no set has.
+        sets: The set of each pair.
+        codes: The codes of all sets' elements, one set after the other; -1 for NULL.
+        offsets: Where the elements of each set begin, and where those of the last one end.
+    """
+    length = offsets[sets + 1] - offsets[sets]
+    if int(length.sum()) > _SHORT * values.size:
+        return _by_directory(values, sets, codes, offsets)
+    before = np.cumsum(length) - length
+    elements = np.arange(int(length.sum())) + np.repeat(offsets[sets] - before, length)
+    equal = codes[elements] == np.repeat(np.where(values < 0, np.int32(-2), values), length)
+    found = np.zeros(values.size, np.bool_)
+    found[np.repeat(np.arange(values.size), length)[equal]] = True
+    return found
+
+
+def _by_directory(
+    values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
+) -> NDArray[np.bool_]:
+    """Look (set, value) up among all elements: the cost of long sets does not follow their length."""
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    elements = np.unique((owner << 32 | codes)[codes >= 0])
+    wanted = mix(sets.astype(np.int64) << 32 | values)
+    found: NDArray[np.bool_] = (KeyDirectory(mix(elements)).find(wanted) >= 0) & (values >= 0)
+    return found

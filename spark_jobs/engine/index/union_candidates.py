@@ -1,0 +1,47 @@
+"""The candidates of several indexes over the same rows: a row is one once, whichever of them it is met in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints, Pairs
+from spark_jobs.engine.index.lookup import Candidates
+from spark_jobs.engine.index.ranges import chunks
+
+__all__ = ["UnionCandidates"]
+
+
+class UnionCandidates:
+    """The rows that the events of a batch meet in any of the indexes; like `Candidates`."""
+
+    def __init__(self, parts: Sequence[Candidates | UnionCandidates], count: int) -> None:
+        self._parts = parts
+        self._count = count
+
+    def add_counts(self, counts: Ints) -> int:
+        """Add to each event's count the rows that it meets, those of several branches as often; return their sum."""
+        return sum(part.add_counts(counts) for part in self._parts)
+
+    def between(self, first: int, last: int) -> UnionCandidates:
+        """Return the candidates of the events in [first, last)."""
+        return UnionCandidates([part.between(first, last) for part in self._parts], self._count)
+
+    def pairs(self, limit: int) -> Iterator[Pairs]:
+        """Yield (events, rows), each pair once, at most `limit` at a time unless one event alone meets more."""
+        counts = np.zeros(self._count, np.int64)
+        self.add_counts(counts)
+        hit = np.flatnonzero(counts)
+        for part in chunks(counts[hit], limit):
+            first, last = int(hit[part][0]), int(hit[part][-1]) + 1
+            met = [pairs for each in self._parts for pairs in each.between(first, last).pairs(limit)]
+            codes = [events.astype(np.int64) << 32 | rows for events, rows in met]
+            once = np.unique(np.concatenate([np.empty(0, np.int64), *codes]))
+            yield (once >> 32).astype(np.intp), (once & 0xFFFFFFFF).astype(np.int32)
+
+    def any(self, alive: NDArray[np.bool_] | None, version: int) -> Ints:
+        """Return the events that meet a row that is alive, without expanding pairs."""
+        found: Ints = np.unique(np.concatenate([part.any(alive, version) for part in self._parts]))
+        return found

@@ -1,0 +1,162 @@
+"""The guarded run of a stage of the evaluation: a work unit that fails, fails alone.
+
+All units are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the unit
+at fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
+more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and suspects of a
+death are evaluated apart, each lot marked before (`unit_selection`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Protocol
+
+import pyarrow as pa
+
+from grouping.store.work_units import SLOW, parts_of
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, StoppedEvaluation
+from spark_jobs.engine.rows.faults import halved
+
+__all__ = ["Records", "Stage", "UnitGuard", "Units"]
+
+log = logging.getLogger(__name__)
+
+Records = Iterator[pa.RecordBatch]
+Units = Sequence[str]
+
+
+class Stage(Protocol):
+    """A stage of the evaluation of some rows, which may fail for some work units."""
+
+    def units(self) -> list[str]:
+        """List the units that take part."""
+
+    def records(self, units: Units | None) -> Records:
+        """Yield the records of some units, None for all."""
+
+    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
+        """Yield the dead letters of a unit that is left out; safely: without evaluating anything of the unit."""
+
+
+class UnitGuard:
+    """Runs the stages of one task."""
+
+    def __init__(
+        self, selection: UnitSelection, letters: NotEvaluatedLetters, failed: set[str], budget: CpuBudget
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            selection: Which units are evaluated, and which of them apart.
+            letters: Makes dead letters.
+            failed: Units that have raised in this worker; units that raise now are added.
+            budget: The CPU time of each unit.
+        """
+        self.selection = selection
+        self.not_evaluated = letters
+        self.failed = failed
+        self._budget = budget
+        self._stages: list[Stage] = []
+        """The stages under way, an inner one behind its outer one."""
+
+    @contextmanager
+    def batch(self, events: int) -> Iterator[None]:
+        """Evaluate a batch of some events within the block."""
+        with self._budget.batch(events):
+            yield
+
+    def run(self, stage: Stage) -> Records:
+        """Yield the records of a stage, and the dead letters of units that are left out.
+
+        Suspects come first, so that the next death tells of them: there may be further culprits among the others.
+        """
+        self._stages.append(stage)
+        try:
+            yield from self._run(stage)
+        finally:
+            self._stages.remove(stage)
+
+    def _run(self, stage: Stage) -> Records:
+        selection = self.selection
+        if not selection.concerns(self.failed):
+            yield from self._tried(stage, None)
+            return
+        together, apart, left_out = selection.divide(stage.units(), self.failed)
+        for lot in apart:
+            selection.begin_step(lot)
+            yield from self._tried(stage, lot)
+        selection.begin_step(())
+        if together:
+            yield from self._tried(stage, together if apart or left_out else None)
+        for unit in left_out:
+            yield from stage.letters(self.not_evaluated, unit, selection.left_out[unit], safely=True)
+
+    def _tried(self, stage: Stage, units: Units | None) -> Records:
+        def failed(unit: str, reason: str) -> Records:
+            self.failed.add(unit)
+            yield from stage.letters(self.not_evaluated, unit, reason, safely=False)
+
+        waiting = [units]
+        while waiting:
+            some = waiting.pop()
+            try:
+                yield from halved(some, stage.units, stage.records, self.report, failed)
+                continue
+            except CpuExceeded:
+                stopped = self._budget.stopped
+                suspects, others = _parted(stage.units() if some is None else some, stopped)
+                if not suspects:
+                    raise  # no unit of this stage is at fault
+            # Outside of the handler, which would keep the memory of what was stopped.
+            self._budget.again()
+            waiting += _halves(others)
+            if stopped.alike or len(suspects) == 1:
+                self.selection.quarantine(suspects)
+                for unit in suspects:
+                    log.error("quarantined, it took too much CPU time", extra={"unit": unit})
+                    yield from stage.letters(self.not_evaluated, unit, SLOW, safely=True)
+            else:
+                for half in _halves(suspects):
+                    self._budget.narrow(stopped.suspects.intersection(chain.from_iterable(map(parts_of, half))))
+                    waiting.append(half)
+
+    def report(self, unit: str) -> None:
+        """Log the fault that is being handled, once for each unit: the fault comes again with every batch."""
+        if unit not in self.failed:
+            log.exception("not evaluated", extra={"unit": unit})
+
+    def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
+        """Quarantine the units of an evaluation that does not come back; another thread may call this.
+
+        Where it is one of several, they are marked, and the death of the worker makes them suspects.
+
+        Args:
+            stopped: The evaluation.
+            quarantine: Writes quarantines.
+        """
+        suspects: Units = sorted(stopped.suspects)  # of a join, these are its groups
+        for stage in reversed(self._stages):
+            known = [unit for unit in stage.units() if not stopped.suspects.isdisjoint(parts_of(unit))]
+            if known:
+                suspects = known
+                break
+        if stopped.alike or len(suspects) == 1:
+            quarantine(suspects)
+        else:
+            self.selection.mark(suspects)
+
+
+def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
+    """Return the units that were evaluated when they were stopped, and the others; none where all were."""
+    suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
+    found = set(suspects)
+    return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []
+
+
+def _halves(units: Units) -> list[Units]:
+    return [half for half in (units[: len(units) // 2], units[len(units) // 2 :]) if half]

@@ -1,0 +1,95 @@
+"""Which work units (`grouping.store.work_units`) a task evaluates, and which of them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from grouping.store.work_units import SLOW
+from spark_jobs.engine.isolation.hang_guard import HangGuard
+
+__all__ = ["Division", "UnitSelection"]
+
+_LOTS = 32
+"""Lots into which suspects are divided: the lot that is marked when a worker dies has the suspects of the next try."""
+
+
+class Division(NamedTuple):
+    """Work units, by how they are evaluated."""
+
+    together: list[str]
+    apart: list[list[str]]
+    """Lots, each evaluated by itself, before the others."""
+    left_out: list[str]
+
+
+class UnitSelection:
+    """Which work units a task evaluates together, apart, or not at all."""
+
+    def __init__(
+        self,
+        left_out: Mapping[str, str] | None = None,
+        watched: Collection[str] = (),
+        suspects: Collection[str] | None = None,
+        mark: Callable[[Sequence[str]], None] | None = None,
+        guard: HangGuard | None = None,
+        quarantine: Callable[[Sequence[str]], None] = lambda units: None,
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            left_out: Quarantined units, with the reason.
+            watched: Units that were quarantined before, and are tried again.
+            suspects: Units that may have killed a worker at this batch, all units if empty; None where no worker died.
+            mark: Writes which units are evaluated now, for the case that the worker dies.
+            guard: Ends a worker that hangs.
+            quarantine: Writes that units are quarantined for being slow.
+        """
+        self.left_out = dict(left_out or {})
+        """Quarantined units, with the reason."""
+        self._watched = watched
+        self._suspects = suspects
+        self._mark = mark
+        self._guard = guard
+        self._quarantine = quarantine
+        self.marked: Sequence[str] = ()
+        """The units that are marked now."""
+
+    def concerns(self, failed: Collection[str]) -> bool:
+        """Tell whether any unit is to be treated unlike the others.
+
+        Args:
+            failed: Units that have raised in this worker.
+        """
+        return bool(failed or self.left_out or self._watched) or self._suspects is not None
+
+    def divide(self, units: Sequence[str], failed: Collection[str]) -> Division:
+        """Divide some units."""
+        left_out = [unit for unit in units if unit in self.left_out]
+        tried = [unit for unit in units if unit not in self.left_out] if left_out else units
+        alone = [unit for unit in tried if unit in failed or unit in self._watched or self._suspected(unit)]
+        chosen = set(alone)
+        together = [unit for unit in tried if unit not in chosen]
+        size = -(-len(alone) // _LOTS) or 1
+        apart = [alone[start : start + size] for start in range(0, len(alone), size)]
+        return Division(together, apart, left_out)
+
+    def quarantine(self, units: Sequence[str]) -> None:
+        """Leave units out from now on that were too slow."""
+        self.left_out |= dict.fromkeys(units, SLOW)
+        self._quarantine(units)
+
+    def begin_step(self, units: Sequence[str]) -> None:
+        """Begin a step of the evaluation, and mark its units; none are marked while none is suspected."""
+        if self._guard is not None:
+            self._guard.begin_step(suspected=bool(units))
+        self.mark(units)
+
+    def mark(self, units: Sequence[str]) -> None:
+        """Mark units, and no others."""
+        if self._mark is not None and units != self.marked:
+            self._mark(units)
+            self.marked = units
+
+    def _suspected(self, unit: str) -> bool:
+        return self._suspects is not None and (not self._suspects or unit in self._suspects)

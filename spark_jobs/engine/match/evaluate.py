@@ -1,0 +1,128 @@
+"""Matching: which entries of the constant tables does each event of a batch meet?
+
+Small tables with the same key columns are looked up together (`shared index`), each other one by an index of its own
+(`table_lookup`): filters on events, look-up, and on candidate pairs what is left of the predicate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from grouping.model.ids import GroupId
+from spark_jobs.engine.constants.constant_cache import ConstantTable, Snapshot
+from spark_jobs.engine.constants.load import Load, Loads
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.key_source import KeySource
+from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled, once_per_group
+from spark_jobs.engine.match.shared_index_lookup import SharedIndexLookup
+from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup, selected_events
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, EventSource
+from spark_jobs.engine.rows.matches import Matches
+
+__all__ = ["candidates", "match", "matches"]
+
+AnyLookup = TableLookup | SharedIndexLookup
+
+
+def match(snapshot: Snapshot, source: EventSource) -> Matches:
+    """Return all matches of a batch of events at once."""
+    (found,) = matches(snapshot, source, limit=np.iinfo(np.int64).max)
+    return found
+
+
+def matches(
+    snapshot: Snapshot,
+    source: EventSource,
+    limit: int = PAIRS,
+    loads: Loads | None = None,
+    value_bytes: int = VALUE_BYTES,
+) -> Iterator[Matches]:
+    """Yield the matches of a batch, in slices of its events, so that memory is bounded however many there are.
+
+    Args:
+        snapshot: The tables.
+        source: The events.
+        limit: Candidate pairs in one slice, unless one event alone has more.
+        loads: Where to count what each table costs.
+        value_bytes: What a text that is computed may have; a longer one is NULL.
+
+    Raises:
+        Exception: Any exception: a group's predicate runs code of libraries (`faults.FAULTS`).
+    """
+    events = EventColumns(KeySource(source, value_bytes), value_bytes)
+    groups: dict[GroupId, int] = {}
+    lookups = list(_looked_up(snapshot, events, loads or Loads(), groups))
+    names = tuple(groups)
+    for first, last in _slices(lookups, source.count, limit):
+        met = [found for lookup in lookups for found in _met(lookup, events, first, last)]
+        yield assembled(once_per_group(met), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
+
+
+def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
+    """Return the events for which the indexes find an entry, whatever else its predicate asks for."""
+    marks = np.zeros(source.count, np.bool_)
+    for lookup in _looked_up(snapshot, EventColumns(KeySource(source)), Loads(), {}):
+        lookup.mark(marks)
+    return np.flatnonzero(marks)
+
+
+def _looked_up(
+    snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
+) -> Iterator[AnyLookup]:
+    """Look up all tables; `groups` gets the numbers of the tables that an event may meet."""
+    for table in snapshot.tables:
+        load = loads.of(table.shape)
+        load.events += events.source.count
+        load.rows = table.rows
+        if any(part.lookup is not None for part in table.parts):
+            yield from _by_itself(table, events, load, groups)
+    for shared in snapshot.shared_indexes:
+        began = time.perf_counter()
+        lookup = SharedIndexLookup(shared, events, loads, groups)
+        lookup.took(time.perf_counter() - began)
+        yield lookup
+
+
+def _by_itself(
+    table: ConstantTable, events: EventColumns, load: Load, groups: dict[GroupId, int]
+) -> Iterator[AnyLookup]:
+    """Look up the parts of a table that have an index."""
+    began = time.perf_counter()
+    group_id = table.shape.plan.group_id
+    found = []
+    with charged(group_id, lambda: (group_id,)):
+        selected = selected_events(table.shape, events)
+        if selected.size:
+            group = groups.setdefault(group_id, len(groups))
+            for part in table.parts:
+                if part.lookup is not None:
+                    found.append(TableLookup(group, part, part.lookup.find(events, selected), load))
+    load.seconds += time.perf_counter() - began
+    yield from found
+
+
+def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
+    began = time.perf_counter()
+    met = list(lookup.meet(events, first, last))
+    lookup.took(time.perf_counter() - began)
+    return met
+
+
+def _slices(lookups: list[AnyLookup], count: int, limit: int) -> Iterator[tuple[int, int]]:
+    counts = np.zeros(count, np.int64)
+    for lookup in lookups:
+        lookup.add_counts(counts)
+    total = np.cumsum(counts)
+    if not count or total[-1] <= limit:
+        yield 0, count
+        return
+    first = 0
+    while first < count:
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + limit, side="right")))
+        yield first, last
+        first = last

@@ -1,0 +1,66 @@
+"""A batch of events with computed keys: expressions of an event alone, which are looked up like columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.expression import key_expression
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventSource, as_plain
+from spark_jobs.engine.rows.partners import Partners, partners
+
+__all__ = ["KeySource"]
+
+
+class KeySource:
+    """Events with `grouping.model.expression.key_column`s as further columns, each computed once a batch."""
+
+    def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
+        """Take the events, and the limit of a computed text in bytes."""
+        self._source = source
+        self._value_bytes = value_bytes
+        self._computed: dict[str, pa.Array] = {}
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return self._source.count
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source records' partitions."""
+        return self._source.partitions
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The source records' offsets."""
+        return self._source.offsets
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The source records' times."""
+        return self._source.time_ms
+
+    def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
+        """Return which rows decide of each whether it is one of a LEFT JOIN."""
+        return partners(self._source, prefix, rows)
+
+    def column(self, name: str) -> pa.Array:
+        """Return the values of a column, or of the expression that a key column stands for."""
+        expression = key_expression(name)
+        if expression is None:
+            return self._source.column(name)
+        found = self._computed.get(name)
+        if found is None:
+            rows = np.arange(self._source.count)
+            with charged(name):
+                found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
+            self._computed[name] = found
+        return found
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column as `column` does, dictionary-encoded where its source knows the repeats."""
+        return self.column(name) if key_expression(name) is not None else self._source.encoded(name)

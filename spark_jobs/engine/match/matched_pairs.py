@@ -1,0 +1,118 @@
+"""Pairs of event and entry that matched, as the look-ups yield them, and how they become `Matches`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.group import SelectList
+from grouping.model.ids import GroupId
+from spark_jobs.engine.constants.constant_rows import ConstantRows
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.rows.matches import Matches
+
+__all__ = ["NO_NUMBER", "MatchedPairs", "assembled", "once_per_group"]
+
+NO_NUMBER = -1
+"""The number of a virtual match: it stands for all destinations of its group, and is counted for none."""
+
+_WIDTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPairs:
+    """Pairs that matched, and their columns; all of them virtual or none."""
+
+    event: Ints
+    destination: pa.FixedSizeBinaryArray
+    variant: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    number: NDArray[np.int32]
+    group: NDArray[np.int32]
+    """Index of the group of each."""
+
+    @classmethod
+    def of(
+        cls, events: Ints, rows: ConstantRows, positions: NDArray[np.integer], group: NDArray[np.int32]
+    ) -> MatchedPairs:
+        """Take the columns of the entries at these positions."""
+        positions = positions.astype(np.intp, copy=False)  # once, and not for each column
+        return cls(
+            events,
+            rows.ids(positions),
+            rows.variant[positions],
+            rows.partition[positions],
+            rows.number[positions],
+            group,
+        )
+
+    @classmethod
+    def virtual(cls, events: Ints, variant: int, group: int) -> MatchedPairs:
+        """Let events be met by a group, whichever of its entries did so."""
+        count = events.size
+        nothing = np.zeros(count, np.int32)
+        blank = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(_WIDTH), count, [None, pa.py_buffer(bytes(_WIDTH * count))]
+        )
+        return cls(
+            events,
+            blank,
+            np.full(count, variant, np.int32),
+            nothing,
+            np.full(count, NO_NUMBER, np.int32),
+            np.full(count, group, np.int32),
+        )
+
+
+def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
+    """Keep the first virtual match of an event and group: several parts and tables of a group may have met it."""
+    seen: dict[int, Ints] = {}
+    kept = []
+    for found in met:
+        if not found.event.size or found.number[0] != NO_NUMBER:
+            kept.append(found)
+            continue
+        group = int(found.group[0])
+        before = seen.get(group)
+        events = found.event if before is None else found.event[~np.isin(found.event, before)]
+        seen[group] = events if before is None else np.union1d(before, events)
+        kept.append(MatchedPairs.virtual(events, int(found.variant[0]), group))
+    return kept
+
+
+def assembled(
+    met: Sequence[MatchedPairs],
+    groups: tuple[GroupId, ...],
+    selects: tuple[SelectList, ...],
+    select_of: NDArray[np.int32],
+    mode_of: NDArray[np.int8],
+) -> Matches:
+    """Return pairs as matches.
+
+    Args:
+        met: The pairs.
+        groups: The ids that their groups are indexes of.
+        selects: All SELECT lists.
+        select_of: By variant, the index of its SELECT list.
+        mode_of: By variant, where its matches go.
+    """
+    variant = _joined([found.variant for found in met])
+    return Matches(
+        event=_joined([found.event.astype(np.int32) for found in met]),
+        destination=pa.concat_arrays([pa.array([], pa.binary(_WIDTH)), *(found.destination for found in met)]),
+        mode=mode_of[variant],
+        partition=_joined([found.partition for found in met]),
+        number=_joined([found.number for found in met]),
+        select=select_of[variant],
+        group=_joined([found.group for found in met]),
+        selects=selects,
+        groups=groups,
+    )
+
+
+def _joined(arrays: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate([np.empty(0, np.int32), *arrays])

@@ -1,0 +1,108 @@
+"""The look-up of a shared index in a batch: candidates of all its tables, and the matches among them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.ids import GroupId
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.constants.shared_index import SharedIndex
+from spark_jobs.engine.index import Ints, Pairs
+from spark_jobs.engine.match.matched_pairs import MatchedPairs
+from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.match.table_lookup import RESIDUAL_PAIRS
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.event_column import EventColumns
+
+__all__ = ["SharedIndexLookup"]
+
+
+class SharedIndexLookup:
+    """The candidates of the tables of a shared index, for the whole batch; like `TableLookup`."""
+
+    def __init__(self, shared: SharedIndex, events: EventColumns, loads: Loads, groups: dict[GroupId, int]) -> None:
+        """Look a shared index up.
+
+        Args:
+            shared: The index of the tables.
+            events: The batch.
+            loads: Where to count what each table costs.
+            groups: The numbers of group ids; those that are missing are added.
+        """
+        self._shared = shared
+        self._names = [member.shape.plan.group_id for member in shared.members]
+        self._account = object()
+        with charged(self._account, lambda: self._names, alike=False):
+            self._events, self._found = shared.find(events)
+        self._loads = [loads.of(member.shape) for member in shared.members]
+        self._group = np.array([groups.setdefault(name, len(groups)) for name in self._names], np.int32)
+        self._candidates = np.zeros(len(shared.members), np.int64)
+        self._seconds = 0.0
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add to each event's count the candidates that it will be expanded to."""
+        counts[self._events] += self._found.counts()
+
+    def mark(self, marks: NDArray[np.bool_]) -> None:
+        """Mark the events that have a candidate."""
+        for places, candidates in self._found.pairs(RESIDUAL_PAIRS):
+            marks[self._events[places[self._shared.alive[candidates]]]] = True
+
+    def took(self, seconds: float) -> None:
+        """Count time that it cost, to each table by the candidates that it had."""
+        share = self._candidates + 1.0
+        share *= seconds / share.sum()
+        for load, own in zip(self._loads, share.tolist(), strict=True):
+            load.seconds += own
+
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+        """Yield the pairs that the events in [first, last) match."""
+        part = slice(*np.searchsorted(self._events, (first, last)))
+        mine = self._events[part]
+        for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
+            self._count("candidates", candidates)
+            found, rows = self._checked(events, (mine[places], candidates))
+            if found.size:
+                self._count("matches", rows)
+                yield MatchedPairs.of(found, self._shared.rows, rows, self._group[self._shared.owner[rows]])
+
+    def _count(self, what: str, rows: NDArray[np.int32]) -> None:
+        """Add pairs to the loads of their tables."""
+        counts = np.bincount(self._shared.owner[rows], minlength=len(self._loads))
+        met = np.flatnonzero(counts)
+        if what == "candidates":
+            self._candidates += counts
+        for number, count in zip(met.tolist(), counts[met].tolist(), strict=True):
+            load = self._loads[number]
+            setattr(load, what, getattr(load, what) + count)
+
+    def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
+        """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
+        found, rows = pairs
+        shared = self._shared
+        owner = shared.owner[rows]
+        true = shared.alive[rows]
+        if shared.rows.windowed:
+            true &= shared.rows.counts_at(rows, events.source.time_ms[found])
+        if shared.ends is not None:
+            partitions = np.minimum(events.source.partitions[found], shared.ends.shape[1] - 1)
+            true &= events.source.offsets[found] < shared.ends[owner, partitions]
+        for number, conjunct in sorted(enumerate(shared.conjuncts), key=lambda each: each[1].tally.rank):
+            wanted = np.flatnonzero(conjunct.members[owner] & true)
+            if wanted.size:
+                places = rows[wanted] + conjunct.shift[owner[wanted]]
+                began = time.perf_counter()
+                with charged((self._account, number), partial(self._owners, owner[wanted]), alike=False):
+                    held = true[wanted] = holds(
+                        (conjunct.conjunct,), events, found[wanted], conjunct.types, conjunct.constants, places
+                    )
+                conjunct.tally.add(time.perf_counter() - began, held.size, int(np.count_nonzero(held)))
+        return found[true], rows[true]
+
+    def _owners(self, members: Ints) -> list[GroupId]:
+        return [self._names[number] for number in np.unique(members).tolist()]

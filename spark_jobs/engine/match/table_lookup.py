@@ -1,0 +1,109 @@
+"""The look-up of one part of a table in a batch: candidates by the part's index, and the matches among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.constants.constant_part import ConstantPart
+from spark_jobs.engine.constants.load import Load
+from spark_jobs.engine.constants.table_shape import TableShape
+from spark_jobs.engine.index import Ints, Pairs
+from spark_jobs.engine.index.union_lookup import AnyCandidates
+from spark_jobs.engine.match.matched_pairs import MatchedPairs
+from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.event_column import EventColumns
+
+__all__ = ["PAIRS", "RESIDUAL_PAIRS", "TableLookup", "selected_events"]
+
+PAIRS = 4_000_000
+"""Pairs held at once: some 300 MB with their columns."""
+RESIDUAL_PAIRS = 500_000
+"""Pairs for which constants are gathered and expressions evaluated at once."""
+
+
+def selected_events(shape: TableShape, events: EventColumns) -> Ints:
+    """Return the events that still count for the table and that the conjuncts without constants let through."""
+    everything = np.arange(events.source.count)
+    if shape.until:
+        # A partition that was added since has no event that counts.
+        until = np.array([*shape.until, 0])
+        ends = until[np.minimum(events.source.partitions, until.size - 1)]
+        everything = np.flatnonzero(events.source.offsets < ends)
+    if not shape.filters:
+        return everything
+    return everything[holds(shape.filters, events, everything)]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLookup:
+    """The candidates of one part of a table, for the whole batch."""
+
+    group: int
+    part: ConstantPart
+    candidates: AnyCandidates
+    load: Load
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add to each event's count the candidates that it will be expanded to."""
+        if not self._by_existence:
+            self.load.candidates += self.candidates.add_counts(counts)
+
+    def mark(self, marks: NDArray[np.bool_]) -> None:
+        """Mark the events that have a candidate."""
+        counts = np.zeros(marks.size, np.int64)
+        self.candidates.add_counts(counts)
+        marks |= counts > 0
+
+    def took(self, seconds: float) -> None:
+        """Count time that it cost."""
+        self.load.seconds += seconds
+
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+        """Yield the pairs that the events in [first, last) match."""
+        for met in self._meet(events, first, last):
+            self.load.matches += met.event.size
+            yield met
+
+    @property
+    def _by_existence(self) -> bool:
+        """Whether the index alone says that an event is wanted."""
+        return self.part.shape.virtual and not self.part.shape.residual
+
+    def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+        part = self.part
+        candidates = self.candidates.between(first, last)
+        if self._by_existence:
+            # START and EXPIRE of a virtual destination are its reader's to keep (docs/results.md).
+            yield MatchedPairs.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
+            return
+        for pairs in candidates.pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
+            found, rows = self._checked(events, pairs)
+            if not found.size:
+                continue
+            if self.part.shape.virtual:
+                yield MatchedPairs.virtual(np.unique(found), int(part.rows.variant[0]), self.group)
+            else:
+                yield MatchedPairs.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
+
+    def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
+        """Return the pairs whose entry is alive, whose time is in the entry's window and whose residual holds."""
+        found, rows = pairs
+        part = self.part
+        keep: NDArray[np.bool_] | None = None if part.alive is None else part.alive[rows]
+        if not self.part.shape.virtual and part.rows.windowed:
+            inside = part.rows.counts_at(rows, events.source.time_ms[found])
+            keep = inside if keep is None else keep & inside
+        if keep is not None:
+            found, rows = found[keep], rows[keep]
+        shape = self.part.shape
+        if shape.residual and found.size:
+            group_id = shape.plan.group_id
+            with charged(group_id, lambda: (group_id,)):
+                true = holds(shape.residual, events, found, shape.types, part.rows.constants, rows)
+            found, rows = found[true], rows[true]
+        return found, rows

@@ -1,0 +1,331 @@
+"""A task's matches of queries over groups: counted batch by batch, and written as partial aggregates at its end.
+
+A task has one range of offsets of one source partition, and whoever replays it has the same. So all that it counted of
+a store stands for that range: a reader of the log knows the repeats of a replay by where ranges begin.
+
+A query that begins anew without its checkpoint cuts other batches than before. So what may have been evaluated by then
+is written by single offsets, which are known again one by one: ranges overlap none that were cut otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.group import SelectList
+from grouping.model.ids import SelectId, StreamId
+from grouping.store.constant_table import MODES
+from grouping.store.notes import TableVersion
+from grouping.store.work_units import group_of, parts_of, unit_of
+from spark_jobs.engine.operators.aggregate.match_values import MatchValues
+from spark_jobs.engine.operators.aggregate.panes import Panes, lengthened
+from spark_jobs.engine.operators.aggregate.partials import Partials
+from spark_jobs.engine.operators.aggregate.records import BY, RANGE, OversizeGroup, TaskRange, group_records
+from spark_jobs.engine.operators.aggregate.store_names import StoreNames
+from spark_jobs.engine.results.encode import EvaluateExpression
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, no_record
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["GroupCounting", "IncompleteUnit", "UnitMatches"]
+
+_PENDING = MODES.index("pending")
+_LIFTED_ROWS = 100_000
+_LIFTED_BYTES = 20_000_000
+"""So many matches, or bytes of them, are put into groups at a time."""
+_MOST_TEXT = 800_000
+"""Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
+_SET_BYTES = 100_000
+"""Bytes of distinct values in one partial aggregate, about."""
+_VALUE_BYTES = 16
+"""Bytes of a distinct value besides its text."""
+
+Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
+"""Makes dead letters (code ``result-too-large``) of some rows of the source, by row their details."""
+
+
+class IncompleteUnit(NamedTuple):
+    """A work unit that was left out of some events of the task, so that nothing of it is written."""
+
+    unit: str
+    offsets: TaskRange
+    matches: int
+    """Matches of other events of the task, which were counted in vain."""
+
+
+@dataclass(slots=True)
+class UnitMatches:
+    """Matches of one work unit (a SELECT list of a group), of events in one batch."""
+
+    events: RowSource
+    select: SelectList
+    event: list[NDArray[np.int32]] = field(default_factory=list)
+    store: list[NDArray[np.int32]] = field(default_factory=list)
+    latest: int = -1
+    again: bool = False
+    """Whether some came again, since others of the batch had failed."""
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return event and store of each match, repeats left out."""
+        event, store = np.concatenate(self.event), np.concatenate(self.store)
+        if self.again:
+            _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
+            event, store = event[first], store[first]
+        return event, store
+
+
+@dataclass(slots=True)
+class _FormCount:
+    """The counted matches of all work units that have partial aggregates of one form.
+
+    A call of Polars costs about as much for a thousand rows as for one, so the units are put into groups together.
+    """
+
+    partials: Partials
+    _lifted: list[pl.DataFrame] = field(default_factory=list)
+    _rows: int = 0
+    _bytes: int = 0
+    _tables: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, lifted: pl.DataFrame) -> None:
+        """Take in matches."""
+        self._lifted.append(lifted)
+        self._rows += lifted.height
+        self._bytes += int(lifted.estimated_size())
+        if self._rows >= _LIFTED_ROWS or self._bytes >= _LIFTED_BYTES:
+            self._count()
+
+    def whole(self) -> pl.DataFrame:
+        """Return the groups of all that was taken in."""
+        if self._lifted:
+            self._count()
+        if len(self._tables) > 1:
+            self._tables = [self.partials.merged(_joined(self._tables), BY)]
+        return self._tables[0]
+
+    def _count(self) -> None:
+        self._tables.append(self.partials.counted(_joined(self._lifted), BY))
+        self._lifted, self._rows, self._bytes = [], 0, 0
+
+
+class _Shelf(NamedTuple):
+    """The place where the matches of one SELECT list are counted."""
+
+    partials: Partials
+    """The SELECT list's own: where its aggregates come in its arguments is nobody else's."""
+    form: _FormCount
+
+
+def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    return tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
+
+
+class GroupCounting:
+    """Counts a task's matches."""
+
+    def __init__(
+        self,
+        evaluate: EvaluateExpression,
+        too_large: Letters,
+        bounds: Mapping[int, bytes],
+        singly_until: Mapping[int, int] | None = None,
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            evaluate: Computes keys and arguments.
+            too_large: Makes the dead letters of matches that are too large for a group.
+            bounds: By number, those of stores (`grouping.model.panes`).
+            singly_until: By source partition: what lies before was perhaps evaluated in other batches, and is written
+                by single offsets.
+        """
+        self._evaluate = evaluate
+        self._too_large = too_large
+        self._singly_until = singly_until or {}
+        self._panes = Panes(bounds)
+        self._met: dict[str, UnitMatches] = {}
+        self._counted: dict[object, _FormCount] = {}
+        """By form of the partial aggregates."""
+        self._shelves: dict[SelectId, _Shelf] = {}
+        self._stores = StoreNames()
+        self._units: dict[str, int] = {}
+        """The work units that matches were counted of, and the number of each, from 0."""
+        self._unit_of = np.zeros(0, np.int32)
+        """By number of a store: the number of its unit."""
+        self._range: TaskRange | None = None
+        self._parts = 0
+        self.incomplete: dict[str, IncompleteUnit] = {}
+        """Units of which `records` wrote nothing."""
+
+    def take(self, events: RowSource, matches: Matches) -> None:
+        """Take in those matches that are to be counted; they may come again before `taken`."""
+        grouped = np.array([select.grouping is not None for select in matches.selects], np.bool_)
+        if not grouped.any():
+            return
+        found = np.flatnonzero((matches.mode == _PENDING) & grouped[matches.select])
+        if not found.size:
+            return
+        self._stores.add(matches, found)
+        codes = (matches.group[found].astype(np.int64) << 32) | matches.select[found]
+        for code in np.unique(codes).tolist():
+            select = matches.selects[code & 0xFFFFFFFF]
+            chosen = found[codes == code]
+            unit = unit_of(matches.groups[code >> 32], select.select_id)
+            met = self._met.setdefault(unit, UnitMatches(events, select))
+            event = matches.event[chosen]
+            met.again |= int(event.min()) <= met.latest
+            met.latest = max(met.latest, int(event.max()))
+            met.event.append(event)
+            met.store.append(matches.number[chosen])
+            self._unit_of = lengthened(self._unit_of, int(matches.number[chosen].max()) + 1)
+            self._unit_of[matches.number[chosen]] = self._units.setdefault(unit, len(self._units))
+
+    def taken(self) -> dict[str, UnitMatches]:
+        """Return what was taken in since the last call, by work unit."""
+        taken, self._met = self._met, {}
+        return taken
+
+    def count(self, met: UnitMatches, columns: dict[str, pl.Series]) -> Iterator[pa.RecordBatch]:
+        """Count matches of one unit; yields dead letters of those that are too large.
+
+        Args:
+            met: The matches.
+            columns: Values that were computed for other units of the batch.
+        """
+        event, store = met.pairs()
+        select_id = met.select.select_id
+        with charged(select_id, partial(tuple, [select_id])):
+            large = self._count(met, event, store, MatchValues(self._evaluate, met.events, event, columns))
+        if large:
+            yield self._too_large(met.events.source, large)
+
+    def _count(
+        self, met: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
+    ) -> dict[int, str]:
+        """Count matches of one unit; returns by event why a match is left out."""
+        grouping = met.select.grouping
+        assert grouping is not None, "take chooses SELECT lists with a grouping"
+        keys = [values.of(key.expression) for key in grouping.keys]
+        args = [values.arguments(aggregate) for aggregate in grouping.aggregates]
+        sizes, most = values.text_bytes(), _MOST_TEXT // (len(keys) + 2 * len(args) + 1)
+        if (large := np.flatnonzero(sizes > most)).size:
+            kept = np.flatnonzero(sizes <= most)
+            details = {
+                int(event[place]): f"It brings {sizes[place]} bytes into a group; a match may bring {most}."
+                for place in large.tolist()
+            }
+            return details | self._count(met, event[kept], store[kept], values.at(kept))
+        times, offsets = met.events.time_ms[event], met.events.offsets[event]
+        single = np.zeros(event.size, np.bool_)
+        if event.size:
+            single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
+        part = np.zeros(event.size, np.int64)
+        if any(each.function == "approx_count_distinct" or each.distinct for each in grouping.aggregates):
+            # A set of distinct values grows with the matches: so many of these make one aggregate, in their order.
+            order = np.lexsort((store, event))
+            part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
+            self._parts = int(part.max(initial=self._parts)) + 1
+        by = {
+            "store": pl.Series(store),
+            "pane": pl.Series(self._panes.begins(store, times)),
+            "at": pl.Series(np.where(single, offsets, RANGE)),
+            "part": pl.Series(part),
+        }
+        shelf = self._shelf(met.select)
+        shelf.form.add(shelf.partials.lifted(by, keys, args, offsets))
+        return {}
+
+    def _shelf(self, select: SelectList) -> _Shelf:
+        """Return the place where the matches of a SELECT list are counted."""
+        found = self._shelves.get(select.select_id)
+        if found is None:
+            assert select.grouping is not None, "take chooses SELECT lists with a grouping"
+            partials = Partials(select.grouping)
+            form = self._counted.setdefault(partials.form, _FormCount(partials))
+            found = self._shelves[select.select_id] = _Shelf(partials, form)
+        return found
+
+    def extend(self, partition: int, first: int, last: int) -> None:
+        """Note that the task has read events of these offsets."""
+        known = self._range or TaskRange(partition, first, last)
+        self._range = TaskRange(partition, min(first, known.first), max(last, known.last))
+
+    @property
+    def units(self) -> list[str]:
+        """The work units that matches were counted of."""
+        return [*self._units] if self._range is not None else []
+
+    @property
+    def offsets(self) -> TaskRange:
+        """The offsets of the task's events."""
+        assert self._range is not None, "units come with events"
+        return self._range
+
+    def records(
+        self,
+        stream_id: StreamId,
+        version: TableVersion,
+        left_out: Collection[str] = (),
+        units: Collection[str] | None = None,
+    ) -> Iterator[tuple[int, bytes | OversizeGroup]]:
+        """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
+
+        A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
+        task writes all of a unit or nothing: what it counted of a unit that was left out of some events would
+        otherwise hide what a replay counts in full.
+
+        Args:
+            stream_id: The stream.
+            version: The version of the constant tables that gave the matches.
+            left_out: Groups, or units, that were left out of some events of the task.
+            units: The units to write; None for all.
+        """
+        if self._range is None:
+            return
+        wanted = {unit for unit in self._units if units is None or unit in units}
+        selects = {parts_of(unit)[1] for unit in wanted}
+        partition, first, last = self._range
+        offsets = TaskRange(partition, max(first, self._singly_until.get(partition, 0)), last)
+        for counted in self._counted.values():
+            own = [select_id for select_id, shelf in self._shelves.items() if shelf.form is counted]
+            if selects.isdisjoint(own):
+                continue
+            with charged(counted.partials.form, partial(tuple, own), alike=False):
+                whole = counted.whole()
+            table = self._complete(whole, frozenset(left_out), wanted)
+            yield from group_records(table, counted.partials.keys, self._stores, offsets, stream_id, version)
+
+    def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
+        """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""
+        unit_of_row = self._unit_of[table["store"].to_numpy()]
+        table = table.with_columns(pl.Series("unit", unit_of_row))
+        bad = [
+            number
+            for unit, number in self._units.items()
+            if unit not in wanted or unit in left_out or group_of(unit) in left_out
+        ]
+        if not bad or self._range is None:
+            return table
+        names = [*self._units]
+        for number in bad:
+            matches = int(table["n"].to_numpy()[unit_of_row == number].sum())
+            if matches and names[number] in wanted:
+                self.incomplete[names[number]] = IncompleteUnit(names[number], self._range, matches)
+        return table.filter(pl.Series(~np.isin(unit_of_row, bad)))
+
+    def oversize_letter(self, group: OversizeGroup) -> pa.RecordBatch:
+        """Return the dead letter of a group that `records` found too large for a record."""
+        partition, first, last = self.offsets
+        detail = (
+            f"A group of {group.matches} matches from offset {first} to {last} takes {group.size} bytes;"
+            f" a record can hold {MAX_RECORD_BYTES}."
+        )
+        return self._too_large(no_record(partition, first), {0: detail})

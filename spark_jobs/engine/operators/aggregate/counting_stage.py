@@ -1,0 +1,83 @@
+"""The stages of counting (`isolation.unit_guard.Stage`): each batch is counted, and the task is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from grouping.store.notes import TableVersion
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting, UnitMatches
+from spark_jobs.engine.operators.aggregate.records import OversizeGroup
+from spark_jobs.engine.results.pending import pending_output
+
+__all__ = ["CountingStage", "WritingStage", "counting_stage"]
+
+Records = Iterator[pa.RecordBatch]
+
+
+@dataclass(slots=True)
+class CountingStage:
+    """The counting of matches of one batch: keys, arguments and FILTERs of aggregates are evaluated."""
+
+    counting: GroupCounting
+    taken: dict[str, UnitMatches]
+    """By work unit, the matches that are not counted yet: a unit is counted once, also when others fail."""
+    columns: dict[str, pl.Series] = field(default_factory=dict)
+
+    def units(self) -> list[str]:
+        """List the units that are not counted yet."""
+        return [*self.taken]
+
+    def records(self, units: Collection[str] | None) -> Records:
+        """Count matches of some units, None for all; yields dead letters of matches that are too large."""
+        for unit in self.units() if units is None else units:
+            if (met := self.taken.get(unit)) is not None:
+                letters = [*self.counting.count(met, self.columns)]
+                del self.taken[unit]
+                yield from letters
+
+    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
+        """Yield the dead letters of a unit that is left out."""
+        if (met := self.taken.pop(unit, None)) is not None:
+            yield from letters(met.events, np.unique(met.pairs()[0]).astype(np.int64), unit, reason)
+
+
+def counting_stage(counting: GroupCounting) -> CountingStage | None:
+    """Return the stage of the matches that were taken in since the last call; None where there are none."""
+    taken = counting.taken()
+    return CountingStage(counting, taken) if taken else None
+
+
+@dataclass(frozen=True, slots=True)
+class WritingStage:
+    """The end of a task: its partial aggregates are put together and written."""
+
+    counting: GroupCounting
+    stream_id: StreamId
+    version: TableVersion
+    left_out: Collection[str]
+    """Units and groups that were left out of some events of the task."""
+    settings: Settings
+
+    def units(self) -> list[str]:
+        """List the units that were counted."""
+        return self.counting.units
+
+    def records(self, units: Collection[str] | None) -> Records:
+        """Yield the records of some units, None for all."""
+        for place, body in self.counting.records(self.stream_id, self.version, frozenset(self.left_out), units):
+            if isinstance(body, OversizeGroup):
+                yield self.counting.oversize_letter(body)
+            else:
+                yield pending_output([(place, body)], self.settings)
+
+    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
+        """Yield the dead letter of a unit that is left out."""
+        yield letters.of_task(self.counting.offsets, unit, reason)

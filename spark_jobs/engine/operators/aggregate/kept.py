@@ -1,0 +1,215 @@
+"""Groups that are results: HAVING decided for many destinations at once, rows written, both in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.digests.digest_groups import DigestGroups, GroupDestination
+from grouping.digests.rows import Row, Rows, RowsUnavailable
+from grouping.model.expression import Expression
+from grouping.model.group import GroupPlan, SelectList
+from grouping.model.sql_type import SqlType
+from grouping.model.wording import counted
+from grouping.store.constant_table import constants_array
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import evaluate_expression, holds
+from spark_jobs.engine.match.row_slices import slices
+from spark_jobs.engine.operators.aggregate.merging import MergedGroups, partials_of
+from spark_jobs.engine.results.encode import encode, row_bytes
+from spark_jobs.engine.results.pending import MAX_ROW_BYTES
+from spark_jobs.engine.rows.event_column import EventColumns
+from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.rows.value_sizes import value_sizes
+
+__all__ = ["kept_groups"]
+
+PAIRS = 250_000
+"""Groups of destinations for which HAVING is decided at once, unless one destination alone has more."""
+_BYTES = 16 << 20
+"""Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
+
+_Spans = Sequence[tuple[int, int]]
+
+
+def kept_groups(
+    plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
+) -> Iterator[DigestGroups]:
+    """Yield what the destinations of one query get, in their order.
+
+    Args:
+        plan: The plan of the query's group.
+        select: The query's SELECT list.
+        destinations: The destinations, with the constants and the groups of each.
+    """
+    grouping = select.grouping
+    assert grouping is not None, "the query is over groups"
+    partials = partials_of(select)
+    table, spans = _joined([each.groups for each in destinations])
+    columns, counts = partials.no_groups(), np.empty(0, np.int64)
+    if table.height:
+        columns, counts = partials.values(table), table["n"].to_numpy()
+    if not grouping.keys and any(each.with_none for each in destinations):
+        empty = partials.empty()
+        columns = {name: pl.concat([values, empty[name]]) for name, values in columns.items()}
+        none = (counts.size, counts.size + 1)
+        counts = np.append(counts, 0)
+        spans = [
+            none if each.with_none and span[0] == span[1] else span
+            for each, span in zip(destinations, spans, strict=True)
+        ]
+    groups = _Groups(columns, select, counts.size)
+    having, rows = _Having(plan, groups), _GroupRows(groups, select)
+    total = np.append(0, np.cumsum(counts))
+    for first, last in slices(np.cumsum([end - begin for begin, end in spans]), PAIRS):
+        own = spans[first:last]
+        found = having.kept(destinations[first:last], own)
+        matches = [int(total[end] - total[begin]) for begin, end in own]
+        yield from map(_digest, rows.of(found), matches)
+
+
+def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
+    """Return what a destination gets: its rows without those that no record holds."""
+    fitting, large, largest = Rows(), 0, 0
+    try:
+        for place, row in enumerate(rows):
+            if row.body is not None and row.size <= MAX_ROW_BYTES:
+                fitting.append(Row(0, place, 0, row.body))
+            else:
+                large, largest = large + 1, max(largest, row.size)
+    except RowsUnavailable as error:
+        return DigestGroups(Rows(), matches, failure=error.detail or error.message)
+    if not large:
+        return DigestGroups(fitting, matches)
+    return DigestGroups(
+        fitting,
+        matches,
+        f"Without {counted(large, 'row')} that a digest cannot hold:"
+        f" the largest has {largest} bytes or more, and {MAX_ROW_BYTES} are the most.",
+    )
+
+
+def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
+    """Return the groups of several questions in one table, each once, and where those of each are."""
+    tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
+    for each in groups:
+        tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
+    found, base = [], 0
+    for table, spans in tables.values():
+        found.append(table[np.concatenate([np.arange(*span) for span in spans])])
+        for begin, end in spans:
+            spans[begin, end] = base
+            base += end - begin
+    own = ((tables[id(each.table)][1][each.begin, each.end], each.end - each.begin) for each in groups)
+    joined = pl.concat(found, how="diagonal_relaxed")
+    return joined, [(begin, begin + count) for begin, count in own]
+
+
+class _Having:
+    """Decides HAVING for the groups of destinations."""
+
+    def __init__(self, plan: GroupPlan, groups: _Groups) -> None:
+        self._kept = plan.kept
+        self._columns = EventColumns(groups)
+
+    def kept(self, destinations: Sequence[GroupDestination], spans: _Spans) -> list[Ints]:
+        """Return by destination the groups that HAVING leaves; those with constants of one type are decided at once."""
+        kept = self._kept
+        own = [np.arange(*span) for span in spans]
+        if kept is None or not kept.having:
+            return own
+        by_types: dict[tuple[SqlType, ...], list[int]] = {}
+        for number, each in enumerate(destinations):
+            by_types.setdefault(each.row.types, []).append(number)
+        for types, numbers in by_types.items():
+            values = [destinations[number].row.values for number in numbers]
+            constants = [
+                constants_array(sql_type, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
+                for slot, sql_type in enumerate(types)
+            ]
+            sizes = [own[number].size for number in numbers]
+            positions = np.concatenate([own[number] for number in numbers])
+            rows = np.repeat(np.arange(len(numbers)), sizes)
+            true = holds(kept.having, self._columns, positions, types, constants, rows)
+            ends = np.cumsum(sizes)
+            for number, begin, end in zip(numbers, (ends - sizes).tolist(), ends.tolist(), strict=True):
+                own[number] = own[number][true[begin:end]]
+        return own
+
+
+class _MadeRow(NamedTuple):
+    """A group as a row of a digest."""
+
+    body: bytes | None
+    """The JSON object; None where it was not made, since its texts alone are too large."""
+    size: int
+
+
+class _GroupRows:
+    """Makes the rows of groups, some at a time."""
+
+    def __init__(self, groups: _Groups, select: SelectList) -> None:
+        self._groups = groups
+        self._select = select
+        self._bytes = np.broadcast_to(row_bytes(select, groups.text_bytes()), groups.count)
+        """By group: the bytes of its row while it is made, about."""
+
+    def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
+        """Yield the rows of each destination; rows that several want are made once, where all fit into memory."""
+        wanted = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        if int(self._bytes[wanted].sum()) <= _BYTES:
+            made = dict(zip(wanted.tolist(), self._made(wanted), strict=True))
+            yield from ([made[number] for number in rows.tolist()] for rows in found)
+        else:
+            yield from map(self._made, found)
+
+    def _made(self, rows: Ints) -> Iterator[_MadeRow]:
+        for first, last in slices(np.cumsum(self._bytes[rows]), _BYTES):
+            some = rows[first:last].astype(np.int32)
+            bodies, sizes = encode(self._groups, self._select, some, _evaluated, stored=True)  # type: ignore[arg-type]
+            yield from map(_MadeRow, bodies.to_pylist(), sizes.tolist())
+
+
+def _evaluated(expression: Expression, groups: Any, rows: NDArray[np.int32]) -> pa.Array:
+    return evaluate_expression(expression, groups, rows)
+
+
+class _Groups:
+    """Groups as rows that predicates and SELECT lists are evaluated on, like the events of a batch."""
+
+    def __init__(self, columns: dict[str, pl.Series], select: SelectList, count: int) -> None:
+        grouping = select.grouping
+        assert grouping is not None
+        self.count = count
+        self.partitions = np.zeros(count, np.int32)
+        self.offsets = np.zeros(count, np.int64)
+        self.time_ms = np.zeros(count, np.int64)
+        self._columns = columns
+        named = [(key.name, key.expression) for key in grouping.keys]
+        self._types: dict[str, SqlType] = {name: expression.type for name, expression in named}  # type: ignore[union-attr]
+        self._types.update({aggregate.name: aggregate.type for aggregate in grouping.aggregates})
+        self._arrays: dict[str, pa.Array] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the groups."""
+        found = self._arrays.get(name)
+        if found is None:
+            found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
+        return found
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column, of which no repeats are known."""
+        return self.column(name)
+
+    def declares(self, name: str) -> bool:
+        """No source declares a column of groups."""
+        return False
+
+    def text_bytes(self) -> Ints:
+        """Return by group the bytes of its texts."""
+        return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))

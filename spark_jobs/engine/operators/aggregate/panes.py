@@ -1,0 +1,99 @@
+"""In which pane matches are: by store, between the neighbouring bounds of all who read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+
+__all__ = ["Panes", "lengthened"]
+
+_NEVER = np.iinfo(np.int64).min
+_Places = NDArray[np.intp]
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+class Panes:
+    """The panes of stores of groups."""
+
+    def __init__(self, bounds: Mapping[int, bytes]) -> None:
+        """Take the bounds (`grouping.model.panes`) of stores, by their numbers."""
+        self._bounds = bounds
+        self._sets: dict[bytes, int] = {}
+        """The different ones that were met, and the number of each, from 0."""
+        self._set_of = np.zeros(0, np.int32)
+        """By number of a store: that of its bounds and 1, or 0 where it was not met."""
+
+    def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
+        """Return where the pane of each match begins, epoch milliseconds.
+
+        Args:
+            stores: By match, the number of the store.
+            times: By match, the time of its event.
+        """
+        if not stores.size:
+            return times
+        own = self._own(stores)
+        sets = [_unpacked(packed) for packed in self._sets]
+        owners = np.repeat(np.arange(len(sets)), [each.shape[1] for each in sets])
+        periods, phases = np.concatenate(sets, axis=1)
+        begins = np.full(times.size, _NEVER)
+        for period in np.unique(periods).tolist():
+            chosen = periods == period
+            owner, phase = owners[chosen], phases[chosen]
+            first, end = (np.searchsorted(owner, np.arange(len(sets)), side) for side in ("left", "right"))
+            matches = np.flatnonzero((end > first)[own])
+            of, at_ms = own[matches], times[matches]
+            if period:
+                found = _before(owner, phase, period, of, at_ms % period)
+                earlier = found < first[of]  # its pane begins in the period before
+                begin = at_ms - at_ms % period + np.where(earlier, phase[end[of] - 1] - period, phase[found])
+            else:
+                found = _before(owner, phase, int(phase.max()) + 1, of, np.clip(at_ms, -1, phase.max()))
+                begin = np.where(found < first[of], _NEVER, phase[found])
+            begins[matches] = np.maximum(begins[matches], begin)
+        return begins
+
+    def _own(self, stores: NDArray[np.int32]) -> Ints:
+        """Return by match the number of its store's bounds."""
+        self._set_of = lengthened(self._set_of, int(stores.max()) + 1)
+        own = self._set_of[stores]
+        for store in np.unique(stores[own == 0]).tolist():
+            self._set_of[store] = self._sets.setdefault(self._bounds[store], len(self._sets)) + 1
+        return self._set_of[stores].astype(np.int64) - 1
+
+
+def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
+    """Return the place of the owner's last phase that is not after `at`; before its first one if there is none.
+
+    Args:
+        owner: The owner of each phase; ascending.
+        phase: Ascending for each owner, less than `span`.
+        span: More than any phase.
+        of: The owners that are asked for.
+        at: From -1 on, less than `span`.
+    """
+    return np.searchsorted(owner * (span + 1) + phase, of * (span + 1) + at, side="right") - 1
+
+
+def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
+    """Return values of which there are as many as that at least, those that it had not being 0.
+
+    It grows by half or more, and what nobody touches takes no memory.
+    """
+    if count <= values.size:
+        return values
+    longer = np.zeros(max(count, values.size * 3 // 2), values.dtype)
+    longer[: values.size] = values
+    return longer
+
+
+@lru_cache(maxsize=20_000)
+def _unpacked(packed: bytes) -> Ints:
+    """Return periods and phases as two rows."""
+    return np.ascontiguousarray(np.frombuffer(packed, np.int64).reshape(-1, 2).T)

@@ -1,0 +1,122 @@
+"""Partial aggregates: matches counted by what tells them apart and by the keys of their groups, as a table of states.
+
+A table has a row for each group; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
+states of the aggregates. Columns before these (`by`) say of whose store, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from grouping.model.grouping import Aggregate, Grouping
+from spark_jobs.engine.expressions.types import polars_type
+from spark_jobs.engine.operators.aggregate.states import one_zero, state_of
+
+__all__ = ["Partials", "packed_states"]
+
+_COUNT = "n"
+_ALL = "all"
+
+
+class Partials:
+    """Makes and merges the partial aggregates of one grouping."""
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+        # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
+        stems: dict[Aggregate, str] = {}
+        self._stems = [
+            stems.setdefault(replace(aggregate, name=""), f"a{number}.")
+            for number, aggregate in enumerate(grouping.aggregates)
+        ]
+        """By aggregate: what the names of its columns begin with."""
+        self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
+        self.keys = [f"k{number}" for number in range(len(grouping.keys))]
+        """The names of the keys' columns."""
+        self.form = (
+            tuple(key.column.type for key in grouping.keys),
+            tuple(
+                (stem, each.function, each.distinct, each.type, tuple(arg.type for arg in each.args))  # type: ignore[union-attr]  # no slot stands below
+                for each, stem in stems.items()
+            ),
+        )
+        """Groupings of one form have tables of the same columns, which are merged in the same way."""
+
+    def lifted(
+        self,
+        by: Mapping[str, pl.Series],
+        keys: Sequence[pl.Series],
+        args: Sequence[tuple[Sequence[pl.Series], NDArray[np.bool_] | None]],
+        offsets: NDArray[np.int64],
+    ) -> pl.DataFrame:
+        """Return some matches as rows that `counted` takes.
+
+        Args:
+            by: Columns by which they are told apart besides their keys.
+            keys: By key, the values.
+            args: By aggregate, the values of its arguments, and which matches FILTER lets through.
+            offsets: The offsets of the events.
+        """
+        columns = [series.alias(name) for name, series in by.items()]
+        columns += [
+            (one_zero(values) if values.dtype.is_float() else values).alias(name)
+            for name, values in zip(self.keys, keys, strict=True)
+        ]
+        columns.append(pl.Series(_COUNT, np.ones(len(offsets), np.int64)))
+        values_of = dict(zip(self._stems, args, strict=True))
+        for stem, state in self._states:
+            values, wanted = values_of[stem]
+            lifted = state.lift(values, wanted, offsets)
+            columns += [series.alias(f"{stem}{name}") for name, series in lifted.items()]
+        return pl.DataFrame(columns)
+
+    def counted(self, lifted: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Return the groups of some matches."""
+        states = [each for stem, state in self._states for each in state.begin(stem)]
+        return _grouped(lifted, [*by, *self.keys], states)
+
+    def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Return parts of groups put together, whatever `by` does not tell apart any more."""
+        states = [each for stem, state in self._states for each in state.merge(stem)]
+        return _grouped(parts, [*by, *self.keys], states)
+
+    def values(self, groups: pl.DataFrame) -> dict[str, pl.Series]:
+        """Return the columns of groups by their names in the query."""
+        found = {key.name: groups[name] for key, name in zip(self._grouping.keys, self.keys, strict=True)}
+        states = dict(self._states)
+        for aggregate, stem in zip(self._grouping.aggregates, self._stems, strict=True):
+            found[aggregate.name] = states[stem].value(stem, groups)
+        return found
+
+    def no_groups(self) -> dict[str, pl.Series]:
+        """Return the columns where there is no group."""
+        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self._grouping.keys}
+        return found | {name: values.clear() for name, values in self.empty().items()}
+
+    def empty(self) -> dict[str, pl.Series]:
+        """Return the columns of the one group that there is without any match."""
+        found = {}
+        for aggregate in self._grouping.aggregates:
+            value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
+            found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
+        return found
+
+
+def packed_states(table: pl.DataFrame) -> bytes:
+    """Return a table of states as an Arrow stream that holds the values of these rows alone.
+
+    In Polars' own layout of texts, a slice is written with the texts of the whole table that it was cut from.
+    """
+    return table.write_ipc_stream(None, compat_level=pl.CompatLevel.oldest()).getvalue()
+
+
+def _grouped(frame: pl.DataFrame, by: Sequence[str], states: Sequence[pl.Expr]) -> pl.DataFrame:
+    if not by:
+        frame, by = frame.with_columns(pl.lit(0).alias(_ALL)), [_ALL]
+        return frame.group_by(by).agg(pl.col(_COUNT).sum(), *states).drop(_ALL)
+    return frame.group_by(by, maintain_order=True).agg(pl.col(_COUNT).sum(), *states)

@@ -1,0 +1,90 @@
+"""Rolled records: one record of `cq.pending` that stands for all that some stores of groups have before an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace
+
+from grouping.digests.cursor import Offsets
+from grouping.digests.pending_matches import ID_BYTES, PendingMatches, group_record
+from grouping.digests.rolling import RolledParts, StoreReaders, plan_roll
+from grouping.model.group import SelectList
+from spark_jobs.engine.operators.aggregate.partials import Partials, packed_states
+
+__all__ = ["rolled_records"]
+
+_RECORD_BYTES = 900_000
+_LEAST_GAIN = 2
+
+
+def rolled_records(
+    select: SelectList,
+    records: Sequence[tuple[int, PendingMatches]],
+    readers: Mapping[bytes, StoreReaders],
+    covered: Offsets,
+    before: int,
+    least_gain: int = _LEAST_GAIN,
+) -> list[bytes]:
+    """Return records that stand for others; stores that it does not pay for, or that must stay as they are, stay.
+
+    Args:
+        select: The SELECT list of the stores.
+        records: All that the stores have before the offset, rolled records first, then in the order of the log.
+        readers: What the readers of each store say.
+        covered: The source offsets that are committed.
+        before: The offset.
+        least_gain: How many rows become one on average, at least, that it pays.
+    """
+    assert select.grouping is not None, "it is over groups"
+    names = sorted(readers)
+    whole = [(position, each) for position, record in records for each in record.whole]
+    plan = plan_roll(whole, names, readers, covered, before)
+    record = _merged(Partials(select.grouping), plan, names, before, least_gain)
+    if record is None:
+        return []
+    body = record.encode()
+    if len(body) <= _RECORD_BYTES:
+        return [body]
+    if len(names) == 1:
+        return []
+    halves = (names[: len(names) // 2], names[len(names) // 2 :])
+    return [
+        body
+        for half in halves
+        for body in rolled_records(select, records, {name: readers[name] for name in half}, covered, before, least_gain)
+    ]
+
+
+def _merged(
+    partials: Partials, plan: RolledParts, names: Sequence[bytes], before: int, least_gain: int
+) -> PendingMatches | None:
+    """Return the record of all parts; None where there is nothing, or too little becomes one."""
+    own = [
+        pl.read_ipc_stream(piece.record.values[0])[piece.rows].with_columns(pl.Series("part", piece.parts))
+        for piece in plan.pieces
+    ]
+    if not own:
+        return None
+    parts = pl.concat(own, how="diagonal_relaxed")
+    merged = partials.merged(parts, ["part"])
+    if least_gain * merged.height > parts.height:
+        return None
+    ids = np.frombuffer(b"".join(names), np.uint8).reshape(-1, ID_BYTES)
+    part = merged["part"].to_numpy()
+    stream_id, found = plan.pieces[0].record.stream_id, []
+    for number, version in enumerate(plan.known_versions):
+        rows = np.flatnonzero(plan.versions[part] == number)
+        if not rows.size:
+            continue
+        of = part[rows]
+        groups = plan.groups.at(of)
+        # The last item of a store and source partition tells what its repeats are known by.
+        order = np.lexsort((groups.ordinals, groups.last, groups.partitions, plan.stores[of]))
+        groups = groups.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
+        states = packed_states(merged[rows[order]].drop("part"))
+        record = group_record(stream_id, version, ids[plan.stores[of[order]]], groups, states)
+        found.append(replace(record, before=before))
+    return replace(found[-1], earlier=tuple(found[:-1]))

@@ -1,0 +1,25 @@
+"""Rows and keys in the records of a batch, not decoded yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_jobs.engine.index import Ints
+
+__all__ = ["Images"]
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The rows that records set, and the keys that they remove; a record may do both, and removes first."""
+
+    set: pa.Array
+    """Binary: rows, in the order of their records."""
+    set_at: Ints
+    """By row of `set`: the place of its record in the batch."""
+    removed: pa.Array
+    """Binary: keys, or rows of which the key alone counts."""
+    removed_at: Ints
+    """By key of `removed`: the place of its record in the batch."""

@@ -1,0 +1,211 @@
+"""The join of a batch of events with tables: which rows of the tables does each event meet?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.computation import Computation, Join, JoinKey
+from grouping.model.expression import Column
+from grouping.settings.evaluator_settings import EvaluatorSettings
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import evaluate_expression, holds
+from spark_jobs.engine.operators.lookup_join.joined_events import JoinedEvents
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumn, EventColumns
+from spark_jobs.engine.rows.events import Events, arrow_type
+
+__all__ = ["EVENT_ROWS", "join", "join_slices"]
+
+EVENT_ROWS: int = EvaluatorSettings().event_rows
+"""Rows that one event may make, where no settings say otherwise."""
+ROWS = 2_000_000
+"""Rows of a computation that are made at once, unless one event alone has more."""
+_PROBES = 1000
+"""Rows that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
+_WHOLE = pa.decimal128(19, 0)
+"""Holds every BIGINT."""
+
+
+def join(
+    events: Events, computation: Computation, views: Mapping[str, TableView], value_bytes: int = VALUE_BYTES
+) -> JoinedEvents:
+    """Return the rows of a computation over a batch of events.
+
+    Args:
+        events: The decoded events.
+        computation: What is joined with them, and how.
+        views: By table id, the tables as they were at the batch's pins.
+        value_bytes: What a computed text may have; a longer one is NULL.
+
+    Raises:
+        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
+    """
+    return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
+
+
+def join_slices(
+    events: Events,
+    computation: Computation,
+    views: Mapping[str, TableView],
+    value_bytes: int = VALUE_BYTES,
+    most: int = ROWS,
+    most_of_event: int = EVENT_ROWS,
+) -> Iterator[tuple[int, JoinedEvents | None]]:
+    """Yield the rows of a computation over a batch of events, in slices of the events, so that memory is bounded.
+
+    Which events make too many rows is decided for each of them alone, so every replay leaves the same ones out.
+
+    Args:
+        events: The decoded events.
+        computation: What is joined with them, and how.
+        views: By table id, the tables as they were at the batch's pins.
+        value_bytes: What a computed text may have; a longer one is NULL.
+        most: Rows in a slice, unless one event alone has more.
+        most_of_event: Rows that one event may make at any of the joins, before ON's other conditions leave some out.
+
+    Yields:
+        How many events are done, and the rows that they made since the slice before; None where the last of them,
+        which is a slice of its own, makes too many.
+
+    Raises:
+        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
+    """
+    scattered = any(len(one.keys) > 1 and not one.single for one in computation.joins)
+    width = _PROBES if scattered else max(events.count, 1)
+    waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
+    while waiting:
+        first, last = waiting.pop()
+        alone = JoinedEvents(events, np.arange(first, last), {})
+        try:
+            at_once = min(most, most_of_event) if last - first > 1 else most_of_event
+            rows = _joined(alone, computation, views, value_bytes, at_once)
+        except _TooManyRows:
+            if last - first == 1:
+                yield last, None
+                continue
+            middle = (first + last) // 2
+            waiting += [(middle, last), (first, middle)]
+            continue
+        yield last, rows
+
+
+class _TooManyRows(Exception):
+    """More rows than may be made at once."""
+
+
+def _joined(
+    rows: JoinedEvents, computation: Computation, views: Mapping[str, TableView], value_bytes: int, most: int | None
+) -> JoinedEvents:
+    for each in computation.joins:
+        rows = _met(rows, each, views[each.table_id], value_bytes, most)
+    return rows
+
+
+def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
+    """Return the rows that some rows make with those of one more table."""
+    columns = tuple(key.column for key in one.keys)
+    probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
+    if one.rest and probe.size:
+        pairs = rows.meeting(probe, one, view, row)
+        true = holds(one.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
+        probe, row = probe[true], row[true]
+    if one.outer:
+        probe, row = _with_alone(rows.count, probe, row, everyone=one.undecided)
+        _check(probe.size, most)
+    return rows.meeting(probe, one, view, row)
+
+
+def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
+    """Add those of the rows that meet none, or everyone, beside -1, in their places, behind what they meet."""
+    alone = np.ones(count, np.bool_)
+    if not everyone:
+        alone[probe] = False
+    lonely = np.flatnonzero(alone)
+    if not lonely.size:
+        return probe, row
+    place = np.arange(probe.size) + (np.cumsum(alone) - alone)[probe]
+    between = np.searchsorted(probe, lonely, side="right") + np.arange(lonely.size)
+    probes, rows = np.empty(probe.size + lonely.size, np.int64), np.full(probe.size + lonely.size, -1)
+    probes[place], probes[between], rows[place] = probe, lonely, row
+    return probes, rows
+
+
+def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None) -> tuple[Ints, Ints]:
+    """Look rows up, each distinct value once where values repeat."""
+    if len(keys) > 1:
+        return _found_by_steps(view, columns, keys, most)
+    column = EventColumn(keys[0])
+    probe, row = view.find(columns, [column.values])
+    if column.by_event:
+        _check(probe.size, most)
+        return probe, row
+    return _spread(column, probe, row, most)
+
+
+def _found_by_steps(
+    view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None
+) -> tuple[Ints, Ints]:
+    """Look rows up some at a time where each may meet many, so that too many are noticed before they are all made."""
+    count = len(keys[0])
+    width = max(count, 1) if most is None or set(view.table.key) <= set(columns) else _PROBES
+    found, size = [], 0
+    for first in range(0, max(count, 1), width):
+        probe, row = view.find(columns, [key.slice(first, width) for key in keys])
+        found.append((probe + first, row))
+        size += probe.size
+        _check(size, most)
+    return np.concatenate([probe for probe, _ in found]), np.concatenate([row for _, row in found])
+
+
+def _check(count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        raise _TooManyRows
+
+
+def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tuple[Ints, Ints]:
+    """Return for each event what was found for its value."""
+    counts = np.bincount(probe, minlength=len(column.values))
+    first = column.spread(np.cumsum(counts) - counts)
+    length = column.spread(counts, null=0)
+    _check(int(length.sum()), most)
+    events = np.repeat(np.arange(length.size), length)
+    shift = first - (np.cumsum(length) - length)
+    return events, row[np.arange(events.size) + np.repeat(shift, length)]
+
+
+def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
+    """Return the values that are looked up, in the type of the table's column; NULL for what that cannot hold."""
+    if isinstance(key.left, Column):
+        values = rows.encoded(key.left.name)
+        if pa.types.is_dictionary(values.type):
+            return values  # of texts, which are compared with texts alone
+    else:
+        values = evaluate_expression(key.left, rows, np.arange(rows.count), value_bytes)
+    wanted = arrow_type(key.type)
+    if values.type == wanted:
+        return pc.add(values, 0.0) if pa.types.is_floating(wanted) else values  # -0.0 is 0.0
+    return _brought_to(values, wanted)
+
+
+def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast values exactly; where a value does not fit the type, one distinct value after the other."""
+    if not (pa.types.is_decimal(wanted) and pa.types.is_integer(values.type)):
+        try:
+            return values.cast(wanted)
+        except pa.ArrowInvalid:
+            pass  # some value is NULL in the wanted type
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary
+    if pa.types.is_decimal(wanted) and pa.types.is_integer(distinct.type):
+        distinct = distinct.cast(_WHOLE)  # Arrow takes no integer to a DECIMAL that could not hold all integers
+    cast = []
+    for value in distinct:
+        try:
+            cast.append(value.cast(wanted).as_py())
+        except pa.ArrowInvalid:
+            cast.append(None)
+    return pa.array(cast, wanted).take(encoded.indices)

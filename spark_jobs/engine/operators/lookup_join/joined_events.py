@@ -1,0 +1,182 @@
+"""The rows of a computation: events joined with rows of tables, as columns that are built when they are asked for.
+
+They stand wherever `Events` do: groups over them are looked up, checked and written as those of a stream alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.computation import Join
+from grouping.model.expression import source_of
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lookup_join.key_tuples import plain
+from spark_jobs.engine.operators.lookup_join.numbers import NO_NUMBERS, Numbers
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.lookup_join.undecided_rows import UndecidedRows
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.partners import Partners
+
+__all__ = ["JoinedEvents"]
+
+
+class JoinedEvents:
+    """Rows made of one event and one row, or none, of each table; ordered by event, then by the tables' keys."""
+
+    def __init__(
+        self,
+        events: Events,
+        event: Ints,
+        rows: Mapping[str, tuple[TableView, Ints]],
+        *,
+        several: bool = False,
+        numbers: Numbers = NO_NUMBERS,
+        undecided: Mapping[str, UndecidedRows] | None = None,
+    ) -> None:
+        """Keep which rows meet.
+
+        Args:
+            events: The decoded events.
+            event: The event of each joined row, ascending.
+            rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
+            several: Whether an event may have several rows.
+            numbers: How they are told apart.
+            undecided: By prefix, the LEFT JOINs of which constants decide.
+        """
+        self.stream: Stream = events.stream
+        self.count = int(event.size)
+        self.event = event
+        self._events = events
+        self._rows = dict(rows)
+        self._several = several
+        self._numbers = numbers
+        self._undecided = dict(undecided or {})
+        self._same = self.count == events.count and not several
+        self._arrays: dict[str, pa.Array] = {}
+        self._encoded: dict[str, pa.Array] = {}
+
+    @classmethod
+    def alone(cls, events: Events) -> JoinedEvents:
+        """Return the events before anything is joined with them."""
+        return cls(events, np.arange(events.count), {})
+
+    def meeting(self, probe: Ints, one: Join, view: TableView, row: Ints) -> JoinedEvents:
+        """Return the rows that these make with those of one more table.
+
+        Args:
+            probe: Which of these, ascending; one that is not named is left out.
+            one: The join.
+            view: The table.
+            row: The table's row beside each, -1 for none.
+        """
+        rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
+        rows[one.prefix] = (view, row)
+        undecided = {name: before.taken(self, probe) for name, before in self._undecided.items()}
+        if one.undecided:
+            undecided[one.prefix] = UndecidedRows.of(probe, row)
+        event = self.event[probe]
+        return JoinedEvents(
+            self._events,
+            event,
+            rows,
+            several=self._several or not one.single,
+            numbers=self._numbers.after(one, event, probe, row),
+            undecided=undecided,
+        )
+
+    def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
+        """Return which rows decide of some, by constants, whether they are among those of a LEFT JOIN."""
+        return self._undecided[prefix].partners(rows)
+
+    @cached_property
+    def number(self) -> Ints | None:
+        """The number of each row among those of its event, from 0; None where an event has one at most.
+
+        Rows of which no query's constants let more than one be may have the same.
+        """
+        return self._numbers.of(self.event)
+
+    @cached_property
+    def source(self) -> pa.RecordBatch:
+        """The source record of each row, for dead letters."""
+        return self._events.source if self._same else self._events.source.take(pa.array(self.event))
+
+    @cached_property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source partition of each row's event."""
+        return self._by_row(self._events.partitions)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The position of each row's event."""
+        return self._by_row(self._events.offsets)
+
+    @cached_property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The record time of each row's event, epoch milliseconds."""
+        return self._by_row(self._events.time_ms)
+
+    @cached_property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes that each row's event and table rows can put into a result."""
+        return self._by_row(self._events.record_bytes) + sum(view.longest_row for view, _ in self._rows.values())
+
+    @cached_property
+    def longest_record(self) -> int:
+        """The most of these."""
+        return int(self.record_bytes.max(initial=0))
+
+    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+        """Return a column of some rows, distinct and ascending, as Python values; of all others nothing is made."""
+        prefix, column = source_of(name)
+        if prefix:
+            view, taken = self._rows[prefix]
+            found: list[object] = view.take(column, taken[rows]).to_pylist()
+            return found
+        if self._same:
+            return self._events.values_at(name, rows)
+        values = self._events.values(name)
+        return [values[event] for event in self.event[rows].tolist()]
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = plain(self.encoded(name))
+        return array
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column as `column` does; of a table whose texts repeat by their dictionary."""
+        array = self._encoded.get(name)
+        if array is None:
+            prefix, column = source_of(name)
+            if prefix:
+                view, rows = self._rows[prefix]
+                array = view.encoded(column, rows)
+            else:
+                array = self._events.column(name)
+                array = array if self._same else array.take(pa.array(self.event))
+            self._encoded[name] = array
+        return array
+
+    def type_of(self, name: str) -> SqlType:
+        """Return the SQL type of a column."""
+        prefix, column = source_of(name)
+        return self._rows[prefix][0].type_of(column) if prefix else self._events.type_of(name)
+
+    def declares(self, name: str) -> bool:
+        """Tell whether a source declares the column (rather than every record having it)."""
+        prefix, _ = source_of(name)
+        return bool(prefix) or self._events.declares(name)
+
+    def _by_row(self, of_events: NDArray[Any]) -> NDArray[Any]:
+        """Return for each row what its event has."""
+        return of_events if self._same else of_events[self.event]

@@ -1,0 +1,226 @@
+"""A table in a worker process, read straight from its topic and brought to the offsets that a micro-batch pins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.table import Table
+from grouping.settings.settings import Settings
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lookup_join.changes import Changes, decode_changes
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
+from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart, added
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.lookup_join.value_index import Probes
+
+__all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "Pin", "Replica"]
+
+Pin = Mapping[int, int]
+"""By partition of a table's topic the end offset: changes before it are seen. A missing partition ends at 0."""
+
+AT_ONCE_ROWS = 250_000
+AT_ONCE_BYTES = 256_000_000
+"""Records that are held before they are applied, at most: so much memory is used beyond that of the rows."""
+SUPERSEDED = 100_000
+"""Rows that may be kept for older pins alone; as many as rows that count, where that is more."""
+
+
+class Log(Protocol):
+    """The reader of tables' topics: `spark_jobs.runtime.kafka.table_log.TableLog`."""
+
+    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a topic from some offsets up to others, each partition's in its order."""
+
+
+def _ignore(_letters: pa.RecordBatch) -> None:
+    """Leave dead letters to another reader of the table."""
+
+
+def _go_on() -> None:
+    """Tell nobody that the reading goes on."""
+
+
+class Replica:
+    """The rows of a table, as of any pin that a micro-batch may still have. For one thread.
+
+    The rows as of a pin are a function of the records before the pin alone, as long as the topic has these records:
+    compaction may delete a row that a later change superseded, so ``min.compaction.lag.ms`` must be longer than any
+    micro-batch, with its replays, takes.
+    """
+
+    def __init__(
+        self, table: Table, log: Log, settings: Settings, report: Callable[[pa.RecordBatch], None] = _ignore
+    ) -> None:
+        """Begin with nothing loaded.
+
+        Args:
+            table: The table.
+            log: The reader of its topic.
+            settings: The evaluator's settings.
+            report: Takes dead letters, rows of `rows.output.OUTPUT`: a record's once, or again where the
+                replica had to begin anew.
+        """
+        self.table = table
+        self._log = log
+        self._settings = settings
+        self._report = report
+        self._horizon: dict[int, int] | None = None
+        self._earlier: Replica | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._reached: dict[int, int] = {}
+        self._parts: tuple[TablePart, ...] = ()
+        self._count = 0
+        self._scattered = False
+
+    def at(self, pin: Pin, progress: Callable[[], None] = _go_on) -> TableView:
+        """Return the table as of a pin, reading the records since the newest pin so far.
+
+        Pins at the *horizon* or after it are shown from memory. The horizon is the first pin; `forget_before` moves
+        it on, and so does `_bound` when more rows are kept for older pins than count. For a pin before the horizon
+        another replica is loaded from the topic's beginning, and kept until `forget_before` says that no such pin
+        comes any more.
+
+        Args:
+            pin: Which one.
+            progress: Called again and again while records are read.
+
+        Raises:
+            OperationalError: The log could not be read, or ends before the pin; the records read so far are kept.
+        """
+        if self._horizon is None:
+            self._horizon = dict(pin)
+        if not self.shows(pin):
+            if self._earlier is None or not self._earlier.shows(pin):
+                self._earlier = Replica(self.table, self._log, self._settings)
+            return self._earlier.at(pin, progress)
+        self._advance(pin, progress)
+        newest = all(pin.get(partition, 0) == offset for partition, offset in self._reached.items())
+        return TableView(
+            self.table,
+            self._parts,
+            self._bounds(pin),
+            scattered=self._scattered,
+            count=self._count if newest else None,
+        )
+
+    def forget_before(self, pin: Pin) -> None:
+        """Declare that no later pin has a lower offset than this one in any partition.
+
+        Called before the first `at`, it spares a second replica where the first pin is not the oldest.
+        """
+        old = self._horizon or {}
+        self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
+        if self._earlier is not None:
+            self._earlier.forget_before(pin)
+            if all(pin.get(partition, 0) >= offset for partition, offset in self._earlier.reached.items()):
+                self._earlier = None
+
+    def shows(self, pin: Pin) -> bool:
+        """Tell whether a pin is at the horizon or after it, so that this replica can show the table as of it."""
+        return all(pin.get(partition, 0) >= offset for partition, offset in (self._horizon or {}).items())
+
+    @property
+    def reached(self) -> Pin:
+        """The offsets up to which the topic was read."""
+        return self._reached
+
+    @property
+    def count(self) -> int:
+        """How many rows count as of the newest pin."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)
+
+    def _advance(self, pin: Pin, progress: Callable[[], None]) -> None:
+        ends = {each: offset for each, offset in pin.items() if offset > self._reached.get(each, 0)}
+        if not ends:
+            return
+        held: list[Changes] = []
+        letters: list[pa.RecordBatch] = []
+        reached = dict(self._reached)
+        rows = size = 0
+        for batch in self._log.read(self.table.topic, self._reached, ends):
+            progress()
+            changes, wrong = decode_changes(batch, self.table, self._settings)
+            held.append(changes)
+            letters += [] if wrong is None else [wrong]
+            partitions, offsets = batch["partition"].to_numpy(), batch["offset"].to_numpy()
+            for partition in set(partitions.tolist()):
+                reached[partition] = int(offsets[partitions == partition].max()) + 1
+            rows += len(changes)
+            size += batch.nbytes
+            if rows >= max(AT_ONCE_ROWS, self._count) or size >= AT_ONCE_BYTES:
+                self._take_in(held, letters, reached)
+                self._bound(pin)
+                held, letters, rows, size = [], [], 0, 0
+        self._take_in(held, letters, reached | ends)
+        self._bound(pin)
+
+    def _bound(self, pin: Pin) -> None:
+        """Move the horizon to a pin where too many rows are kept for older ones."""
+        if sum(map(len, self._parts)) - self._count > max(self._count, SUPERSEDED):
+            self._horizon = dict(pin)
+
+    def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: Pin) -> None:
+        """Apply changes as a whole, and note the offsets up to which they go."""
+        if held:
+            try:
+                self._apply(Changes.concat(held), reached)
+            except BaseException:
+                self._clear()  # half a change must not be seen; the next call loads afresh
+                raise
+        self._reached = dict(reached)
+        for records in letters:
+            self._report(records)
+
+    def _apply(self, changes: Changes, reached: Pin) -> None:
+        horizon = self._bounds(reached, self._horizon or {})
+        keys = KeyTuples(changes.keys)
+        several = len(reached) > 1
+        order = keys.order(changes.partition if several else None)
+        keys, partition, offset = keys.take(order), changes.partition[order], changes.offset[order]
+        again = keys.repeats()
+        if several:
+            elsewhere = again & (partition[1:] != partition[:-1])
+            self._scattered |= bool(elsewhere.any())
+            again &= ~elsewhere
+        ended = np.append(np.where(again, offset[1:], NEVER), [NEVER] if offset.size else []).astype(np.int64)
+        first = np.flatnonzero(np.append([True] if offset.size else [], ~again).astype(bool))
+        self._end_rows(keys.take(first), partition[first], offset[first])
+        row = changes.row[order]
+        self._count += int(np.count_nonzero((row >= 0) & (ended == NEVER)))
+        kept = np.flatnonzero((row >= 0) & (ended >= horizon[partition]))
+        places = pa.array(row[kept])
+        columns = {column.name: changes.rows.column(column.name).take(places) for column in self.table.columns}
+        part = TablePart.of(columns, partition[kept], offset[kept], ended[kept], horizon)
+        self._parts = added(self._parts, part, self.table.key, horizon)
+
+    def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
+        """End the rows that count and have these keys, which are distinct within each partition."""
+        probes = Probes(keys)
+        for part in self._parts:
+            probe, row = part.find(self.table.key, probes)
+            own = part.partition[row] == partitions[probe]
+            self._scattered |= not own.all()  # older pins may still see a row that was ended
+            if part.ended is not None:
+                own &= part.ended[row] == NEVER
+            probe, row = probe[own], row[own]
+            if row.size:
+                part.end(row, offsets[probe])
+                self._count -= int(row.size)
+
+    def _bounds(self, *pins: Pin) -> Ints:
+        """Return the last pin's offsets as an array by partition, with a place for each known partition."""
+        bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
+        bounds[list(pins[-1])] = list(pins[-1].values())
+        return bounds

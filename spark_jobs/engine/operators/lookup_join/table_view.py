@@ -1,0 +1,178 @@
+"""A table as of a pin: joins look rows up in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.sql_type import SqlType
+from grouping.model.table import Table
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
+from spark_jobs.engine.operators.lookup_join.table_part import TablePart
+from spark_jobs.engine.operators.lookup_join.value_index import Probes
+from spark_jobs.engine.rows.events import arrow_type
+
+__all__ = ["TableView"]
+
+
+class TableView:
+    """The rows of a table at a pin, numbered from 0 with gaps.
+
+    Row numbers hold within one view only, not in another view or another process. A view stays right when its replica
+    reads on; it keeps the parts that it was made of in memory.
+    """
+
+    def __init__(
+        self, table: Table, parts: Sequence[TablePart], pins: Ints, *, scattered: bool, count: int | None
+    ) -> None:
+        """Look at parts of a replica.
+
+        Args:
+            table: The table.
+            parts: All parts of the replica.
+            pins: The pin: end offsets by partition.
+            scattered: Whether rows of one key may lie in several partitions; the row of the highest then counts.
+            count: The number of rows, where it is known.
+        """
+        self.table = table
+        self._parts = parts
+        self._pins = pins
+        self._scattered = scattered
+        self._count = count
+        self._starts = np.cumsum([0, *(len(part) for part in parts)])
+        self._types = {column.name: arrow_type(column.type) for column in table.columns}
+
+    def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
+        """Return all pairs of a probe and a row whose columns equal the probe's values.
+
+        NULL equals nothing. Equality is that of the columns' types: the caller casts its values to these types
+        exactly, and passes NULL for a value that none of the column's can equal (a BIGINT that no INT holds, a
+        fraction beside a BIGINT). Where values repeat much, pass the distinct ones.
+
+        Args:
+            columns: Columns of the table, as declared; any order, each once.
+            keys: By column, the values of the probes, of the column's Arrow type or dictionary-encoded.
+
+        Returns:
+            Positions of probes, ascending, and the rows. The rows of a probe are ordered by their PRIMARY KEY, so
+            every process and every replay gives the same order.
+        """
+        by = self.table.key if set(self.table.key) <= set(columns) else columns
+        values = dict(zip(columns, keys, strict=True))
+        probes = Probes(KeyTuples([values[name] for name in by]))
+        rest = tuple(name for name in columns if name not in by)
+        found = [self._found(part, by, rest, probes, values) for part in self._parts]
+        hit = [place for place, (_, rows) in enumerate(found) if rows.size]
+        if not hit:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        probe = np.concatenate([found[place][0] for place in hit])
+        row = np.concatenate([found[place][1] + self._starts[place] for place in hit])
+        if self._scattered:
+            valid = self._valid(row)
+            probe, row = probe[valid], row[valid]
+        return self._ordered(probe, row) if len(hit) > 1 else (probe, row)
+
+    def take(self, column: str, rows: Ints) -> pa.Array:
+        """Return the values of a column in some rows, NULL where the row is -1."""
+        return plain(self.encoded(column, rows))
+
+    def encoded(self, column: str, rows: Ints) -> pa.Array:
+        """Return the values of a column as `take` does, dictionary-encoded where that saves work.
+
+        That is where a part keeps the column as a dictionary with fewer values than are taken.
+        """
+        missing, stored = rows < 0, [part.columns[column] for part in self._parts]
+        if len(stored) == 1:
+            taken = stored[0].take(pa.array(rows, mask=missing))
+            return taken if _few(stored[0], rows.size) else plain(taken)
+        kept = pa.Array.dictionary_encode if stored and _few(stored[0], rows.size) else plain
+        pieces = [kept(pa.nulls(int(np.count_nonzero(missing)), self._types[column]))]
+        places = [np.flatnonzero(missing)]
+        part_of = np.searchsorted(self._starts, rows, side="right") - 1
+        for number, array in enumerate(stored):
+            at = np.flatnonzero(part_of == number)
+            places.append(at)
+            pieces.append(kept(array.take(pa.array(rows[at] - self._starts[number]))))
+        inverse = np.empty(rows.size, np.int64)
+        inverse[np.concatenate(places)] = np.arange(rows.size)
+        return pa.chunked_array(pieces).unify_dictionaries().combine_chunks().take(pa.array(inverse))
+
+    def type_of(self, column: str) -> SqlType:
+        """Return the SQL type of a column."""
+        return next(each.type for each in self.table.columns if each.name == column)
+
+    @property
+    def longest_row(self) -> int:
+        """An upper bound of the bytes of a row's texts."""
+        return max((part.longest for part in self._parts), default=0)
+
+    @property
+    def count(self) -> int:
+        """The number of rows; a key with rows in several partitions counts once for each."""
+        if self._count is None:
+            self._count = 0
+            for part in self._parts:
+                counting = part.counting(np.arange(len(part)), self._pins)
+                self._count += len(part) if counting is None else int(np.count_nonzero(counting))
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+    def _found(
+        self, part: TablePart, by: tuple[str, ...], rest: tuple[str, ...], probes: Probes, values: dict[str, pa.Array]
+    ) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the pairs of one part whose rows count: looked up by some columns, compared by the rest."""
+        probe, row = part.find(by, probes)
+        if (counting := part.counting(row, self._pins)) is not None:
+            probe, row = probe[counting], row[counting]
+        if rest:
+            asked = KeyTuples([values[name] for name in rest]).take(probe)
+            stored = part.values(rest, row)
+            both = np.arange(probe.size)
+            for known in (asked.known(), stored.known()):
+                both = both if known is None else np.intersect1d(both, known, assume_unique=True)
+            both = both[asked.take(both).same(stored.take(both))]
+            probe, row = probe[both], row[both]
+        return probe, row
+
+    def _ordered(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
+        """Bring pairs of several parts, part by part, into order; few probes have rows in more than one."""
+        order = np.argsort(probe, kind="stable")
+        probe, row = probe[order], row[order]
+        again = probe[1:] == probe[:-1]
+        part_of = np.searchsorted(self._starts, row, side="right")
+        torn = again & (part_of[1:] != part_of[:-1])
+        if not torn.any():
+            return probe, row
+        at = np.flatnonzero(np.isin(probe, probe[1:][torn]))
+        distinct, which = np.unique(row[at], return_inverse=True)
+        rank = np.empty(distinct.size, np.int64)
+        rank[self._keys(distinct).order()] = np.arange(distinct.size)
+        row[at] = row[at[np.lexsort((rank[which], probe[at]))]]
+        return probe, row
+
+    def _valid(self, row: Ints) -> NDArray[np.bool_]:
+        """Tell which rows are not hidden by a row of the same key in a higher partition."""
+        distinct, which = np.unique(row, return_inverse=True)
+        probes = Probes(self._keys(distinct))
+        highest = np.full(distinct.size, -1)
+        for part in self._parts:
+            probe, found = self._found(part, self.table.key, (), probes, {})
+            np.maximum.at(highest, probe, part.partition[found])
+        own = np.concatenate([part.partition for part in self._parts])[distinct]
+        valid: NDArray[np.bool_] = (own == highest)[which]
+        return valid
+
+    def _keys(self, rows: Ints) -> KeyTuples:
+        return KeyTuples([self.take(name, rows) for name in self.table.key])
+
+
+def _few(stored: pa.Array, taken: int) -> bool:
+    return pa.types.is_dictionary(stored.type) and len(stored.dictionary) <= taken

@@ -1,0 +1,85 @@
+"""An index of rows by the values of some columns: it finds candidates by hash, and compares the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
+
+__all__ = ["Probes", "ValueIndex"]
+
+RowPairs = tuple[Ints, NDArray[np.int32]]
+"""Pairs of a probe's position and a row's, ordered by probe and then by row."""
+
+Take = Callable[[NDArray[np.integer]], KeyTuples]
+"""Returns the values of some rows in the indexed columns."""
+
+
+class Probes:
+    """Values to look up; their hashes are computed once for all parts of a table."""
+
+    def __init__(self, keys: KeyTuples) -> None:
+        self.keys = keys
+        self.hashes = keys.hashes()
+        self.known = keys.known()
+        """Positions of the values without a NULL, since NULL equals nothing; None when no value has a NULL."""
+
+
+class ValueIndex:
+    """The rows of a table's part by the values of some columns; rows with a NULL in one of these are never found."""
+
+    def __init__(self, values: KeyTuples) -> None:
+        """Index the rows. Sixteen bytes a row where the values are distinct, four where they repeat much."""
+        hashes, known = values.hashes(), values.known()
+        rows = np.arange(len(values), dtype=np.int32) if known is None else known.astype(np.int32)
+        hashes = hashes if known is None else hashes[known]
+        in_order = np.sort(hashes)  # np.unique would build a table of hashes, at ten times the cost
+        distinct = in_order[np.append([True], in_order[1:] != in_order[:-1])] if rows.size else in_order
+        self._rows: NDArray[np.int32] | None = None
+        self._by_code: EqualityIndex | None = None
+        self._mixed = False
+        """Whether different values share a hash, so that each row must be compared, not one row of each hash."""
+        if distinct.size < rows.size:
+            self._directory = KeyDirectory(distinct)
+            codes = self._directory.find(hashes)
+            self._by_code = EqualityIndex(codes, int(distinct.size), rows)
+            of_code = self._by_code.rows[self._by_code.starts[codes]]
+            self._mixed = not values.take(rows).same(values.take(of_code)).all()
+        else:
+            self._directory = KeyDirectory(hashes)
+            self._rows = None if known is None else rows
+
+    def find(self, probes: Probes, values: Take) -> RowPairs:
+        """Return the pairs of a probe and a row with its values."""
+        codes = self._directory.find(probes.hashes)
+        hit = np.flatnonzero(codes >= 0)
+        if probes.known is not None:
+            hit = np.intersect1d(hit, probes.known, assume_unique=True)
+        codes = codes[hit]
+        if self._by_code is None:
+            rows = codes if self._rows is None else self._rows[codes]
+            return _verified(probes, values, hit, rows)
+        first = self._by_code.starts[codes]
+        if not self._mixed:
+            same = probes.keys.take(hit).same(values(self._by_code.rows[first]))
+            hit, codes, first = hit[same], codes[same], first[same]
+        length = self._by_code.starts[codes + 1] - first
+        probe = np.repeat(hit, length)
+        before = np.cumsum(length) - length
+        rows = self._by_code.rows[np.arange(probe.size) + np.repeat(first - before, length)]
+        return _verified(probes, values, probe, rows) if self._mixed else (probe, rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = 0 if self._rows is None else self._rows.nbytes
+        return own + self._directory.nbytes + (0 if self._by_code is None else self._by_code.nbytes)
+
+
+def _verified(probes: Probes, values: Take, probe: NDArray[np.intp], rows: NDArray[np.int32]) -> RowPairs:
+    same = probes.keys.take(probe).same(values(rows))
+    return probe[same], rows[same]

@@ -1,0 +1,162 @@
+"""Results as JSON objects: one for each distinct (event, SELECT list), all of a list in one call of the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from math import isfinite
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.digests.stored_rows import stored_row
+from grouping.functions.text_size import Size, TextSizes, constant_size
+from grouping.model.expression import Column, Expression, source_of
+from grouping.model.group import SelectList
+from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
+from spark_jobs.engine.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values
+from spark_jobs.engine.rows.event_column import VALUE_BYTES
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
+
+EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Array]
+"""Evaluates an expression of a SELECT list on some rows of the events."""
+
+_AS_THEY_COME = AS_DECODED | {TIMESTAMP}
+"""Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
+
+_encoder = msgspec.json.Encoder()
+
+
+_SCALAR_BYTES = 64
+"""An upper bound of a value without text, with the JSON around it."""
+
+
+class EncodedRows(NamedTuple):
+    """The JSON objects of some rows."""
+
+    values: pa.BinaryArray
+    """Null for a row whose size was known to pass a record's before it was encoded."""
+    sizes: NDArray[np.int64]
+    """By row: its size in bytes; for a null, a lower bound by its texts."""
+
+
+def encode(
+    events: RowSource,
+    select: SelectList,
+    rows: NDArray[np.int32],
+    evaluate_expression: EvaluateExpression,
+    *,
+    large: bool = True,
+    stored: bool = False,
+) -> EncodedRows:
+    """Return the JSON object of a SELECT list for each of the rows (docs/results.md).
+
+    Args:
+        events: The decoded events.
+        select: What to publish of them, in its order.
+        rows: Which events; distinct and ascending, at least one.
+        evaluate_expression: For the items that are no plain column.
+        large: Whether some row may be larger than a record (`row_bytes`).
+        stored: Whether rows keep their NaN and infinities, for which JSON has null (`grouping.digests.stored_rows`).
+    """
+    columns: list[Sequence[Any]] = []
+    sizes = np.zeros(len(rows), np.int64)
+    kept = np.arange(len(rows))
+    for item in select.items:
+        columns.append(_values(events, item.expression, rows[kept], evaluate_expression))
+        if large:
+            sizes[kept] += np.array(list(map(_text_bytes, columns[-1])), np.int64)
+            small = sizes[kept] <= MAX_RECORD_BYTES
+            kept = kept[small]
+            columns = [list(compress(column, small)) for column in columns]
+            if not kept.size:
+                return EncodedRows(pa.nulls(len(rows), pa.binary()), sizes)
+    make = object_maker(tuple(item.name for item in select.items))
+    values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
+    if stored:
+        values = _with_specials(values, select, columns)
+    if len(kept) == len(rows):
+        return EncodedRows(values, _lengths(values))
+    place = np.full(len(rows), -1)
+    place[kept] = np.arange(len(kept))
+    sizes[kept] = _lengths(values)
+    return EncodedRows(values.take(pa.array(place, mask=place < 0)), sizes)
+
+
+def row_bytes(select: SelectList, record: Size) -> Size:
+    """Return an upper bound of the bytes that a row of the SELECT list takes while it is made, JSON's escapes left out.
+
+    Args:
+        select: The SELECT list.
+        record: The bytes of an event's record, or an array of those of several: no column has a longer text.
+    """
+    sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
+    plain: set[str] = set()
+    names = 0
+    for item in select.items:
+        names += len(item.name) + _SCALAR_BYTES
+        if isinstance(item.expression, Column) and item.expression.name not in plain:
+            plain.add(item.expression.name)  # all columns of an event have no more bytes than its record
+        else:
+            sizes.of(item.expression)
+    return record + sizes.total + names
+
+
+def _text_bytes(value: Any) -> int:
+    """Return at most the bytes of a text, or of a VARIANT, and 0 for a value of any other type."""
+    return len(value) if isinstance(value, str) else memoryview(value).nbytes if isinstance(value, msgspec.Raw) else 0
+
+
+def _with_specials(values: pa.BinaryArray, select: SelectList, columns: Sequence[Sequence[Any]]) -> pa.BinaryArray:
+    """Return rows in the form in which they wait for a digest."""
+    found: dict[int, dict[str, float]] = {}
+    for item, column in zip(select.items, columns, strict=True):
+        if item.expression.type in (DOUBLE, FLOAT):  # type: ignore[union-attr]  # no slot stands alone
+            for row, value in enumerate(column):
+                if value is not None and not isfinite(value):
+                    found.setdefault(row, {})[item.name] = value
+    if not found:
+        return values
+    bodies = values.to_pylist()
+    for row, specials in found.items():
+        bodies[row] = stored_row(bodies[row], specials)
+    return pa.array(bodies, pa.binary())
+
+
+def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.diff(np.frombuffer(values.buffers()[1], np.int32)[: len(values) + 1]).astype(
+        np.int64
+    )
+    return lengths
+
+
+def _values(
+    events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+) -> Sequence[Any]:
+    """Return one output column as values that the encoder writes."""
+    sql_type: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
+    if not isinstance(expression, Column):
+        return shown_values(evaluate_expression(expression, events, rows), sql_type)
+    name = expression.name
+    if events.declares(name):
+        if events.type_of(name) in _AS_THEY_COME:
+            return events.values_at(name, rows)
+        if not source_of(name)[0] and (show := shown_as_decoded(sql_type)) is not None:  # tables hold Arrow arrays
+            return list(map(show, events.values_at(name, rows)))
+    return shown_values(events.column(name).take(pa.array(rows)), sql_type)
+
+
+def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:
+    """Cut the encoder's lines apart without making a Python object of each; JSON holds no bare newline."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = ends - np.arange(count)
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(lines.replace(b"\n", b""))]
+    )

@@ -1,0 +1,165 @@
+"""Matches → records: one for each destination, with its topic, key and id (the paper's split operator).
+
+A value is encoded once for each distinct (event, SELECT list) and its headers are those of its event, however many
+destinations share them. Each mode of a destination has a function that says where its records go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.expression import Column
+from grouping.model.group import SelectItem, SelectList
+from grouping.model.ids import SelectId
+from grouping.model.wording import counted
+from grouping.settings.settings import Settings
+from grouping.store.constant_table import MODES
+from spark_jobs.engine.results.encode import EvaluateExpression
+from spark_jobs.engine.results.value_pool import ValuePool, value_pools
+from spark_jobs.engine.rows.headers import event_ids, event_times, hex_keys, match_headers
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["OUTPUT", "split"]
+
+_CHUNK_ROWS = 20_000
+_CHUNK_BYTES = 8 << 20
+_SHARED, _DEDICATED, _VIRTUAL = (MODES.index(mode) for mode in ("shared", "dedicated", "virtual"))
+
+Rows = NDArray[np.int64]
+Address = tuple[pa.Array, pa.Array, pa.Array]
+"""Key, topic and partition of some records."""
+
+
+def split(
+    events: RowSource, matches: Matches, stream: Stream, settings: Settings, evaluate_expression: EvaluateExpression
+) -> Iterator[pa.RecordBatch]:
+    """Write the matches of a batch as records.
+
+    Args:
+        events: The decoded events.
+        matches: Which event meets which destination.
+        stream: Their stream, whose name is the CloudEvents source.
+        settings: For the topics' prefix.
+        evaluate_expression: For the items of a SELECT list that are no plain column.
+
+    Yields:
+        Batches of `rows.output.OUTPUT`, of bounded size; dead letters (``result-too-large``) among them.
+    """
+    if not len(matches.event):
+        return
+    change = np.flatnonzero((matches.mode == _SHARED) | (matches.mode == _DEDICATED))
+    for pool in value_pools(
+        events, matches.selects, matches.select[change], matches.event[change], evaluate_expression
+    ):
+        write = _Writer(events, stream, settings, pool)
+        found = change[pool.match]
+        for mode, address in ((_SHARED, _shared), (_DEDICATED, _dedicated)):
+            chosen = matches.mode[found] == mode
+            yield from write(pool.value[chosen], partial(address, matches, settings, found[chosen]))
+    group, event = _virtual_pairs(matches)
+    everything = SelectList(
+        SelectId(""), tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns)
+    )
+    for pool in value_pools(events, [everything], np.zeros(len(event), np.int32), event, evaluate_expression):
+        write = _Writer(events, stream, settings, pool)
+        pairs = group[pool.match], event[pool.match]
+        yield from write(pool.value, partial(_virtual, matches.groups, settings, events.partitions, *pairs))
+
+
+def _shared(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
+    """Shared results: one topic, the partition that the reply named, the destination as key."""
+    rows = found[chunk]
+    keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
+    return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
+
+
+def _dedicated(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
+    """Dedicated results: the destination's own topic of one partition."""
+    ids = matches.destination.take(pa.array(found[chunk]))
+    topics = hex_keys(settings.topics.own_results("d_"), ids).cast(pa.string())
+    return hex_keys("d_", ids), topics, pa.array(np.zeros(len(chunk), np.int32))
+
+
+def _virtual_pairs(matches: Matches) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the distinct (group, event) of the virtual matches: an event goes once to a group's topic."""
+    found = np.flatnonzero(matches.mode == _VIRTUAL)
+    pairs = np.unique((matches.group[found].astype(np.int64) << 32) | matches.event[found])
+    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
+
+
+def _virtual(
+    groups: tuple[str, ...],
+    settings: Settings,
+    partitions: NDArray[np.int32],
+    group: NDArray[np.int32],
+    event: NDArray[np.int32],
+    chunk: Rows,
+) -> Address:
+    """Virtual results: the group's topic, in the partition of the source."""
+    index = pa.array(group[chunk])
+    topics = pa.array([settings.topics.own_results(name) for name in groups], pa.string())
+    keys = pa.array([name.encode() for name in groups], pa.binary())
+    return keys.take(index), topics.take(index), pa.array(partitions[event[chunk]])
+
+
+class _Writer:
+    """Puts a pool's values, their headers and the records' addresses together."""
+
+    def __init__(self, events: RowSource, stream: Stream, settings: Settings, pool: ValuePool) -> None:
+        self._events = events
+        self._stream = stream
+        self._settings = settings
+        self._pool = pool
+        self._ids = event_ids(stream.name, events, pool.event)
+        self._times = event_times(events, pool.event)
+
+    def __call__(self, value: Rows, address: Callable[[Rows], Address]) -> Iterator[pa.RecordBatch]:
+        """Yield records in batches, and dead letters in place of records that are too large.
+
+        Args:
+            value: For each record the index of its value in the pool.
+            address: Gives key, topic and partition of some of the records.
+        """
+        sizes = self._pool.sizes[value]
+        fits = sizes <= MAX_RECORD_BYTES
+        kept = np.flatnonzero(fits)
+        for chunk in _chunks(kept, sizes[kept]):
+            chosen = pa.array(value[chunk])
+            headers = match_headers(self._stream.name, self._ids.take(chosen), self._times.take(chosen))
+            key, topic, partition = address(chunk)
+            yield pa.record_batch([key, self._pool.values.take(chosen), topic, partition, headers], schema=OUTPUT)
+        if not fits.all():
+            large = np.flatnonzero(~fits)
+            yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
+
+    def _dead_letters(self, event: NDArray[np.int32], sizes: Rows, keys: pa.BinaryArray) -> pa.RecordBatch:
+        """Return one dead letter for each event: a large event that 10,000 want is not to be repeated as often."""
+        details: dict[int, str] = {}
+        rows, first, counts = np.unique(event, return_index=True, return_counts=True)
+        for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
+            others = f" (and {counted(count - 1, 'other')})" if count > 1 else ""
+            details[row] = (
+                f"The result for {keys[index].as_py().decode()}{others} has {sizes[index]} bytes or more; "
+                f"a record can hold {MAX_RECORD_BYTES}."
+            )
+        return dead_letters(self._events.source, details, "result-too-large", self._stream, self._settings)
+
+
+def _chunks(rows: Rows, sizes: Rows) -> Iterator[Rows]:
+    """Cut rows into runs of bounded count and bytes, none of them empty."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(rows):
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right"))
+        stop = min(max(stop, start + 1), start + _CHUNK_ROWS)
+        yield rows[start:stop]
+        start = stop

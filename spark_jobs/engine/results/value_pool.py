@@ -1,0 +1,126 @@
+"""Values that are encoded once for each distinct (event, SELECT list), in pools of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.group import SelectList
+from spark_jobs.engine.results.encode import EvaluateExpression, encode, row_bytes
+from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["ValuePool", "value_pools"]
+
+_BLOCK_ROWS = 1024
+"""Events encoded in one call."""
+_BLOCK_BYTES = 32 << 20
+"""Bytes of values while they are encoded, unless a single event has more; JSON escapes may make it sixfold."""
+_POOL_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePool:
+    """Encoded values, and the matches that want them."""
+
+    values: pa.BinaryArray
+    """The encoded values; null for a value that no record holds (`spark_jobs.engine.results.encode.EncodedRows`)."""
+    sizes: NDArray[np.int64]
+    """By value: its size in bytes; for a null, a lower bound."""
+    event: NDArray[np.int32]
+    """The event of each value."""
+    match: NDArray[np.int64]
+    """Places of the given matches; the matches of one SELECT list are in the order of their events."""
+    value: NDArray[np.int64]
+    """By match: the index of its value."""
+
+
+def value_pools(
+    events: RowSource,
+    selects: Sequence[SelectList],
+    select: NDArray[np.int32],
+    event: NDArray[np.int32],
+    evaluate_expression: EvaluateExpression,
+    *,
+    stored: bool = False,
+) -> Iterator[ValuePool]:
+    """Encode the values that matches publish.
+
+    Args:
+        events: The decoded events.
+        selects: The SELECT lists.
+        select: For each match the index of its SELECT list.
+        event: For each match its event.
+        evaluate_expression: For the items that are no plain column.
+        stored: Whether the values wait for a digest (`spark_jobs.engine.results.encode.encode`).
+
+    Yields:
+        Pools that hold each match once. The matches of a SELECT list come in the order of their events, over all pools.
+    """
+    parts: list[ValuePool] = []
+    count = size = 0
+    for number, block, large in _blocks(events, selects, select, event):
+        changes = np.ones(len(block), bool)
+        changes[1:] = event[block[1:]] != event[block[:-1]]
+        rows = event[block[changes]]
+        select_list = selects[number]
+        with charged(select_list.select_id, partial(_only, select_list)):
+            values, sizes = encode(events, select_list, rows, evaluate_expression, large=large, stored=stored)
+        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
+        count += len(rows)
+        size += values.nbytes
+        if size > _POOL_BYTES:
+            yield _joined(parts)
+            parts, count, size = [], 0, 0
+    if parts:
+        yield _joined(parts)
+
+
+def _only(select: SelectList) -> tuple[str]:
+    return (select.select_id,)
+
+
+def _blocks(
+    events: RowSource, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
+) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
+    """Yield (SELECT list, matches in the order of their events, whether a row of them may be larger than a record).
+
+    No event of a SELECT list is in two blocks.
+    """
+    key = (select.astype(np.int64) << 32) | event
+    order = np.arange(len(key)) if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")
+    key = key[order]
+    bounds = np.flatnonzero(np.diff(key >> 32, prepend=-1)).tolist()
+    for start, end in pairwise([*bounds, len(key)]):
+        number = int(key[start] >> 32)
+        most = row_bytes(selects[number], events.longest_record)
+        ends = None
+        if most * min(end - start, _BLOCK_ROWS) > _BLOCK_BYTES:
+            ends = np.cumsum(row_bytes(selects[number], events.record_bytes[event[order[start:end]]]))
+        first = start
+        while first < end:
+            stop = min(first + _BLOCK_ROWS, end)
+            if ends is not None:
+                before = ends[first - start - 1] if first > start else 0
+                full = start + int(np.searchsorted(ends, before + _BLOCK_BYTES, side="right"))
+                stop = min(max(full, first + 1), stop)
+            stop = int(np.searchsorted(key, key[stop - 1], side="right"))
+            yield number, order[first:stop], most > MAX_RECORD_BYTES
+            first = stop
+
+
+def _joined(parts: list[ValuePool]) -> ValuePool:
+    return ValuePool(
+        pa.concat_arrays([part.values for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.event for part in parts]),
+        np.concatenate([part.match for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )

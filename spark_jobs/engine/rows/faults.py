@@ -1,0 +1,61 @@
+"""Faults that a worker catches while it evaluates: anything raised is a fault of ours, and harms no other work unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from polars.exceptions import PanicException
+
+from spark_jobs.engine.rows.cpu_budget import CpuExceeded
+
+__all__ = ["FAULTS", "halved"]
+
+FAULTS = (Exception, PanicException)
+"""A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
+
+Records = Iterator[pa.RecordBatch]
+Units = Sequence[str]
+
+
+def halved(
+    units: Units | None,
+    every: Callable[[], Units],
+    work: Callable[[Units | None], Records],
+    report: Callable[[str], None],
+    left_out: Callable[[str, str], Records],
+) -> Records:
+    """Yield the records of some work units; where these fail, those of either half, down to the unit at fault.
+
+    The halves yield records from before the failure once more, as the replay of a batch does, each unit's in order.
+
+    Args:
+        units: Ids (`grouping.store.work_units`); None for all of them, which are listed only when they fail.
+        every: Lists them all.
+        work: Makes the records of some units, None for all.
+        report: Is called with a unit that fails, while the failure is being handled.
+        left_out: Makes the dead letters of a unit that fails, given the reason.
+
+    Raises:
+        CpuExceeded: The work took too long; `CpuBudget.stopped` names the suspects.
+    """
+    try:
+        yield from work(units)
+        return
+    except CpuExceeded:
+        raise
+    except FAULTS as fault:
+        # The fault's text may hold what a subscriber or an event says.
+        reason = f"it failed with {type(fault).__name__}"
+        some = every() if units is None else units
+        if not some:
+            raise  # no unit takes part
+        if len(some) == 1:
+            report(some[0])
+    # Outside of the handler, which would keep the memory of the failed work.
+    if len(some) == 1:
+        yield from left_out(some[0], reason)
+        return
+    for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+        if half:
+            yield from halved(half, every, work, report, left_out)

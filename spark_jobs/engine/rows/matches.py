@@ -1,0 +1,72 @@
+"""Matches, from the look-up to the split: (event, entry) pairs as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.group import SelectList
+from grouping.model.ids import GroupId
+from grouping.store.work_units import unit_of
+
+__all__ = ["Matches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The matches of one task's events; every array has one element per match.
+
+    An event is at most once with the same destination. Any order of the matches will do: the split writes the records
+    of one destination in the events' order.
+    """
+
+    event: NDArray[np.int32]
+    """Row of the event in the batch's `Events`."""
+    destination: pa.FixedSizeBinaryArray
+    """The 12 bytes of the destination's id, without its prefix. (NumPy's ``S12`` would cut zero bytes off the end.)"""
+    mode: NDArray[np.int8]
+    """Index into `grouping.store.constant_table.MODES`."""
+    partition: NDArray[np.int32]
+    """The partition of the topic that the mode writes to."""
+    number: NDArray[np.int32]
+    """Where matches of the destination are counted."""
+    select: NDArray[np.int32]
+    """Index into `selects`."""
+    group: NDArray[np.int32]
+    """Index into `groups`."""
+    selects: tuple[SelectList, ...]
+    groups: tuple[GroupId, ...]
+    """Group ids."""
+
+    @property
+    def units(self) -> list[str]:
+        """The work units (`grouping.store.work_units`) that met an event: SELECT lists of groups."""
+        return [self._unit(code) for code in np.unique(self._codes()).tolist()]
+
+    def only(self, units: Collection[str]) -> Matches:
+        """Return the matches of some work units alone."""
+        codes = self._codes()
+        distinct, which = np.unique(codes, return_inverse=True)
+        kept = np.array([self._unit(code) in units for code in distinct.tolist()], np.bool_)
+        found = np.flatnonzero(kept[which])
+        return Matches(
+            self.event[found],
+            self.destination.take(pa.array(found)),
+            self.mode[found],
+            self.partition[found],
+            self.number[found],
+            self.select[found],
+            self.group[found],
+            self.selects,
+            self.groups,
+        )
+
+    def _codes(self) -> NDArray[np.int64]:
+        return (self.group.astype(np.int64) << 32) | self.select
+
+    def _unit(self, code: int) -> str:
+        return unit_of(self.groups[code >> 32], self.selects[code & 0xFFFFFFFF].select_id)

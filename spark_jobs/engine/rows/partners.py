@@ -1,0 +1,49 @@
+"""The rows of a LEFT JOIN that decide, by a query's constants, whether another one is among its rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.errors import InternalError
+from spark_jobs.engine.rows.event_column import EventSource
+
+__all__ = ["PartnerSource", "Partners", "partners"]
+
+Ints = NDArray[np.int64]
+
+
+class Partners(NamedTuple):
+    """The join partners of each row.
+
+    A row that met the table has itself; a row padded with NULLs has all rows of its event that met the table.
+    """
+
+    rows: EventSource | None
+    """The rows that the join made; None where later joins have left them as they are, so that they are these."""
+    first: Ints
+    """By row, the place of its first partner; the others follow."""
+    size: Ints
+    alone: NDArray[np.bool_]
+    """Whether it is one of NULLs, which is wanted where none of its partners is."""
+
+
+@runtime_checkable
+class PartnerSource(Protocol):
+    """Rows that have partners."""
+
+    def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
+        """Return those of some rows, in the LEFT JOIN whose table has that prefix."""
+
+
+def partners(source: EventSource, prefix: str, rows: NDArray[np.integer]) -> Partners:
+    """Return the partners of some rows.
+
+    Raises:
+        InternalError: There is no join below.
+    """
+    if not isinstance(source, PartnerSource):
+        raise InternalError(f'"{prefix}" is joined with nothing')
+    return source.partners(prefix, rows)

@@ -1,0 +1,49 @@
+"""The rows that results are made of: the events of a batch, or the rows of a computation over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.rows.event_column import EventSource
+
+__all__ = ["RowSource"]
+
+
+class RowSource(EventSource, Protocol):
+    """Decoded rows, numbered from 0, each of which belongs to one event: `Events` and `JoinedEvents`."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of the events."""
+
+    @property
+    def source(self) -> pa.RecordBatch:
+        """The source record of each row's event, for dead letters."""
+
+    @property
+    def number(self) -> NDArray[np.int64] | None:
+        """The number of each row among those of its event, from 0; None where an event has one at most."""
+
+    @property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes that the columns of each row have at most, taken once each."""
+
+    @property
+    def longest_record(self) -> int:
+        """The most of these."""
+
+    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+        """Return a declared column of some rows, distinct and ascending, as Python values; don't change the list."""
+
+    def type_of(self, name: str) -> SqlType:
+        """Return the SQL type of a column or of one of the record's own fields."""
+
+    def declares(self, name: str) -> bool:
+        """Tell whether a source declares the column (rather than every record having it)."""

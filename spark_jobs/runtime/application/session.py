@@ -1,0 +1,113 @@
+"""The Spark application: its session."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.application.jvm import SUBMITTED
+from spark_jobs.runtime.application.properties_file import properties_file
+from spark_jobs.runtime.application.spark_options import hidden_options, spark_options
+from spark_jobs.runtime.application.submission import options_left
+
+__all__ = ["core_count", "executor_count", "jobs_started", "open_session", "silence_jvm"]
+
+_SILENCE_SECONDS = 1.0
+
+
+def open_session(settings: Settings, extra: dict[str, str] | None = None) -> SparkSession:
+    """Start Spark, with Kafka's connector and our own worker daemon.
+
+    Args:
+        settings: The evaluator's settings.
+        extra: Further Spark options, which win.
+
+    Raises:
+        OperationalError: The jars are not there, an option is the evaluator's own or not that of `spark-submit`, or
+            Java or Spark did not start.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    own, hidden = spark_options(settings), hidden_options(settings)
+    if SUBMITTED in os.environ:
+        SparkContext._ensure_initialized()  # noqa: SLF001  # pyspark has no other way to what spark-submit was given
+        options, hidden = options_left(own | (extra or {}), dict(SparkConf().getAll())), {}
+    else:
+        options = {name: value for name, value in own.items() if name not in hidden} | (extra or {})
+    if host := options.get("spark.driver.host"):
+        os.environ["SPARK_LOCAL_IP"] = host
+    builder = SparkSession.builder
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    try:
+        with properties_file(hidden):
+            spark = builder.getOrCreate()
+        _say_failures_once(spark)
+        return spark
+    except Exception as exc:  # py4j, pyspark and the operating system each have their own
+        raise OperationalError(
+            "spark did not start",
+            detail=" ".join(str(exc).splitlines()[:2])
+            or type(exc).__name__,  # py4j tells Java's exception in the second
+            hint="Spark 4.2 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
+        ) from exc
+
+
+_REPEATING = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.v2.DataWritingSparkTask",
+    "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
+    "org.apache.spark.util.Utils",
+)
+"""Loggers that write the stack trace of a failed task, also of tasks that a dropped stream's end kills.
+
+The end of the task's query has the trace too, and `MicroBatchExecution` logs it.
+"""
+
+
+def _say_failures_once(spark: SparkSession) -> None:
+    """Have the JVM log the failure of a query by one stack trace instead of five, and the end of a stream by none."""
+    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # pyspark has no other way
+    for name in _REPEATING:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def silence_jvm() -> None:
+    """Have the JVM log nothing more: it is about to end, and its batches fail then with a stack trace each.
+
+    A JVM that does not answer within a second keeps its log.
+    """
+    jvm: Any = SparkContext._jvm  # noqa: SLF001  # pyspark has no other way
+
+    def silence() -> None:
+        with suppress(Exception):  # py4j's, where the JVM has ended
+            log4j = jvm.org.apache.logging.log4j
+            log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
+
+    if jvm is not None:
+        asking = threading.Thread(target=silence, name="silence", daemon=True)
+        asking.start()
+        asking.join(_SILENCE_SECONDS)
+
+
+def jobs_started(spark: SparkSession) -> int:
+    """Return how many jobs Spark has run so far: none for what is not evaluated."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
+
+
+def core_count(spark: SparkSession) -> int:
+    """Return how many tasks run at once: a standalone cluster tells by the executors that there are."""
+    return spark.sparkContext.defaultParallelism
+
+
+def executor_count(spark: SparkSession) -> int:
+    """Return how many executors there are; with a local master the driver does their work, and there are none."""
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001  # pyspark has no way

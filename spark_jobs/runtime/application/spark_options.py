@@ -1,0 +1,187 @@
+"""The options of the Spark session: what the evaluator relies on, what settings say, and what is passed through."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from grouping.model.errors import OperationalError
+from grouping.settings.kafka_options import token_url
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.worker.daemon import DRIVER_VARIABLE
+
+__all__ = ["JAVA_OPTIONS", "archive_path", "hidden_options", "shared_classes", "spark_options"]
+
+_LOOPBACK = "127.0.0.1"
+
+_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Spark's default forks some 42 processes per micro-batch on a local file system; it stays for URLs."""
+
+JAVA_OPTIONS = "-XX:+UseParallelGC"
+"""Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
+
+_JSON_LINES = "-Dlog4j2.configurationFile=org/apache/spark/log4j2-json-layout.properties"
+"""Java's option for Spark's own form of JSON lines; `spark.log.structuredLogging.enabled` does nothing in pyspark."""
+
+_OPTIONS = {
+    # A task that runs twice at once could write a result after the mark that a reader keeps (spark_jobs/README.md).
+    "spark.speculation": "false",
+    # Digest jobs have a pool (`digest_jobs.py`), and all streams share the default pool, which serves the oldest job
+    # first. With a pool for each stream some got nothing: Spark orders pools with equally many tasks by their names.
+    "spark.scheduler.mode": "FAIR",
+    # There is a worker for each core: more threads in each only wait for each other, at a fifth more CPU.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.locality.wait": "0s",
+    "spark.python.daemon.module": "spark_jobs.runtime.worker.daemon",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # What a batch runs is small, and the same each time: planning and starting it is what counts.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+_SETTINGS = {
+    "spark.app.name": "CQ_PREFIX",
+    "spark.driver.bindAddress": "CQ_EVALUATOR_BIND_ADDRESS",
+    "spark.driver.host": "CQ_EVALUATOR_DRIVER_HOST",
+    "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY",
+    "spark.jars": "CQ_EVALUATOR_JARS",
+    "spark.master": "CQ_EVALUATOR_MASTER",
+    "spark.sql.streaming.pollingDelay": "CQ_EVALUATOR_POLL_MS",
+}
+"""Options that a setting has."""
+
+
+def hidden_options(settings: Settings) -> dict[str, str]:
+    """Return those options of the session that may be secrets, or are: they must stand in no argument of a process."""
+    secret = settings.evaluator.spark_secret.get_secret_value()
+    return (_guarded(secret) if secret else {}) | settings.evaluator.spark
+
+
+def _guarded(secret: str) -> dict[str, str]:
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
+
+
+def spark_options(settings: Settings) -> dict[str, str]:
+    """Return the options of the session: the evaluator's own, and further ones that are given.
+
+    Raises:
+        OperationalError: The jars are not there, or an option is given that is the evaluator's own.
+    """
+    evaluator = settings.evaluator
+    allowed = _allowed_urls(settings)
+    local = evaluator.master.startswith("local")
+    _refuse_open_cluster(settings, local)
+    json_lines = _JSON_LINES if settings.logs.form == "json" else ""
+    options = {
+        **_OPTIONS,
+        "spark.driver.extraJavaOptions": " ".join(filter(None, (JAVA_OPTIONS, shared_classes(), allowed, json_lines))),
+        "spark.master": evaluator.master,
+        "spark.app.name": "-".join(filter(None, (settings.clients.evaluator, evaluator.name))),
+        "spark.driver.memory": evaluator.driver_memory,
+        "spark.jars": ",".join(_jars(evaluator.jars)),
+        "spark.sql.streaming.pollingDelay": f"{evaluator.poll_ms}ms",
+    }
+    if allowed:
+        options["spark.executor.extraJavaOptions"] = allowed
+    if host := evaluator.driver_host or (_LOOPBACK if local else ""):
+        options["spark.driver.host"] = host
+    if address := evaluator.bind_address or (_LOOPBACK if local else ""):
+        options["spark.driver.bindAddress"] = address
+    if settings.logs.form == "json":
+        options["spark.log.structuredLogging.enabled"] = "true"
+    if "://" not in evaluator.checkpoints:
+        options["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+    if local:
+        options[f"spark.executorEnv.{DRIVER_VARIABLE}"] = str(os.getpid())
+    _refuse_own(evaluator.spark, {*options, *_SETTINGS})
+    return options | hidden_options(settings)
+
+
+def _refuse_open_cluster(settings: Settings, local: bool) -> None:
+    """Raise where tasks, which hold secrets, would go to a cluster that anybody can join."""
+    secret, given = settings.evaluator.spark_secret.get_secret_value(), settings.evaluator.spark
+    if not local and not secret and "spark.authenticate" not in given:
+        raise OperationalError(
+            f'the Spark master "{settings.evaluator.master}" is not local, and there is no secret',
+            detail="Whoever reaches driver and workers could read the settings, or run code.",
+            hint='Set CQ_EVALUATOR_SPARK_SECRET_FILE, or spark.authenticate in CQ_EVALUATOR_SPARK: "true" on YARN, '
+            'which makes a secret itself, "false" in a network of trusted machines.',
+        )
+
+
+def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
+    """Raise where further options would change what the evaluator relies on, or are not Spark's."""
+    for name in given:
+        if name in own:
+            setting = _SETTINGS.get(name)
+            raise OperationalError(
+                f'the Spark option "{name}" is the evaluator\'s own',
+                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                hint=f"Set {setting} instead." if setting else "Leave it out.",
+            )
+        if not name.startswith("spark."):
+            raise OperationalError(
+                f'"{name}" is no option of Spark',
+                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                hint='Names begin with "spark.".',
+            )
+
+
+def _allowed_urls(settings: Settings) -> str:
+    """Return Java's option that lets Kafka's client ask for tokens; nothing without OAUTHBEARER."""
+    url = token_url(settings.kafka)
+    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else ""
+
+
+def shared_classes() -> str:
+    """Return Java's options for this environment's archive of classes; none without one.
+
+    An archive that does not fit is passed over, and nobody needs to hear of it.
+    """
+    archive = archive_path()
+    if archive is None or not archive.is_file():
+        return ""
+    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def archive_path() -> Path | None:
+    """Return where this environment's archive of Java classes is kept (`class_archive.py`), None without a Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if java is None or any(map(str.isspace, sys.prefix)):
+        return None
+    program = Path(java).resolve()
+    of = hashlib.sha256(f"{program}:{program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return Path(sys.prefix) / "share" / "cq-gateway" / f"spark-{of}.jsa"
+
+
+def _jars(folder: str) -> list[str]:
+    found = sorted(str(path) for path in Path(folder).glob("*.jar")) if folder else []
+    if not any("spark-sql-kafka" in path for path in found):
+        raise OperationalError(
+            f'no Spark connector for Kafka in "{folder}"',
+            detail="The setting evaluator.jars (CQ_EVALUATOR_JARS) names the folder of its jars.",
+            hint="`make setup` fetches them.",
+        )
+    return found

@@ -1,0 +1,112 @@
+"""Digests of a tick of very many destinations: one Spark job, when the gateway asks for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from grouping.digests.jobs import DigestJobs as Requests
+from grouping.digests.jobs import Job
+from grouping.digests.orders import ORDERS
+from grouping.model.errors import OperationalError
+from grouping.settings.kafka_options import java_options
+from grouping.settings.settings import Settings
+from grouping.store.fence import Fence
+from spark_jobs.runtime.kafka.sink import write_all
+from spark_jobs.runtime.kafka.source import FETCHES
+from spark_jobs.runtime.worker.digest_task import DigestTask
+
+__all__ = ["DigestJobs", "write_digests"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.3
+_POOL = "digests"
+_OFFSETS_A_TASK = 4
+"""Two orders, each with the mark of its transaction: a fraction of a second, for micro-batches wait for a free core."""
+
+
+class DigestJobs:
+    """Looks for requests in a thread of its own, and carries out one after the other."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, fence: Fence, failed: Callable[[], None]) -> None:
+        """Prepare to look.
+
+        Args:
+            spark: The session.
+            settings: The evaluator's settings.
+            fence: That of the evaluator's lease: whom requests must name, and who alone may write.
+            failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
+                job may go on writing for a while.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._fence = fence
+        self._failed = failed
+        self._requests = Requests(settings)
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._run, name="digest-jobs", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._taken()
+            except OperationalError:
+                job = None  # Redis is away: the lease's thread sees to what follows from it
+            if job is None:
+                time.sleep(_LOOK_SECONDS)
+                continue
+            try:
+                write_digests(self._spark, self._settings, job, self._fence)
+            except Exception:  # pyspark's and py4j's have no common base
+                log.exception("a digest job failed")
+                self._failed()
+                return
+            self._tell(job)
+
+    def _taken(self) -> Job | None:
+        job = self._requests.look()
+        if job is None or job.evaluator != self._fence.token or job.state == "done":
+            return None
+        # One that is taken already was lost in the telling: it is carried out again, and writes the same.
+        return self._requests.change(job, "taken")
+
+    def _tell(self, job: Job) -> None:
+        """Say that a job is done; should Redis have lost the request, the gateway asks again."""
+        while True:
+            try:
+                self._requests.change(job, "done")
+                return
+            except OperationalError:
+                time.sleep(_LOOK_SECONDS)
+
+
+def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fence) -> None:
+    """Write the digests of a range of orders, and the answers, by one Spark job."""
+    begun = time.monotonic()
+    # A pool of its own: streams keep their share of the cores.
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
+    topic = settings.topics.orders
+    source = (
+        java_options(settings.kafka)
+        | FETCHES
+        | {
+            "assign": json.dumps({topic: [ORDERS]}),
+            "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
+            "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
+            "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
+            "kafka.isolation.level": "read_committed",
+            # Orders that are gone are closed; one without an answer is carried out by the gateway.
+            "failOnDataLoss": "false",
+        }
+    )
+    orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
+    write_all(orders, DigestTask.of(settings), settings, fence)
+    log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

@@ -1,0 +1,51 @@
+"""Records that end a query in Spark's Kafka source: they become dead letters, and the checkpoint passes over them."""
+
+from __future__ import annotations
+
+from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.driver.checkpoint import Checkpoint
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.unreadable import find_unreadable
+
+__all__ = ["is_unreadable", "pass_over"]
+
+
+def is_unreadable(failure: str) -> bool:
+    """Tell whether a query ended because its source met a record that it cannot convert.
+
+    Example:
+        >>> is_unreadable("Record at topic quotes partition 0 offset 7 has timestamp value 9223372036854775807 that "
+        ...               "overflows when converting to Spark's microsecond-precision TimestampType.")
+        True
+    """
+    return "overflows when converting to Spark's microsecond-precision TimestampType" in failure
+
+
+def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker: Broker) -> bool:
+    """Take the unreadable records out of the micro-batch under way; return whether there were any.
+
+    A micro-batch that begins with such records begins after them, and each of them is a dead letter (at least once). A
+    later one is left to the next micro-batch. Events before and between them are evaluated as they would have been
+    without: their ids, their order and the version that the micro-batch pins stay the same.
+
+    Args:
+        stream: The stream; its query does not run.
+        checkpoint: The checkpoint of its query.
+        settings: The evaluator's settings.
+        broker: Writes the dead letters.
+
+    Raises:
+        OperationalError: Kafka or the checkpoint does not answer.
+    """
+    under_way = checkpoint.under_way(stream.topic)
+    if under_way is None:
+        return False
+    starts, ends = ({int(number): at for number, at in offsets.items()} for offsets in under_way)
+    found = find_unreadable(settings, stream.topic, starts, ends)
+    for record in found.records:
+        broker.report_unreadable(record)
+    if not found.records and found.ends == ends:
+        return False
+    checkpoint.move(stream.topic, *({str(number): at for number, at in each.items()} for each in found[1:]))
+    return True

@@ -1,0 +1,84 @@
+"""The path of a micro-batch, run a few times before there are events: the first real one is then like the others.
+
+What is slow the first time (2 s and more on two cores): workers start, Spark loads and compiles what plans a batch, the
+Kafka clients connect. A topic of the evaluator's own is read and written as a stream's would be.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from spark_jobs.engine.rows.headers import NO_HEADERS
+from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.driver.files import files_of
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.sink import checkpoint_location, write_stream
+from spark_jobs.runtime.kafka.source import read_stream
+
+__all__ = ["warm_up"]
+
+log = logging.getLogger(__name__)
+
+_EVENT, _RESULT = b"event", b"result"
+_BATCHES = 3
+_PATIENCE_SECONDS = 20.0
+_LOOK_SECONDS = 0.02
+
+
+def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
+    """Run some batches over the evaluator's own topic. The warm-up takes seconds, and does no harm where it fails."""
+    topic = settings.topics.warm_up
+    # Another evaluator may do the same, with its checkpoints in the same place.
+    name = f"warm-up-{secrets.token_hex(4)}"
+    location = checkpoint_location(name, settings)
+    files = files_of(location, spark)
+    try:
+        files.remove(location)
+        broker.ensure_topic(topic)
+        start = {str(partition): end for partition, end in broker.ends(topic).items()}
+        stream = Stream(StreamId(name), name, (StreamColumn("a", "STRING"),), topic, "json", start, "")
+        events = read_stream(spark, stream, [0], settings)
+        query = write_stream(events, partial(_answer, topic), name, settings)
+        try:
+            _feed(query, topic, broker)
+        finally:
+            query.stop()
+    except OperationalError as error:
+        log.warning("not warmed up", extra={"reason": error.line})
+    except Exception as error:  # pyspark's and py4j's have no common base
+        log.warning("not warmed up", extra={"reason": str(error).splitlines()[0]})
+    with suppress(OperationalError):
+        files.remove(location)
+
+
+def _feed(query: StreamingQuery, topic: str, broker: Broker) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    for number in range(_BATCHES):
+        broker.write(topic, _EVENT)
+        while ((last := query.lastProgress) is None or last["batchId"] < number) and query.isActive:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _answer(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write a record for each event to the same topic, where it makes one more batch and no other."""
+    for batch in batches:
+        count = batch["key"].to_pylist().count(_EVENT)
+        columns = [pa.repeat(pa.scalar(_RESULT), count), pa.nulls(count, pa.binary())]
+        columns += [pa.repeat(pa.scalar(topic), count), pa.nulls(count, pa.int32())]
+        columns.append(pa.repeat(pa.scalar(NO_HEADERS), count))
+        yield pa.record_batch(columns, schema=OUTPUT)

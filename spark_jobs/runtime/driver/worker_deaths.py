@@ -1,0 +1,134 @@
+"""Deaths of workers: the driver learns from them which work unit is at fault (docs/design/039-quarantine.md)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+
+from grouping.model.ids import StreamId
+from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore, culprits
+from spark_jobs.runtime.kafka.table_log import TableAway
+
+__all__ = ["WorkerDeaths", "dead_task", "failure_reason"]
+
+log = logging.getLogger(__name__)
+
+_TASK = re.compile(r"Task (\d+) in stage")
+_CONNECTOR = re.compile(r"org\.apache\.(?:spark\.sql\.kafka010|kafka)\.")
+_EXITED = "Python worker exited"
+_RAISED = "Traceback (most recent call last)"
+_AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
+_LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
+"""The last line of a traceback: the exception, with its module and text. Its causes come before it."""
+
+
+def dead_task(failure: str) -> int | None:
+    """Return the number of the task whose worker died, None where a query ended for another reason.
+
+    Args:
+        failure: What Spark says of the end of a query. Spark names the task that failed first, so a task that was
+            killed because of that is not taken for it. The stack trace of a worker that raised is in it, or that of
+            the JVM: a trace within the Kafka connector says that the source could not be read, by no fault of a worker.
+
+    Example:
+        >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
+        3
+    """
+    found = _TASK.search(failure)
+    alive = _RAISED in failure or (_EXITED not in failure and _CONNECTOR.search(failure))
+    return int(found[1]) if found and not alive else None
+
+
+def failure_reason(failure: str) -> str:
+    r"""Return why a query ended, in one line: what a worker raised, or else what Spark says first.
+
+    Example:
+        >>> failure_reason("Job aborted: PythonException: ... runtime.kafka.table_log.TableAway: topic is away")
+        'topic is away'
+        >>> failure_reason(f"Job aborted: {_RAISED}:\n  File …\nerrors.OperationalError: away\n\n\tat java")
+        'OperationalError: away'
+    """
+    if told := _AWAY.search(failure):
+        return told[1]
+    _, _, trace = failure.partition(f"{_RAISED}:")
+    raised = _LAST_LINE.findall(trace.partition("\n\tat ")[0])
+    if not raised:
+        return failure.strip().splitlines()[0]
+    name, colon, text = raised[-1].partition(":")
+    return f"{name.rpartition('.')[2]}{colon}{text}"
+
+
+class WorkerDeaths:
+    """Counts deaths of workers and quarantines the work units at fault, of all streams. For one thread."""
+
+    def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
+        """Begin with what the store knows.
+
+        Args:
+            store: Where workers look it up.
+            clock_ms: Epoch milliseconds.
+        """
+        self._store = store
+        self._clock_ms = clock_ms
+        self._begun: set[str] = set()
+        self._searched: set[str] = set()
+        """Streams at whose batch a worker died."""
+
+    def begin(self, stream_id: StreamId) -> bool:
+        """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        store = self._store
+        if stream_id not in self._begun and store.batch_under_way(stream_id):
+            # An evaluator ended amid this batch: memory that ran out, for one, may take all of it.
+            marks = store.marked(stream_id).values()
+            self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
+        self._begun.add(stream_id)
+        search = store.search(stream_id)
+        if search.careful:
+            self._searched.add(stream_id)
+        return search.careful or any(state.times for state in store.quarantined(stream_id).values())
+
+    def failed(self, stream_id: StreamId, failure: str) -> int:
+        """Note that a query ended; return how often workers died at its batch, 0 when none did now.
+
+        Args:
+            stream_id: Its stream.
+            failure: The reason that Spark gives.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        task = dead_task(failure)
+        if task is None:
+            return 0
+        return self._died(stream_id, self._store.marked(stream_id).get(task, [])).deaths
+
+    def committed(self, stream_id: StreamId) -> None:
+        """Note that a batch was committed.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        if stream_id in self._searched:
+            self._store.end_search(stream_id)
+            self._searched.discard(stream_id)
+
+    def _died(self, stream_id: StreamId, marked: Sequence[str]) -> CulpritSearch:
+        search, known = self._store.search(stream_id), self._store.quarantined(stream_id)
+        units = culprits(search, marked, known)
+        if units:
+            now_ms, user = self._clock_ms(), self._store.sole_user_of(stream_id, units)
+            states = {unit: Quarantine.begun(now_ms, known.get(unit), user=user) for unit in units}
+            self._store.put(stream_id, states)
+            for unit, state in states.items():
+                seconds = (state.until_ms - now_ms) / 1000
+                log.error("quarantined, it killed workers", extra={"stream": stream_id, "unit": unit, "for": seconds})
+        # Where a culprit was found, further units of the batch may be at fault too.
+        search = search.after_death(() if units else marked)
+        self._store.set_search(stream_id, search)
+        self._searched.add(stream_id)
+        return search

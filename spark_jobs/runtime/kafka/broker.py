@@ -1,0 +1,173 @@
+"""The broker's side of a topic: its partitions, and the first and the next offset of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
+
+from grouping.model.errors import OperationalError
+from grouping.process.broker_errors import with_quiet_log
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
+from spark_jobs.runtime.kafka.topic_offsets import Offsets, Places, TopicOffsets
+
+__all__ = ["Broker", "SourceForm"]
+
+_LOOK_SECONDS = 0.02
+
+
+class SourceForm(NamedTuple):
+    """A source topic's id and partitions."""
+
+    topic_id: str
+    """Kafka's own id: a topic that is deleted and made again has another one."""
+    partitions: list[int]
+
+
+class Broker:
+    """Looks at source topics, and writes the dead letters of events that they lost. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        config = with_quiet_log(client_options(settings.kafka))
+        self._admin = open_admin(settings)
+        self._offsets = TopicOffsets(self._admin)
+        self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
+        self._dead_letters = settings.topics.deadletters
+
+    def form(self, topic: str) -> SourceForm:
+        """Return what a topic is like; asking never makes one, whatever the broker's settings.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        try:
+            told = self._admin.ask(lambda admin: _told(admin, topic), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
+        return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
+
+    def earliest(self, topic: str) -> Offsets:
+        """Return by partition the first offset that the broker still has.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._of_one(topic, self._offsets.earliest)
+
+    def ends(self, topic: str) -> Offsets:
+        """Return by partition the offset after the last committed record.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._of_one(topic, self._offsets.ends)
+
+    def _of_one(self, topic: str, ask: Callable[[Places], dict[str, Offsets]]) -> Offsets:
+        found = ask([(topic, partition) for partition in self.form(topic).partitions]).get(topic)
+        if found is None:
+            raise OperationalError(f'offsets of topic "{topic}" cannot be read', detail="A partition gave none.")
+        return found
+
+    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
+        """Return the first offsets and the ends of many topics, at three questions in all.
+
+        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        places = self._offsets.places(topics)
+        earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
+        return {topic: (earliest[topic], ends[topic]) for topic in earliest.keys() & ends.keys()}
+
+    def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
+        """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        detail = f"The broker deleted offsets {first} to {last} before they were evaluated."
+        headers: list[tuple[str, str | bytes]] = [
+            ("code", b"events-deleted"),
+            ("detail", detail.encode()),
+            ("source", f"{topic}/{partition}/{first}".encode()),
+        ]
+        self.write(self._dead_letters, None, headers)
+
+    def report_unreadable(self, record: Message) -> None:
+        """Write the dead letter of a record whose timestamp Spark cannot read, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        detail = (
+            f"The record's timestamp, {record.timestamp()[1]} ms, is too large: Kafka's timestamps are milliseconds."
+        )
+        headers: list[tuple[str, str | bytes]] = [
+            ("code", b"undecodable"),
+            ("detail", detail.encode()),
+            ("source", f"{record.topic()}/{record.partition()}/{record.offset()}".encode()),
+        ]
+        self.write(self._dead_letters, record.key(), headers, record.value())
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        headers: list[tuple[str, str | bytes]] | None = None,
+        value: bytes | None = None,
+    ) -> None:
+        """Write a record, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        failures: list[object] = []
+        self._producer.produce(
+            topic,
+            value,
+            key=key,
+            headers=headers or [],
+            on_delivery=lambda error, _message: failures.append(error) if error else None,
+        )
+        if self._producer.flush(ANSWER_SECONDS) or failures:
+            raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
+
+    def ensure_topic(self, topic: str) -> None:
+        """Make a topic of one partition, unless it is there, and return when it can be read.
+
+        The controller answers before the brokers know the new topic, on a busy machine by seconds.
+
+        Raises:
+            OperationalError: The topic cannot be made, or cannot be read within `ANSWER_SECONDS`.
+        """
+        try:
+            self._admin.client.create_topics([NewTopic(topic, 1)])[topic].result()
+        except KafkaException as exc:
+            cause = exc.args[0]
+            if not isinstance(cause, KafkaError) or cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self._is_known(topic, deadline):
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_known(self, topic: str, deadline: float) -> bool:
+        try:
+            self.ends(topic)
+        except OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            return False
+        return True
+
+
+def _told(admin: AdminClient, topic: str) -> TopicDescription:
+    return admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)[topic].result(
+        ANSWER_SECONDS
+    )

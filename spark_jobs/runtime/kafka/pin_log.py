@@ -1,0 +1,135 @@
+"""The topic `cq.pins`: which offsets of tables each micro-batch sees, so that a replay sees them though Redis is lost.
+
+The log decides. A task writes how far the topics go now and reads the log up to its own record; of the records of one
+micro-batch the first that names a table counts. Tasks of a batch, and of a replay, so agree without another arbiter.
+Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+from confluent_kafka import KafkaException, Message, Producer
+
+from grouping.model.errors import OperationalError
+from grouping.model.table import Table
+from grouping.process.broker_errors import with_quiet_log
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
+from grouping.store.notes import TablePins
+from spark_jobs.runtime.kafka.table_log import TableAway, TableLog
+
+__all__ = ["MicroBatch", "PinLog"]
+
+_TIMEOUT_SECONDS = 30.0
+
+
+class MicroBatch(NamedTuple):
+    """One micro-batch for ever: numbers begin anew with a checkpoint, and then the query has another id."""
+
+    source_id: str
+    query_id: str
+    """Spark's own, which lies in the checkpoint."""
+    number: int
+
+
+class _PinRecord(msgspec.Struct, frozen=True):
+    """The value of a record; its key is the id of the stream's source."""
+
+    query_id: str
+    batch: int
+    tables: TablePins
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_PinRecord).decode
+
+
+class PinLog:
+    """Reads the log as it grows, and adds to it. For one thread, and made in the process that uses it."""
+
+    def __init__(self, settings: Settings, log: TableLog) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: The evaluator's settings.
+            log: Reads topics.
+        """
+        self._topic = settings.topics.pins
+        self._log = log
+        options = with_quiet_log(client_options(settings.kafka))
+        self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
+        self._read_to = 0
+        self._latest: dict[str, _PinRecord] = {}
+        """By source, of its latest batch: all tables, each as the first record has it."""
+
+    def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
+        """Return the offsets that a batch sees; where none are known those before which all lies that is there now.
+
+        They are on Kafka when this returns.
+
+        Args:
+            batch: Which one; it is the source's latest.
+            tables: By `Table.source_id`.
+
+        Raises:
+            TableAway: A topic cannot be read.
+            OperationalError: Kafka failed.
+        """
+        topics = {self._topic, *(table.topic for table in tables.values())}
+        ends = self._log.ends(topics, {table.topic: table.topic_id for table in tables.values()})
+        if missing := sorted(topics - ends.keys()):
+            raise TableAway(f'topic "{missing[0]}" cannot be read', detail="A table, or its pins, lie there.")
+        self._advance(ends[self._topic][0])
+        known = self._known(batch)
+        if tables.keys() <= known.keys():
+            return known
+        mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
+        self._advance(self._write(batch, mine) + 1)
+        known = self._known(batch)
+        if known != mine:  # compaction leaves the last record, which must be the one that counts
+            self._write(batch, known)
+        return known
+
+    def _known(self, batch: MicroBatch) -> TablePins:
+        record = self._latest.get(batch.source_id)
+        return record.tables if record and (record.query_id, record.batch) == batch[1:] else {}
+
+    def _advance(self, end: int) -> None:
+        for records in self._log.read(self._topic, {0: self._read_to}, {0: end}):
+            self._take(records)
+        self._read_to = max(self._read_to, end)
+
+    def _take(self, records: pa.RecordBatch) -> None:
+        for key, value in zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True):
+            source_id = key.decode()
+            if value is None:
+                self._latest.pop(source_id, None)
+                continue
+            record = _decode(value)
+            before = self._known(MicroBatch(source_id, record.query_id, record.batch))
+            self._latest[source_id] = _PinRecord(record.query_id, record.batch, record.tables | before)
+
+    def _write(self, batch: MicroBatch, pins: TablePins) -> int:
+        """Write a record, and return its offset when Kafka has it."""
+        written: list[int] = []
+        failures: list[str] = []
+
+        def delivered(error: object, message: Message) -> None:
+            if error is None:
+                written.append(int(message.offset() or 0))
+            else:
+                failures.append(str(error))
+
+        try:
+            body = _encode(_PinRecord(batch.query_id, batch.number, pins))
+            self._producer.produce(self._topic, body, batch.source_id, partition=0, on_delivery=delivered)
+            self._producer.flush(_TIMEOUT_SECONDS)
+        except KafkaException as exc:
+            failures.append(str(exc))
+        if not written:
+            raise OperationalError("pins of tables were not written", detail="; ".join(failures) or "Kafka is silent.")
+        return written[0]

@@ -1,0 +1,137 @@
+"""Output rows → Kafka's record batches (KIP-98, version 2), laid out by Arrow and never record by record.
+
+Half of what an event cost was Spark's sink, which makes Java objects of each record and of each of its five headers:
+4.2 µs a record. Here the records of a chunk are one concatenation of columns, then cut by partition, compressed and
+given their checksums: 0.5 µs. Who sends them to Kafka is `record_writer`'s concern.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import lz4.frame
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from aiokafka.record.util import calc_crc32c
+from numpy.typing import NDArray
+
+from grouping.settings.settings import Codec
+from spark_jobs.engine.rows.varints import varints
+
+__all__ = ["RecordBatch", "record_batches"]
+
+_BATCH_BYTES = 512 * 1024
+"""Bytes of records in one batch, unless one record alone has more: brokers take 1 MiB by default."""
+_BEFORE_CHECKSUM = struct.Struct(">qiibI")
+_CHECKED = struct.Struct(">hiqqqhii")
+_VERSION = 2
+_CODECS = {"none": 0, "gzip": 1, "lz4": 3}
+"""Kafka's numbers of the codecs."""
+_NO_EPOCH = -1
+_NO_FLAGS_NO_TIME = b"\x00\x00"
+"""A record's attributes, of which there are none, and its time after the batch's."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Some records of one partition, compressed by a codec."""
+
+    topic: str
+    partition: int
+    count: int
+    records: bytes
+    codec: Codec
+
+    def encode(self, producer_id: int, producer_epoch: int, first_sequence: int, now_ms: int) -> bytes:
+        """Return the batch as the broker takes it.
+
+        Args:
+            producer_id: Whose it is, by which the broker knows a repetition.
+            producer_epoch: The producer's epoch.
+            first_sequence: How many records of the partition that producer has sent before.
+            now_ms: The time of writing, epoch milliseconds; brokers put theirs in its place (LogAppendTime).
+        """
+        codec, last = _CODECS[self.codec], self.count - 1
+        checked = (
+            _CHECKED.pack(codec, last, now_ms, now_ms, producer_id, producer_epoch, first_sequence, self.count)
+            + self.records
+        )
+        rest = len(checked) + _BEFORE_CHECKSUM.size - struct.calcsize(">qi")
+        return _BEFORE_CHECKSUM.pack(0, rest, _NO_EPOCH, _VERSION, calc_crc32c(checked)) + checked
+
+
+def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[RecordBatch]:
+    """Yield the batches of some rows, those of a partition in the rows' order.
+
+    Args:
+        rows: Of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
+        codec: How they are compressed.
+    """
+    if not rows.num_rows:
+        return
+    topics = rows["topic"].dictionary_encode()
+    names = topics.dictionary.to_pylist()
+    addresses = topics.indices.to_numpy().astype(np.int64) << 32 | rows["partition"].to_numpy()
+    order = np.argsort(addresses, kind="stable")
+    addresses, placed = addresses[order], rows.select(["key", "value", "headers"]).take(pa.array(order))
+    body, sizes = _without_place(placed)
+    starts = _starts(addresses, sizes)
+    ends = np.append(starts[1:], rows.num_rows)
+    place = varints(np.arange(rows.num_rows) - np.repeat(starts, ends - starts))
+    length = varints(len(_NO_FLAGS_NO_TIME) + _lengths(place) + sizes)
+    records = _joined(length, pa.scalar(_NO_FLAGS_NO_TIME), place, *body)
+    offsets = np.frombuffer(records.buffers()[1], np.int32)
+    data = memoryview(records.buffers()[2])
+    for start, end, address in zip(starts.tolist(), ends.tolist(), addresses[starts].tolist(), strict=True):
+        packed = _compressed(data[offsets[start] : offsets[end]], codec)
+        yield RecordBatch(names[address >> 32], address & 0xFFFFFFFF, end - start, packed, codec)
+
+
+def _compressed(data: memoryview, codec: Codec) -> bytes:
+    match codec:
+        case "none":
+            return bytes(data)
+        case "gzip":
+            return gzip.compress(data, compresslevel=1, mtime=0)
+        case "lz4":  # Kafka reads independent blocks only, which Arrow's own lz4 does not write
+            return bytes(lz4.frame.compress(data, block_linked=False, store_size=False))
+
+
+def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
+    """Return the parts of each record behind its place in the batch, and their length."""
+    key, value, headers = rows["key"], rows["value"], rows["headers"]
+    key_length, value_length = _lengths(key), _lengths(value)
+    parts = [varints(key_length), key, varints(value_length), value, headers]
+    sizes = np.maximum(key_length, 0) + np.maximum(value_length, 0) + _lengths(headers)
+    return parts, sizes + _lengths(parts[0]) + _lengths(parts[2])
+
+
+def _lengths(column: pa.Array) -> Ints:
+    """Return the length of each value, -1 where there is none."""
+    lengths: Ints = pc.binary_length(column).fill_null(-1).to_numpy().astype(np.int64)
+    return lengths
+
+
+def _joined(*parts: pa.Array | pa.Scalar) -> pa.BinaryArray:
+    nothing = pa.scalar(b"")
+    return pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement="")
+
+
+def _starts(addresses: Ints, sizes: Ints) -> Ints:
+    """Return where batches begin: with each partition, and where one would grow too large."""
+    runs = np.flatnonzero(np.diff(addresses, prepend=-1)).tolist()
+    ends, cuts = np.cumsum(sizes), []
+    for first, last in pairwise([*runs, len(addresses)]):
+        start = first
+        while start < last:
+            cuts.append(start)
+            before = ends[start - 1] if start else 0
+            start = max(start + 1, int(np.searchsorted(ends, before + _BATCH_BYTES, side="right")))
+    return np.array(cuts, np.int64)

@@ -1,0 +1,277 @@
+"""A worker's way to Kafka: output rows, sent in order while the next ones are made, and waited for at a task's end.
+
+aiokafka's producer does all that is delicate: leaders, connections, repetition without end or repeats (idempotence),
+one batch of a partition after the other. The writer takes batches that are laid out already (`record_batches`).
+librdkafka and Spark's sink take single records, at 4 to 5 µs each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
+from aiokafka.helpers import create_ssl_context
+
+from grouping.model.errors import OperationalError
+from grouping.model.wording import counted
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
+from schemas.partition import partition_of
+from spark_jobs.runtime.kafka.client_credentials import ClientCredentials
+from spark_jobs.runtime.kafka.record_batches import RecordBatch, record_batches
+
+__all__ = ["FinishedBatch", "RecordWriter", "RecordsTooLarge", "acknowledged", "producer_options", "record_writer"]
+
+T = TypeVar("T")
+
+_WAITING_BYTES = 32 << 20
+"""Bytes of rows that wait for Kafka, at most."""
+_FORGET_SECONDS = 60.0
+"""How often topics are forgotten that were not written to lately.
+
+The leaders of all that are known are asked for now and then, and a broker may make a topic anew that is asked for.
+"""
+
+_OPTIONS = {
+    "client.id": "client_id",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+}
+_SSL_FILES = {
+    "ssl.ca.location": "cafile",
+    "ssl.certificate.location": "certfile",
+    "ssl.key.location": "keyfile",
+    "ssl.key.password": "password",
+}
+"""librdkafka's names of what aiokafka knows too."""
+
+
+class RecordWriter:
+    """Writes output rows to the topics and partitions that they name. For one thread; Kafka is seen to by another."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect.
+
+        Raises:
+            OperationalError: Kafka does not answer.
+        """
+        self._codec = settings.results.compression
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="record-writer", daemon=True)
+        self._thread.start()
+        self._in_order = asyncio.Lock()
+        self._broken = False
+        self._sending: deque[tuple[int, Future[None]]] = deque()
+        self._waiting = 0
+        self._topics: set[str] = set()
+        self._used: set[str] = set()
+        """Of these, since some were forgotten."""
+        self._forget_at = time.monotonic() + _FORGET_SECONDS
+        self._producer = self._wait(self._begin(_started(settings)))
+
+    def write(self, rows: pa.RecordBatch, check: Callable[[], None] = lambda: None) -> None:
+        """Take rows of `spark_jobs.engine.rows.output.OUTPUT`; waits while too many of those before are on their way.
+
+        Args:
+            rows: The records.
+            check: Called right before they are sent; raises where they must not be.
+
+        Raises:
+            OperationalError: Kafka refused some; nothing more must be written with this writer.
+        """
+        batches = list(record_batches(self._placed(rows), self._codec))
+        while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
+            self._wait_for_first()
+        check()
+        self._waiting += rows.nbytes
+        self._sending.append((rows.nbytes, self._begin(self._send(batches))))
+
+    def flush(self) -> None:
+        """Wait until Kafka has all that was written.
+
+        Raises:
+            OperationalError: It refused some; nothing more must be written with this writer.
+        """
+        while self._sending:
+            self._wait_for_first()
+        if self._used and time.monotonic() > self._forget_at:
+            self._forget_at = time.monotonic() + _FORGET_SECONDS
+            self._topics, self._used = self._used, set()
+            self._loop.call_soon_threadsafe(self._producer.client.set_topics, tuple(self._topics))
+
+    def close(self) -> None:
+        """Disconnect; what is still on its way after a failure is given up."""
+        self._wait(self._begin(self._stop()))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _wait_for_first(self) -> None:
+        size, sent = self._sending.popleft()
+        self._wait(sent)
+        self._waiting -= size
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have something done by the thread that sees to Kafka."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    @staticmethod
+    def _wait(future: Future[T]) -> T:
+        try:
+            return future.result()
+        except KafkaError as error:
+            raise OperationalError(f"results cannot be written to Kafka: {error}") from error
+
+    def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows that all have a partition: where none is named, by the hash of the key."""
+        partition = rows["partition"]
+        if not partition.null_count:
+            return rows
+        columns = (rows[name].to_pylist() for name in ("topic", "key", "partition"))
+        chosen = [
+            partition_of(key or b"", self._partitions(topic)) if known is None else known
+            for topic, key, known in zip(*columns, strict=True)
+        ]
+        return rows.set_column(rows.schema.get_field_index("partition"), "partition", pa.array(chosen, pa.int32()))
+
+    def _partitions(self, topic: str) -> int:
+        return len(self._wait(self._begin(self._producer.partitions_for(topic))))
+
+    async def _stop(self) -> None:
+        await self._producer.stop()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _send(self, batches: Iterable[RecordBatch]) -> None:
+        async with self._in_order:
+            if self._broken:
+                raise KafkaError("what comes before was not written")
+            self._broken = True  # until all are on their way: nothing must overtake one that is not
+            self._look_up({batch.topic for batch in batches})
+            sent = [(batch, await self._begun(batch)) for batch in batches]
+            self._broken = False
+        await asyncio.gather(*(acknowledged(*each) for each in sent))
+
+    async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
+        """Put a batch on its way."""
+        finished = FinishedBatch(batch)
+        try:
+            sent: asyncio.Future[Any] = await self._producer.send_batch(
+                finished, batch.topic, partition=batch.partition
+            )
+        except AssertionError as error:  # a group's topic gets the partitions of its source some time after that
+            raise KafkaError(f"{batch.topic} has no partition {batch.partition} yet") from error
+        return sent
+
+    def _look_up(self, topics: set[str]) -> None:
+        """Have the leaders of all topics that are new looked up at once, not one by one."""
+        for topic in topics - self._topics:
+            self._producer.client.add_topic(topic)
+        self._topics |= topics
+        self._used |= topics
+
+
+async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
+    """Wait until Kafka has a batch.
+
+    Raises:
+        KafkaError: Kafka refused the batch.
+        RecordsTooLarge: Kafka refused it for its size, as only a topic with a limit below ours does.
+    """
+    try:
+        await sent
+    except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+        raise RecordsTooLarge(
+            f'topic "{batch.topic}" refuses records for their size',
+            detail=f"The batch of {counted(batch.count, 'record')} has {len(batch.records)} bytes.",
+            hint="Set max.message.bytes of the topic, and message.max.bytes of the broker, to 2 MiB at least.",
+        ) from error
+
+
+class RecordsTooLarge(OperationalError):
+    """Kafka refuses records for their size: another try does not mend that."""
+
+
+class FinishedBatch:
+    """A batch as aiokafka's producer asks for it: its `BatchBuilder`, of which nothing is left to build.
+
+    That class is aiokafka's own affair: `pyproject.toml` bounds the version, and a test compares the two.
+    """
+
+    def __init__(self, batch: RecordBatch) -> None:
+        self._batch = batch
+        self._state = (-1, -1, -1)
+
+    def record_count(self) -> int:
+        """Return how many records it holds."""
+        return self._batch.count
+
+    def size(self) -> int:
+        """Return its bytes."""
+        return len(self._batch.records)
+
+    def close(self) -> None:
+        """Nothing: nothing can be added."""
+
+    def closed(self) -> bool:
+        """Tell that nothing can be added."""
+        return True
+
+    def append(self, **_: object) -> None:
+        """Refuse, as a full batch does."""
+
+    def _set_producer_state(self, producer_id: int, producer_epoch: int, first_sequence: int) -> None:
+        self._state = (producer_id, producer_epoch, first_sequence)
+
+    def _build(self) -> bytes:
+        return self._batch.encode(*self._state, time.time_ns() // 1_000_000)
+
+
+def producer_options(settings: Settings) -> dict[str, Any]:
+    """Return the options of aiokafka's producer: those of librdkafka that it knows too, and our own."""
+    options = client_options(settings.kafka)
+    known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
+    # As long it also waits for room behind what is not sent: a broker that begins anew takes a while.
+    known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
+    protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
+    if protocol.endswith("SSL"):
+        files = {_SSL_FILES[name]: value for name, value in options.items() if name in _SSL_FILES}
+        known["ssl_context"] = create_ssl_context(**files)
+    if known.get("sasl_mechanism") == "OAUTHBEARER":
+        known["sasl_oauth_token_provider"] = ClientCredentials(options)
+    return known | {"bootstrap_servers": settings.kafka.bootstrap, "acks": "all", "enable_idempotence": True}
+
+
+async def _started(settings: Settings) -> AIOKafkaProducer:
+    producer = AIOKafkaProducer(**producer_options(settings))
+    await producer.start()
+    return producer
+
+
+_writers: dict[bytes, RecordWriter] = {}
+
+
+def record_writer(settings: bytes) -> RecordWriter:
+    """Return the worker's writer, which lasts as long as the process: a task that fails ends it.
+
+    Args:
+        settings: The `Settings`, pickled.
+    """
+    if settings not in _writers:
+        _writers[settings] = RecordWriter(pickle.loads(settings))
+    return _writers[settings]

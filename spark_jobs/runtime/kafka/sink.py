@@ -1,0 +1,88 @@
+"""The sink: tasks write their records to Kafka themselves, and Spark is told nothing but that they are done."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.settings.settings import Settings
+from grouping.store.fence import Fence, FenceWatch
+from spark_jobs.runtime.kafka.record_writer import record_writer
+
+__all__ = ["Produce", "RecordWriting", "checkpoint_location", "write_all", "write_stream"]
+
+Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
+
+_NOTHING = "nothing boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWriting:
+    """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
+
+    produce: Produce
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+    fence: Fence | None
+    """Who may write; None for what harms nobody."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write what is made of a task's rows; yields nothing."""
+        self._check()
+        writer = record_writer(self.settings)
+        for rows in self.produce(batches):
+            writer.write(rows, self._check)
+        writer.flush()
+        yield from ()
+
+    def _check(self) -> None:
+        """Return when the task may write; it ends where its evaluator was succeeded."""
+        if self.fence is not None:
+            _fence_watch(self.settings).check(self.fence)
+
+
+@lru_cache(maxsize=4)
+def _fence_watch(settings: bytes) -> FenceWatch:
+    """Return the worker's watch, which lasts as long as the process."""
+    return FenceWatch(pickle.loads(settings))
+
+
+def checkpoint_location(source_id: str, settings: Settings) -> str:
+    """Return where the query of a stream keeps its position; by the id of its source, never its name."""
+    base = settings.evaluator.checkpoints
+    if not base:
+        return f"{settings.data.absolute()}/checkpoints/{source_id}"
+    # Other prefixes may have theirs there too, and each sweeps what is not of a stream of its own.
+    return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
+
+
+def write_stream(
+    events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
+) -> StreamingQuery:
+    """Start the query that writes what is made of a stream's events, while the fence is its holder's."""
+    return (
+        events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
+        .writeStream.format("noop")
+        .queryName(source_id)
+        .option("checkpointLocation", checkpoint_location(source_id, settings))
+        .start()
+    )
+
+
+def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
+    """Write the digests that are made of some rows, by one job, while the fence is its holder's.
+
+    Digests are in gzip, whichever program writes them.
+    """
+    results = settings.results.model_copy(update={"compression": "gzip"})
+    settings = settings.model_copy(update={"results": results})
+    written = rows.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
+    written.write.format("noop").mode("append").save()

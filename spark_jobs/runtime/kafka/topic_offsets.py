@@ -1,0 +1,123 @@
+"""How far topics go: the first and the next offset of each partition, asked for many topics at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
+
+from grouping.model.errors import OperationalError
+from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
+
+__all__ = ["Offsets", "Places", "TopicOffsets"]
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
+
+Offsets = dict[int, int]
+"""By partition of one topic."""
+
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
+Places = list[tuple[str, int]]
+"""Topics and partitions."""
+
+
+class TopicOffsets:
+    """Asks the broker for the offsets of topics."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> Places:
+        """Return the partitions of those topics that can be read: that exist and have a leader for each.
+
+        Args:
+            topics: By name.
+            ids: Kafka's id of some topics; a topic that was made anew under the name is left out.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        wanted = sorted(set(topics))
+        if not wanted:
+            return []
+        try:
+            described = self._admin.ask(lambda admin: _described(admin, wanted), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        places = []
+        for topic, told in described.items():
+            same = ids is None or ids.get(topic, "") in ("", str(told.topic_id))
+            if same and all(partition.leader is not None for partition in told.partitions):
+                places += [(topic, partition.id) for partition in told.partitions]
+        return places
+
+    def earliest(self, places: Places) -> dict[str, Offsets]:
+        """Return by topic the first offsets that the broker still has; topics that cannot be read are left out.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        return self._ask(places, _EARLIEST)
+
+    def ends(self, places: Places, *, committed: bool = True) -> dict[str, Offsets]:
+        """Return by topic where the partitions end; topics that cannot be read are left out.
+
+        Args:
+            places: The partitions.
+            committed: Whether a partition ends where a reader of committed records gets to, which is the first record
+                of its first open transaction; else after its last record.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        return self._ask(places, _LATEST, committed=committed)
+
+    def _ask(self, places: Places, spec: OffsetSpec, *, committed: bool = True) -> dict[str, Offsets]:
+        if not places:
+            return {}
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        try:
+            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
+            if _UNKNOWN_PARTITION in failed.values():  # the client's metadata may be older than the partition
+                self._admin.renew()
+                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return {topic: offsets for topic, offsets in found.items() if topic not in failed}
+
+
+def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescription]:
+    """Return what those topics are like that can be read; an answer that is late is an error."""
+    found = {}
+    for topic, future in admin.describe_topics(TopicCollection(topics), request_timeout=QUESTION_SECONDS).items():
+        try:
+            found[topic] = future.result(ANSWER_SECONDS)
+        except KafkaException as error:
+            if is_late(error):
+                raise
+    return found
+
+
+def _offsets(
+    admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
+) -> tuple[dict[str, Offsets], dict[str, int]]:
+    """Return the offsets by topic, and by topic of which a partition failed the code of its error."""
+    found: dict[str, Offsets] = {}
+    failed: dict[str, int] = {}
+    for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
+        try:
+            told: Any = future.result()  # the annotation of its class is empty
+        except KafkaException as error:
+            if is_late(error):
+                raise
+            cause = error.args[0]
+            failed[place.topic] = cause.code() if isinstance(cause, KafkaError) else KafkaError.UNKNOWN
+            continue
+        if told.offset < 0:  # all that the driver tells of a leader that did not answer in time
+            raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
+        found.setdefault(place.topic, {})[place.partition] = int(told.offset)
+    return found, failed

@@ -1,0 +1,98 @@
+"""The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
+
+- pyspark's worker re-reads the directory of every archive on its path at each task, 120 ms of CPU for those of Spark
+  (``pyspark.zip``, ``py4j-….zip``, a ``.jar``): the daemon takes these off the path, as pyspark is importable without
+  them. Our own code stays, which `spark-submit --py-files` brings as a ``.zip``.
+- The daemon imports the modules that every worker needs once, before it forks; pandas, which pyarrow would import, is
+  none of them.
+- pyspark's worker collects garbage after each task, and looks through all modules for it, 50 ms of CPU and of the next
+  task's start: collections pass over the modules loaded before the fork, and over those a worker loads (`garbage`).
+- The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
+  gone: two evaluators on one checkpoint would break exactly-once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import zipimport
+
+import psutil
+
+from grouping.process.log_lines import log_to
+from grouping.process.without_pandas import spare_pandas
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.worker.garbage import settle
+
+__all__ = ["DRIVER_VARIABLE", "drop_archives", "main"]
+
+DRIVER_VARIABLE = "CQ_DRIVER_PID"
+"""Environment variable with the process id of the driver, where it runs on the same machine."""
+
+_LOOK_EVERY_SECONDS = 0.5
+
+_SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
+"""Archives that Spark puts on the path, and folders in them: Python's own `copy` asks for ``org``, as jars have it."""
+
+
+def drop_archives() -> None:
+    """Take Spark's own archives off the path."""
+    sys.path[:] = [entry for entry in sys.path if not _SPARKS_OWN.search(entry)]
+    cache = sys.path_importer_cache
+    for entry, finder in list(cache.items()):
+        if isinstance(finder, zipimport.zipimporter) and _SPARKS_OWN.search(entry):
+            del cache[entry]
+
+
+def _end_with_parent() -> None:
+    """End this process soon after its parent. Polled: a death signal would follow the JVM's thread, not the JVM."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_EVERY_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _end_with_driver() -> None:
+    """Kill the JVM, and with it this daemon and its workers, when the driver is gone."""
+    driver = os.environ.get(DRIVER_VARIABLE)
+    if driver is None:
+        return
+    jvm = os.getppid()
+
+    def watch() -> None:
+        while psutil.pid_exists(int(driver)):
+            time.sleep(_LOOK_EVERY_SECONDS)
+        os.kill(jvm, signal.SIGKILL)
+
+    threading.Thread(target=watch, name="driver-watch", daemon=True).start()
+
+
+def main() -> None:
+    """Run the daemon until Spark closes its standard input."""
+    drop_archives()
+    spare_pandas()
+    import numpy.ma  # noqa: F401  # the first array of pyarrow's asks for it: all three are here for the workers' sake
+    import pyspark.daemon
+
+    import spark_jobs.runtime.kafka.sink  # noqa: F401
+    import spark_jobs.runtime.worker.worker  # noqa: F401
+
+    log_to(sys.stderr, logging.WARNING, Settings().logs.form)
+    settle()
+    os.register_at_fork(after_in_child=_end_with_parent)
+    _end_with_parent()
+    _end_with_driver()
+    pyspark.daemon.manager()
+
+
+if __name__ == "__main__":
+    main()

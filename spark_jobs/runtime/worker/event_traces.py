@@ -1,0 +1,149 @@
+"""A sampled event's way as spans: until a task takes it, decoding, matching, and until its results are handed over.
+
+Which events are sampled follows from their offsets, so that one that is evaluated twice is sampled twice or never.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.ids import GroupId
+from grouping.process.traces import Span, trace_id
+from grouping.settings.settings import Settings
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.rows.headers import event_ids
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.row_source import RowSource
+
+if TYPE_CHECKING:
+    from grouping.process.trace_exporter import Traces
+
+__all__ = ["EventTraces", "Trail", "sampled"]
+
+_GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_MOST_GROUPS = 20
+"""A span names no more of the groups that an event met."""
+
+
+def sampled(partitions: NDArray[np.int32], offsets: Ints, share: float) -> Ints:
+    """Return the rows that are sampled: their places, mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014, §5).
+
+    Example:
+        >>> len(sampled(np.zeros(100_000, np.int32), np.arange(100_000), 0.01))
+        1018
+    """
+    mixed = (partitions.astype(np.uint64) << np.uint64(48)) + (offsets.astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    mixed ^= mixed >> np.uint64(31)
+    return np.flatnonzero((mixed >> np.uint64(11)) < np.uint64(share * (1 << 53)))
+
+
+class _EventMatches(NamedTuple):
+    """The matches of a sampled event."""
+
+    matches: int
+    groups: tuple[GroupId, ...]
+
+
+class EventTraces:
+    """Samples the events of a task."""
+
+    def __init__(self, traces: Traces, stream: Stream, batch: int, version: int) -> None:
+        """Begin.
+
+        Args:
+            traces: Takes the spans.
+            stream: The stream of the events.
+            batch: The number of the micro-batch.
+            version: The version of the constant tables.
+        """
+        self._traces = traces
+        self._stream = stream
+        self._of_task: dict[str, str | int | Sequence[str]] = {
+            "cq.stream": stream.name,
+            "cq.batch": batch,
+            "cq.table_version": version,
+        }
+
+    @classmethod
+    def of(cls, settings: Settings, stream: Stream, batch: int, version: int) -> EventTraces | None:
+        """Return the traces that the settings ask for."""
+        if not settings.traces.endpoint:
+            return None
+        from grouping.process.trace_exporter import (
+            Traces,  # its packages need not be there, and take a fifth of a second
+        )
+
+        return cls(Traces.to_collector(settings, "evaluator"), stream, batch, version)
+
+    def trail(self, events: RowSource, began_ns: int) -> Trail | None:
+        """Return the trail of the sampled events among some that were decoded just now, None where none is sampled.
+
+        Args:
+            events: All of them.
+            began_ns: When their records were taken, nanoseconds since 1970.
+        """
+        rows = sampled(events.partitions, events.offsets, self._traces.share)
+        return Trail(self, events, rows, began_ns) if rows.size else None
+
+    def tell(self, trail: Trail) -> None:
+        """Tell the spans of a trail whose events' results are with the task's writer."""
+        ended, events, rows = time.time_ns(), trail.events, trail.rows
+        for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
+            met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
+            # The record's time is of another clock, and may be long ago.
+            sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)
+            told: dict[str, str | int | Sequence[str]] = self._of_task | {
+                "messaging.system": "kafka",
+                "messaging.destination.name": self._stream.topic,
+                "messaging.destination.partition.id": str(events.partitions[row]),
+                "messaging.kafka.offset": int(events.offsets[row]) - self._stream.base,
+                "cq.event_id": name,
+                "cq.matches": met.matches,
+                "cq.groups": met.groups,
+            }
+            matched = trail.matched_ns or ended
+            parts = (
+                Span("wait", sent, trail.began_ns),
+                Span("decode", trail.began_ns, trail.decoded_ns),
+                Span("match", trail.decoded_ns, matched),
+                Span("split", matched, ended),
+            )
+            self._traces.tell(trace_id(name), Span("event", sent, ended, told), parts)
+
+
+class Trail:
+    """What becomes of the sampled events of some Arrow batch."""
+
+    def __init__(self, traces: EventTraces, events: RowSource, rows: Ints, began_ns: int) -> None:
+        """Begin with decoded events; `EventTraces.trail` makes it."""
+        self._traces = traces
+        self.events = events
+        self.rows = rows.astype(np.int32)
+        """The sampled ones."""
+        self.began_ns, self.decoded_ns = began_ns, time.time_ns()
+        self.matched_ns: int | None = None
+        """When the first matches were found, of whichever group."""
+        self.met: dict[int, _EventMatches] = {}
+        """By offset: a task has one partition."""
+
+    def found(self, rows: RowSource, found: Matches) -> None:
+        """Take note of matches: of the events, or of the rows of a computation over them."""
+        self.matched_ns = self.matched_ns or time.time_ns()
+        marked = np.isin(rows.offsets, self.events.offsets[self.rows])
+        for match in np.flatnonzero(marked[found.event]).tolist():
+            offset = int(rows.offsets[found.event[match]])
+            met, group = self.met.get(offset, _EventMatches(0, ())), found.groups[found.group[match]]
+            known = group in met.groups or len(met.groups) >= _MOST_GROUPS
+            self.met[offset] = _EventMatches(met.matches + 1, met.groups if known else (*met.groups, group))
+
+    def end(self) -> None:
+        """Tell it: the results are with Spark."""
+        self._traces.tell(self)

@@ -1,0 +1,145 @@
+"""The tables that queries join, in a worker process: one replica of each, at the offsets that a micro-batch pins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from grouping.model.computation import Computation
+from grouping.model.ids import StreamId
+from grouping.model.table import Table
+from grouping.settings.settings import Settings
+from grouping.store.notes import TablePins
+from grouping.store.table_store import TableStore
+from spark_jobs.engine.operators.lookup_join.replica import Pin, Replica
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.runtime.kafka.pin_log import MicroBatch, PinLog
+from spark_jobs.runtime.kafka.table_log import TableAway, TableLog
+from spark_jobs.runtime.worker.replica_notes import ReplicaNotes
+from spark_jobs.runtime.worker.table_letters import TableLetters
+
+__all__ = ["JoinedTables"]
+
+
+class JoinedTables:
+    """Replicas of tables, shared by all streams of the process. For one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_log: Callable[[Settings], TableLog] = TableLog,
+        open_pins: Callable[[Settings, TableLog], PinLog] = PinLog,
+        clock: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """Begin without replicas.
+
+        Args:
+            settings: The evaluator's settings.
+            open_log: Opens the reader of the tables' topics.
+            open_pins: Opens the log of the micro-batches' pins.
+            clock: Seconds, for `forget_idle`.
+            now_ms: Epoch milliseconds, for what is told.
+        """
+        self._settings = settings
+        self._open_log = open_log
+        self._open_pins = open_pins
+        self._clock = clock
+        self._now_ms = now_ms
+        self._tables: dict[str, _JoinedTable] = {}
+        """By `Table.source_id`."""
+
+    def views(
+        self, stream_id: StreamId, batch: MicroBatch, computations: Iterable[Computation], store: TableStore
+    ) -> dict[str, TableView]:
+        """Return by id the tables that some computations join, as they were when the batch was first evaluated.
+
+        Raises:
+            TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
+            BatchCommitted: It is: the task was asleep while another attempt was carried out.
+            OperationalError: Redis or Kafka did not answer; try again.
+        """
+        ids = sorted({join.table_id for computation in computations for join in computation.joins})
+        if not ids:
+            return {}
+        tables = store.tables(ids)
+        pins = self._pinned(stream_id, batch, tables, store)
+        return {
+            table_id: self._table(table).at(pins[table.source_id], stream_id, self._clock(), store)
+            for table_id, table in tables.items()
+        }
+
+    def letters(self, store: TableStore) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of the tables' records that no worker has written yet."""
+        for table in self._tables.values():
+            yield from table.letters.due(store)
+
+    def forget_idle(self, seconds: float) -> None:
+        """Forget the tables that no stream has joined for so long: the table or its queries may be dropped."""
+        before = self._clock() - seconds
+        self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
+
+    def _pinned(
+        self, stream_id: StreamId, batch: MicroBatch, tables: Mapping[str, Table], store: TableStore
+    ) -> TablePins:
+        """Return the offsets that a batch sees: from Redis once a task asked for them, else from Kafka."""
+        pins = store.table_pins(stream_id, batch.number)
+        wanted = {table.source_id: table for table in tables.values()}
+        if not wanted.keys() <= pins.keys():
+            store.pin(stream_id, batch.number)  # of a batch that was committed meanwhile the log may not have them
+            pins = self._pins.pins(batch, wanted)
+            store.keep_table_pins(stream_id, batch.number, pins)
+        return pins
+
+    @cached_property
+    def _log(self) -> TableLog:
+        """The reader of the tables' topics, made when a table is first joined: it must not be forked or pickled."""
+        return self._open_log(self._settings)
+
+    @cached_property
+    def _pins(self) -> PinLog:
+        return self._open_pins(self._settings, self._log)
+
+    def _table(self, table: Table) -> _JoinedTable:
+        joined = self._tables.get(table.source_id)
+        if joined is None:
+            letters = TableLetters(table.table_id)
+            replica = Replica(table, self._log, self._settings, letters.add)
+            notes = ReplicaNotes(replica, self._now_ms, self._settings.evaluator.name)
+            joined = self._tables[table.source_id] = _JoinedTable(replica, letters, notes)
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinedTable:
+    """A table's replica, with the pins of the streams that join it."""
+
+    replica: Replica
+    letters: TableLetters
+    notes: ReplicaNotes
+    _pins: dict[StreamId, tuple[Pin, float]] = field(default_factory=dict)
+    """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
+
+    def at(self, pin: Pin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
+        """Return the table at a stream's pin, and forget changes that lie before every stream's pin."""
+        self._pins[stream_id] = pin, now
+        pins = [each for each, _ in self._pins.values()]
+        self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
+        self.notes.before(pin, store)
+        try:
+            view = self.replica.at(pin, lambda: self.notes.during(pin, store))
+        except TableAway:
+            self.notes.blocked(pin, store)
+            raise
+        self.notes.after(store)
+        return view
+
+    def used_since(self, before: float) -> bool:
+        """Forget the streams that have not joined the table since a moment, and tell whether any stream is left."""
+        for stream_id in [each for each, (_, at) in self._pins.items() if at < before]:
+            del self._pins[stream_id]
+        return bool(self._pins)

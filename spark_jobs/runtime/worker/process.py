@@ -1,0 +1,199 @@
+"""The state of a worker process between tasks: connections, tables, and observations of each stream."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from grouping.store.fence import LeaseLost
+from grouping.store.match_tally import MatchTally
+from grouping.store.notes import Output, TableVersion
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.table_store import BatchCommitted, TableStore
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.match.key_source import KeySource
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.rows.cpu_budget import CpuExceeded
+from spark_jobs.engine.rows.faults import FAULTS
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
+from spark_jobs.runtime.kafka.table_log import TableAway
+from spark_jobs.runtime.worker.garbage import GarbagePolicy
+from spark_jobs.runtime.worker.joined_tables import JoinedTables
+from spark_jobs.runtime.worker.watch import StreamWatch
+
+__all__ = ["WAIT_SECONDS", "BatchTables", "WorkerProcess"]
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 0.2
+_IDLE_SECONDS = 600.0
+"""Tables that no task has used for so long are forgotten: their stream may be dropped, and loading them is quick."""
+
+
+class BatchTables(NamedTuple):
+    """The tables under which a micro-batch is evaluated."""
+
+    version: TableVersion
+    constants: Snapshot
+    views: dict[str, TableView]
+    """By id, the tables that queries join, as they were when the batch was first evaluated."""
+
+
+class WorkerProcess:
+    """The state of one worker, empty when the worker is forked. A worker runs one task at a time: nothing is locked."""
+
+    def __init__(
+        self,
+        open_store: Callable[[Settings, EvaluatorFences | None], TableStore] = TableStore,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._open_store = open_store
+        self._sleep = sleep
+        self._stores: dict[str, TableStore] = {}
+        """By the URL of Redis."""
+        self._fences: EvaluatorFences | None = None
+        """Those of the evaluator whose worker this is."""
+        self._tables: dict[str, ConstantTables] = {}
+        """By stream id."""
+        self._watches: dict[str, StreamWatch] = {}
+        """By stream id."""
+        self._used_at: dict[str, float] = {}
+        """By stream id: when the stream's tables were last used, monotonic seconds."""
+        self._joined_tables: JoinedTables | None = None
+        """The tables that any stream joins."""
+        self._garbage = GarbagePolicy()
+
+    def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
+        """Begin a task: forget streams without a task for long, and return the observations of this stream."""
+        self._fences = fences
+        now = time.monotonic()
+        self._used_at[stream.stream_id] = now
+        for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
+            for kept in (self._used_at, self._tables, self._watches):
+                kept.pop(stream_id, None)
+        if self._joined_tables is not None:
+            self._joined_tables.forget_idle(_IDLE_SECONDS)
+        watch = self._watches.get(stream.stream_id)
+        if watch is None:
+            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings, fences)
+        return watch
+
+    def end(self) -> None:
+        """End a task."""
+        self._garbage.task_done()
+
+    def tables(self, stream_id: StreamId, batch: MicroBatch, settings: Settings) -> BatchTables:
+        """Return the tables that a micro-batch sees; waits until Redis has them.
+
+        Raises:
+            TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
+                that do not join the table; the stream's query is started again instead.
+            BatchCommitted: It is: the task was asleep while another attempt was carried out.
+            LeaseLost: Another evaluator has taken over.
+        """
+        waits = 0
+        while True:
+            try:
+                store = self._store(settings)
+                version, paused = store.pin(stream_id, batch.number)
+                snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+                if paused:
+                    snapshot = snapshot.without(paused)
+                return BatchTables(version, *self._with_views(stream_id, batch, snapshot, store, settings))
+            except (BatchCommitted, LeaseLost, TableAway):
+                raise
+            except OperationalError as error:
+                if waits % 50 == 0:
+                    log.warning("no tables yet", extra={"stream": stream_id, "reason": error.message})
+                self._stores.clear()
+                waits += 1
+                self._sleep(WAIT_SECONDS)
+
+    def _with_views(
+        self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
+    ) -> tuple[Snapshot, dict[str, TableView]]:
+        """Return tables with the tables that they join; groups of dropped CQs are left out where these are gone."""
+        try:
+            return snapshot, self._views(stream_id, batch, snapshot, store, settings)
+        except TableAway:
+            lost = store.lost_tables(sorted({join.table_id for each in snapshot.computations for join in each.joins}))
+            if not lost:
+                raise
+            plans = [table.shape.plan for table in snapshot.tables]
+            kept = snapshot.without({plan.group_id for plan in plans if any(map(plan.joins, lost))})
+            return kept, self._views(stream_id, batch, kept, store, settings)
+
+    def _views(
+        self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
+    ) -> dict[str, TableView]:
+        if not snapshot.computations:
+            return {}
+        return self._joined(settings).views(stream_id, batch, snapshot.computations, store)
+
+    def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of joined tables that no worker has written; none where Redis does not answer."""
+        try:
+            yield from self._joined(settings).letters(self._store(settings))
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("dead letters of tables wait", extra={"reason": error.message})
+
+    def observe(
+        self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
+    ) -> None:
+        """Write statistics by a task's events, and review indexes; called when the task uses the snapshot no more."""
+        events, stream_id = watch.take_last(), watch.stream_id
+        if events is None:
+            return
+        try:
+            if review:
+                watch.choice.revise(self._tables[stream_id], snapshot.over(""), KeySource(events), watch.sampler.loads)
+        except CpuExceeded:
+            log.warning("index not chosen anew", extra={"stream": stream_id, "reason": "its keys take too long"})
+        except FAULTS:
+            log.exception("index not chosen anew", extra={"stream": stream_id})
+        told = watch.sampler.take(events, version, snapshot)
+        if told is None:
+            return
+        try:
+            self._store(settings).tell_statistics(stream_id, *told)
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
+
+    def count(
+        self,
+        batch: MicroBatch,
+        partition: int,
+        tally: MatchTally | None,
+        output: Output,
+        stream: Stream,
+        settings: Settings,
+    ) -> None:
+        """Add a task's matches and output to the counts in Redis; they are not counted where Redis does not answer."""
+        stream_id = stream.stream_id
+        try:
+            name = f"{batch.query_id}/{batch.number}"
+            self._store(settings).count_matches(stream_id, tally, partition, name, output)
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})
+
+    def _joined(self, settings: Settings) -> JoinedTables:
+        if self._joined_tables is None:
+            self._joined_tables = JoinedTables(settings)
+        return self._joined_tables
+
+    def _store(self, settings: Settings) -> TableStore:
+        url = settings.redis.url.get_secret_value()
+        if url not in self._stores:
+            self._stores[url] = self._open_store(settings, self._fences)
+        return self._stores[url]

@@ -1,0 +1,162 @@
+"""A worker's notes of the work units of one stream that failed, and how it writes and reads them in Redis."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId, Subscriber
+from grouping.store.quarantine import SEVERAL, Quarantine, QuarantineStore
+from grouping.store.work_units import KILLED, SLOW
+from spark_jobs.engine.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+
+__all__ = ["QuarantineNotes"]
+
+log = logging.getLogger(__name__)
+
+
+class QuarantineNotes:
+    """The failed work units of one stream, as a worker knows them."""
+
+    def __init__(self, stream_id: StreamId, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
+        """Begin without notes.
+
+        Args:
+            stream_id: The stream.
+            store: Where other workers and the gateway read them.
+            clock_ms: Epoch milliseconds.
+        """
+        self._stream_id = stream_id
+        self._store = store
+        self._clock_ms = clock_ms
+        self._task = 0
+        self._users: Mapping[str, Subscriber] | None = None
+        self._stopped: Counter[Subscriber] = Counter()
+        """By sole user: the quarantines of its units within the hour."""
+        self.failed: set[str] = set()
+        """Units that raised in this worker."""
+        self.slow: dict[str, Quarantine] = {}
+        """Units that were too slow in this worker: then other workers may have noted more."""
+
+    def selection(self, guard: HangGuard) -> UnitSelection:
+        """Return the selection of a task by the notes of this worker alone."""
+        now_ms = self._clock_ms()
+        self.slow = {unit: state for unit, state in self.slow.items() if not state.is_over(now_ms)}
+        return self._selected(self.slow, None, None, guard)
+
+    def shared_selection(self, task: int, guard: HangGuard, wait_seconds: float) -> UnitSelection:
+        """Return the selection of a task by the notes of all workers; asks until Redis answers.
+
+        Args:
+            task: The number of the task in the batch.
+            guard: Ends a worker that hangs.
+            wait_seconds: Pause between two questions.
+        """
+        self._task = task
+        while True:
+            try:
+                search, known = self._store.search(self._stream_id), self._store.quarantined(self._stream_id)
+            except OperationalError:
+                time.sleep(wait_seconds)
+                continue
+            suspects = search.suspects if search.careful else None
+            return self._selected(self.slow | known, suspects, self.mark, guard)
+
+    def _selected(
+        self,
+        known: Mapping[str, Quarantine],
+        suspects: Sequence[str] | None,
+        mark: Callable[[Sequence[str]], None] | None,
+        guard: HangGuard,
+    ) -> UnitSelection:
+        now_ms = self._clock_ms()
+        self._users = None
+        self._stopped = Counter(state.user for state in known.values() if state.times and state.user)
+        left_out = {unit: state.reason for unit, state in known.items() if state.leaves_out(now_ms)}
+        watched = {unit for unit, state in known.items() if state.times and unit not in left_out}
+        marks = mark if watched or suspects is not None else None
+        return UnitSelection(left_out, watched, suspects, marks, guard, partial(self.quarantine, SLOW))
+
+    def part_of_budget(self, item_id: str) -> float:
+        """Return the part of the CPU budget that a group or SELECT list has, 1 while nothing of its user was stopped.
+
+        The n-th unit of one user that is stopped within the hour had 1/n² of the budget, so all of them together take
+        less than twice the budget of one.
+        """
+        if not self._stopped:
+            return 1.0
+        if self._users is None:
+            try:
+                self._users = self._store.sole_users(self._stream_id)
+            except OperationalError:
+                self._users = {}
+        user = self._users.get(item_id, SEVERAL)
+        return 1.0 if user == SEVERAL else 1 / (1 + self._stopped[user]) ** 2
+
+    def mark(self, units: Sequence[str]) -> None:
+        """Write which units the task evaluates now."""
+        try:
+            self._store.mark(self._stream_id, self._task, units)
+        except OperationalError as error:
+            # A unit that is not marked now is found at a later death.
+            log.warning("units not marked", extra={"stream": self._stream_id, "reason": error.message})
+
+    def quarantine(self, reason: str, units: Sequence[str]) -> None:
+        """Quarantine units.
+
+        Args:
+            reason: `SLOW` or `KILLED`.
+            units: The units; several have a join in common that was too slow, and count for no user.
+        """
+        now_ms = self._clock_ms()
+        known: Mapping[str, Quarantine] = {}
+        user = SEVERAL
+        try:
+            known, user = self._store.quarantined(self._stream_id), self._store.sole_user_of(self._stream_id, units)
+        except OperationalError as error:
+            log.warning("quarantines not read", extra={"stream": self._stream_id, "reason": error.message})
+        states: dict[str, Quarantine] = {}
+        for unit in units:
+            before = known.get(unit) or self.slow.get(unit)
+            if before is None or not before.leaves_out(now_ms):  # else another worker was quicker
+                before = Quarantine.begun(now_ms, before, reason, user)
+                if user:
+                    self._stopped[user] += 1
+            states[unit] = self.slow[unit] = before
+        self._put(states)
+
+    def report_task(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+        """Write the outcome of a task.
+
+        Args:
+            letters: The number of its dead letters, by code.
+            reasons: Why units were left out.
+        """
+        now_ms = self._clock_ms()
+        raised = {unit: reason for unit, reason in reasons.items() if reason not in (KILLED, SLOW)}
+        try:
+            self._store.count_dead_letters(letters)
+            known = self._store.quarantined(self._stream_id) if raised else {}
+        except OperationalError as error:
+            log.warning("dead letters not counted", extra={"stream": self._stream_id, "reason": error.message})
+            known = {}
+        self._put({unit: Quarantine.of_fault(why, now_ms, known.get(unit)) for unit, why in raised.items()})
+
+    def report_misfits(self, counts: Mapping[str, int]) -> None:
+        """Write how many values of a lenient stream did not fit, by column."""
+        try:
+            self._store.count_misfits(self._stream_id, counts)
+        except OperationalError as error:
+            log.warning("misfits not counted", extra={"stream": self._stream_id, "reason": error.message})
+
+    def _put(self, states: Mapping[str, Quarantine]) -> None:
+        try:
+            if states:
+                self._store.put(self._stream_id, states)
+        except OperationalError as error:
+            log.warning("left out, not noted", extra={"stream": self._stream_id, "reason": error.message})

@@ -1,0 +1,67 @@
+"""Dead letters of a table's records: every worker decodes the records, and one worker writes their dead letters."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.store.table_store import TableStore
+from spark_jobs.engine.rows.headers import unpacked_headers
+
+__all__ = ["TableLetters"]
+
+_MOST = 1_000
+"""Batches of letters that a worker holds while another one writes them, at most."""
+
+
+class TableLetters:
+    """The dead letters of one table that Kafka is not known to have."""
+
+    def __init__(self, table_id: str) -> None:
+        """Begin without letters."""
+        self._table_id = table_id
+        self._writer = secrets.token_hex(8)  # not the module's: workers are forks of a daemon that has imported it
+        self._held: list[pa.RecordBatch] = []
+        self._written: dict[int, int] = {}
+        """By partition: the offset after the last task's letters. Kafka has them once the next task runs."""
+
+    def add(self, letters: pa.RecordBatch) -> None:
+        """Hold letters until Kafka is known to have them."""
+        self._held.append(letters)
+        del self._held[:-_MOST]
+
+    def due(self, store: TableStore) -> Iterator[pa.RecordBatch]:
+        """Yield the letters to write, if this worker is the one that writes; forget letters that Kafka has.
+
+        Raises:
+            OperationalError: Redis did not answer.
+        """
+        if self._written:
+            store.letters_written(self._table_id, self._written)
+            self._written = {}
+        if not self._held:
+            return
+        told = store.letters_of(self._table_id)
+        places = [[_place(headers) for headers in each["headers"].to_pylist()] for each in self._held]
+        left = [
+            (rows, each)
+            for rows, each in zip(places, self._held, strict=True)
+            if any(offset >= told.get(partition, 0) for partition, offset in rows)
+        ]
+        self._held = [each for _, each in left]
+        if not left or not store.writes_letters(self._table_id, self._writer):
+            return
+        for rows, each in left:
+            new = np.array([offset >= told.get(partition, 0) for partition, offset in rows])
+            for partition, offset in rows:
+                self._written[partition] = max(self._written.get(partition, 0), offset + 1)
+            yield each.filter(pa.array(new))
+
+
+def _place(headers: bytes) -> tuple[int, int]:
+    """Return partition and offset of the record that a dead letter's headers name."""
+    _, partition, offset = dict(unpacked_headers(headers))["source"].rsplit(b"/", 2)
+    return int(partition), int(offset)

@@ -1,0 +1,37 @@
+"""A worker's observations of one stream."""
+
+from __future__ import annotations
+
+import time
+
+from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.quarantine import QuarantineStore
+from spark_jobs.engine.constants.index_choice import IndexChoice
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
+from spark_jobs.runtime.worker.statistics import StreamSampler
+
+__all__ = ["StreamWatch"]
+
+
+class StreamWatch:
+    """Observations kept between tasks: indexes are chosen by them, and the gateway reads them as statistics."""
+
+    def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> None:
+        self.stream_id = stream.stream_id
+        self.notes = QuarantineNotes(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
+        self.choice = IndexChoice(time.monotonic)
+        self.sampler = StreamSampler(stream, time.time)
+        self.last: Events | None = None
+        """The latest events of the task."""
+
+    def take_last(self) -> Events | None:
+        """Return the latest events, and keep them no longer."""
+        events, self.last = self.last, None
+        return events
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

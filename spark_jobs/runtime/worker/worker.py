@@ -1,0 +1,283 @@
+"""A task: it takes one version of the tables, then goes batch by batch: decode → match → split."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import InternalError
+from grouping.settings.settings import Settings
+from grouping.store.match_tally import MatchTally
+from grouping.store.notes import Output
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.work_units import SLOW
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.isolation.hang_guard import HangGuard
+from spark_jobs.engine.isolation.isolation import Isolation
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.watchdog import Watchdog
+from spark_jobs.engine.match.matched_pairs import NO_NUMBER
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting_stage import WritingStage, counting_stage
+from spark_jobs.engine.operators.lookup_join.join import join_slices
+from spark_jobs.engine.results.pending import pending_records
+from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letter_code, dead_letters, record_bytes
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
+from spark_jobs.runtime.worker import digest_task
+from spark_jobs.runtime.worker.event_traces import EventTraces, Trail
+from spark_jobs.runtime.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
+from spark_jobs.runtime.worker.watch import StreamWatch
+
+__all__ = ["PROCESS", "Evaluation"]
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+"""Spark's local properties with the query's id, as in its checkpoint, and with the micro-batch's number."""
+
+PROCESS = WorkerProcess()
+"""The state of this worker: a global, since Spark calls a function that has to find it."""
+WATCHDOG = Watchdog()
+"""The watchdog of this worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The function that `mapInArrow` runs. Spark pickles it for each task, so it holds no tables."""
+
+    stream: bytes
+    """The `Stream`, as JSON."""
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+    cautious: bool = False
+    """Whether work units of the stream were quarantined before: tasks ask Redis which, else only once one is."""
+    anew: tuple[tuple[int, int], ...] = ()
+    """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
+    fences: EvaluatorFences | None = None
+    """The fences of the evaluator: its tasks write until another evaluator takes the stream."""
+
+    @classmethod
+    def of(
+        cls,
+        stream: Stream,
+        settings: Settings,
+        *,
+        cautious: bool = False,
+        anew: Mapping[str, int] | None = None,
+        fences: EvaluatorFences | None = None,
+    ) -> Evaluation:
+        """Return the evaluation of a stream."""
+        until = tuple((int(partition), end) for partition, end in (anew or {}).items())
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Evaluate a task's records; yields rows of `spark_jobs.engine.rows.output.OUTPUT`."""
+        stream, settings = _unpacked(self.stream, self.settings)
+        micro_batch = _micro_batch(stream)
+        watch = PROCESS.begin(stream, settings, self.fences)
+        digest_task.MEMORY.forget_idle(time.monotonic())
+        task: _Task | None = None
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if task is None:
+                tables = PROCESS.tables(stream.stream_id, micro_batch, settings)
+                traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
+                task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew), traces)
+                yield from task.letters()
+            yield from task.records(batch)
+        if task is not None:
+            yield from task.groups()
+            task.end(micro_batch)
+        PROCESS.end()
+
+
+class _Task:
+    """The evaluation of one task's records, under one version of the tables."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        settings: Settings,
+        tables: BatchTables,
+        watch: StreamWatch,
+        cautious: bool,
+        singly_until: Mapping[int, int],
+        traces: EventTraces | None,
+    ) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._version, self._snapshot, self._views = tables
+        self._watch = watch
+        self._matches = _MatchCounts()
+        self._letters: Counter[str] = Counter()
+        self._misfits: Counter[str] = Counter()
+        self._traces = traces
+        self._trail: Trail | None = None
+        self._not_evaluated = NotEvaluatedLetters(stream, settings)
+        notes = watch.notes
+        self._hang_guard = guard = HangGuard(settings.evaluator.hang_seconds, self._watch_budget, WATCHDOG.rest)
+        ask = cautious or notes.slow
+        selection = notes.shared_selection(_task_number(), guard, WAIT_SECONDS) if ask else notes.selection(guard)
+        self._budget = CpuBudget(
+            settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6, part_of=notes.part_of_budget
+        )
+        self._guard = UnitGuard(selection, self._not_evaluated, notes.failed, self._budget)
+        value_bytes = settings.evaluator.value_bytes
+        self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
+        self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
+        self._isolation = Isolation(
+            self._guard,
+            self._snapshot,
+            self._write,
+            watch.sampler.loads,
+            value_bytes,
+            partial(
+                join_slices,
+                views=self._views,
+                value_bytes=value_bytes,
+                most_of_event=settings.evaluator.event_rows,
+            ),
+            partial(counting_stage, self._counting),
+        )
+
+    def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the output of some records."""
+        yield from self._counted(self._hang_guard.pieces(self._records(batch)))
+
+    def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        began_ns = time.time_ns()
+        events, letters = decode(batch, self._stream, self._settings)
+        self._misfits.update(events.misfits)
+        if letters is not None:
+            yield letters
+        if events.count:
+            offsets = events.offsets
+            self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
+            self._trail = self._traces.trail(events, began_ns) if self._traces else None
+            yield from self._isolation.records(events)
+            if self._trail is not None:
+                self._trail.end()
+            self._watch.last = events
+
+    def _too_large(self, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
+        return dead_letters(source, details, "result-too-large", self._stream, self._settings)
+
+    def _watch_budget(self) -> None:
+        """Have a step that is over its budget and does not come back end the worker."""
+        quarantine = partial(self._watch.notes.quarantine, SLOW)
+        WATCHDOG.watch(self._budget, partial(self._guard.quarantine_stopped, quarantine=quarantine))
+
+    def groups(self) -> Iterator[pa.RecordBatch]:
+        """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
+        yield from self._counted(self._hang_guard.pieces(self._groups()))
+
+    def _groups(self) -> Iterator[pa.RecordBatch]:
+        reasons = self._not_evaluated.reasons
+        writing = WritingStage(self._counting, self._stream.stream_id, self._version, reasons, self._settings)
+        with self._budget.batch(0):
+            yield from self._guard.run(writing)
+        for unit, offsets, matches in self._counting.incomplete.values():
+            yield self._not_evaluated.incomplete(unit, offsets, matches)
+
+    def letters(self) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of the joined tables that no worker has written."""
+        if self._views:
+            yield from self._counted(PROCESS.table_letters(self._settings))
+
+    def _counted(self, output: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield output, and count the dead letters in it."""
+        for rows in output:
+            if (code := dead_letter_code(rows)) is not None:
+                self._letters[code] += rows.num_rows
+            yield rows
+
+    def _write(self, events: RowSource, found: Matches) -> Iterator[pa.RecordBatch]:
+        stream, settings = self._stream, self._settings
+        if self._trail is not None:
+            self._trail.found(events, found)
+        yield from self._matches.written(split(events, found, stream, settings, self._evaluate))
+        yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
+        self._matches.add(found.number, events)
+        self._counting.take(events, found)
+
+    def end(self, batch: MicroBatch) -> None:
+        """Write statistics and counts of the task, and the codes of its dead letters."""
+        # Another index is weighed by evaluating its keys, which is left for a time without suspects.
+        review = not self._guard.selection.concerns(self._guard.failed)
+        with self._hang_guard.armed(), self._budget.batch(0):
+            PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
+        tally, output = self._matches.tally(), self._matches.output()
+        if any(output):
+            PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
+        if self._letters:
+            self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
+        if self._misfits:
+            self._watch.notes.report_misfits(self._misfits)
+
+
+@lru_cache(maxsize=64)
+def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
+    """Decode a task's stream and settings; cached, since reading the same bytes takes 5 ms of a small batch."""
+    return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
+
+
+def _micro_batch(stream: Stream) -> MicroBatch:
+    context = TaskContext.get()
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    number = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    if query_id is None or number is None:
+        raise InternalError("evaluated outside of a micro-batch")
+    return MicroBatch(stream.source_id, query_id, int(number))
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+class _MatchCounts:
+    """A task's matches per destination number, for DESCRIBE, and its results."""
+
+    def __init__(self) -> None:
+        self._met: list[np.ndarray] = []
+        self._last_ms = 0
+        self._results = self._bytes = 0
+        self.partition = 0
+        """The source partition: a task has one."""
+
+    def add(self, numbers: np.ndarray, events: RowSource) -> None:
+        numbers = numbers[numbers != NO_NUMBER]
+        self.partition = int(events.partitions[0])
+        if numbers.size:
+            self._met.append(numbers)
+            self._last_ms = max(self._last_ms, int(events.time_ms.max()))
+
+    def written(self, output: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield results, and count them; dead letters among them count elsewhere."""
+        for rows in output:
+            if dead_letter_code(rows) is None:
+                self._results += rows.num_rows
+                self._bytes += record_bytes(rows)
+            yield rows
+
+    def output(self) -> Output:
+        return Output(sum(map(len, self._met)), self._results, self._bytes)
+
+    def tally(self) -> MatchTally | None:
+        return MatchTally.of(np.concatenate(self._met), self._last_ms) if self._met else None
