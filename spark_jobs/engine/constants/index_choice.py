@@ -20,8 +20,9 @@ from spark_jobs.engine.constants.constant_part import ConstantPart
 from spark_jobs.engine.constants.constant_rows import ConstantRows
 from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.index.union_lookup import lookup_of
+from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.cpu_budget import charged
-from spark_jobs.engine.rows.event_column import EventColumns, EventSource
+from spark_jobs.engine.rows.event_column import EventColumns
 
 __all__ = ["IndexChoice", "expected_candidates"]
 
@@ -62,7 +63,7 @@ class IndexChoice:
         self._reviews: dict[tuple[str, tuple[SqlType, ...], bool], _Review] = {}
         self._at = 0.0
 
-    def revise(self, tables: ConstantTables, snapshot: Snapshot, source: EventSource, loads: Loads) -> None:
+    def revise(self, tables: ConstantTables, snapshot: Snapshot, source: Columns, loads: Loads) -> None:
         """Look the most wasteful table up another way, if there is one and a better way for it.
 
         Args:

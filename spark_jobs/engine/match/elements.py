@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from grouping.model.expression import Call
 from spark_jobs.engine.expressions.types import polars_type
-from spark_jobs.engine.rows.event_column import EventSource, as_plain, rows_of_elements
+from spark_jobs.engine.rows.columns import Columns
+from spark_jobs.engine.rows.event_column import as_plain, rows_of_elements
 
 __all__ = ["ElementSource"]
 
@@ -17,7 +18,7 @@ __all__ = ["ElementSource"]
 class ElementSource:
     """Rows made of an event and one element of its array, with the element as a column of its own."""
 
-    def __init__(self, outer: EventSource, events: NDArray[np.integer], variable: str, arrays: pl.Series) -> None:
+    def __init__(self, outer: Columns, events: NDArray[np.integer], variable: str, arrays: pl.Series) -> None:
         """Take the arrays.
 
         Args:
@@ -43,24 +44,6 @@ class ElementSource:
     def arrays(self) -> int:
         """How many arrays there are."""
         return len(self._arrays)
-
-    @property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source records' partitions."""
-        partitions: NDArray[np.int32] = self._outer.partitions[self._events]
-        return partitions
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The source records' offsets."""
-        offsets: NDArray[np.int64] = self._outer.offsets[self._events]
-        return offsets
-
-    @property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The source records' times."""
-        time_ms: NDArray[np.int64] = self._outer.time_ms[self._events]
-        return time_ms
 
     def column(self, name: str) -> pa.Array:
         """Return the elements, or a column of each element's event."""

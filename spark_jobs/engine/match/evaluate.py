@@ -19,8 +19,9 @@ from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled, once_per_group
 from spark_jobs.engine.match.shared_index_lookup import SharedIndexLookup
 from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup, selected_events
+from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.cpu_budget import charged
-from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, EventSource
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
 from spark_jobs.engine.rows.matches import Matches
 
 __all__ = ["candidates", "match", "matches"]
@@ -28,7 +29,7 @@ __all__ = ["candidates", "match", "matches"]
 AnyLookup = TableLookup | SharedIndexLookup
 
 
-def match(snapshot: Snapshot, source: EventSource) -> Matches:
+def match(snapshot: Snapshot, source: PlacedColumns) -> Matches:
     """Return all matches of a batch of events at once."""
     (found,) = matches(snapshot, source, limit=np.iinfo(np.int64).max)
     return found
@@ -36,7 +37,7 @@ def match(snapshot: Snapshot, source: EventSource) -> Matches:
 
 def matches(
     snapshot: Snapshot,
-    source: EventSource,
+    source: PlacedColumns,
     limit: int = PAIRS,
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
@@ -55,52 +56,52 @@ def matches(
     """
     events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}
-    lookups = list(_looked_up(snapshot, events, loads or Loads(), groups))
+    lookups = list(_looked_up(snapshot, source, events, loads or Loads(), groups))
     names = tuple(groups)
     for first, last in _slices(lookups, source.count, limit):
         met = [found for lookup in lookups for found in _met(lookup, events, first, last)]
         yield assembled(once_per_group(met), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
-def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
+def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
     """Return the events for which the indexes find an entry, whatever else its predicate asks for."""
     marks = np.zeros(source.count, np.bool_)
-    for lookup in _looked_up(snapshot, EventColumns(KeySource(source)), Loads(), {}):
+    for lookup in _looked_up(snapshot, source, EventColumns(KeySource(source)), Loads(), {}):
         lookup.mark(marks)
     return np.flatnonzero(marks)
 
 
 def _looked_up(
-    snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
+    snapshot: Snapshot, source: PlacedColumns, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
 ) -> Iterator[AnyLookup]:
     """Look up all tables; `groups` gets the numbers of the tables that an event may meet."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
-        load.events += events.source.count
+        load.events += source.count
         load.rows = table.rows
         if any(part.lookup is not None for part in table.parts):
-            yield from _by_itself(table, events, load, groups)
+            yield from _by_itself(table, source, events, load, groups)
     for shared in snapshot.shared_indexes:
         began = time.perf_counter()
-        lookup = SharedIndexLookup(shared, events, loads, groups)
+        lookup = SharedIndexLookup(shared, source, events, loads, groups)
         lookup.took(time.perf_counter() - began)
         yield lookup
 
 
 def _by_itself(
-    table: ConstantTable, events: EventColumns, load: Load, groups: dict[GroupId, int]
+    table: ConstantTable, source: PlacedColumns, events: EventColumns, load: Load, groups: dict[GroupId, int]
 ) -> Iterator[AnyLookup]:
     """Look up the parts of a table that have an index."""
     began = time.perf_counter()
     group_id = table.shape.plan.group_id
     found = []
     with charged(group_id, lambda: (group_id,)):
-        selected = selected_events(table.shape, events)
+        selected = selected_events(table.shape, source, events)
         if selected.size:
             group = groups.setdefault(group_id, len(groups))
             for part in table.parts:
                 if part.lookup is not None:
-                    found.append(TableLookup(group, part, part.lookup.find(events, selected), load))
+                    found.append(TableLookup(group, part, part.lookup.find(events, selected), load, source))
     load.seconds += time.perf_counter() - began
     yield from found
 

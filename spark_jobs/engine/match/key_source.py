@@ -1,4 +1,4 @@
-"""A batch of events with computed keys: expressions of an event alone, which are looked up like columns."""
+"""Columns of events with computed keys: expressions of an event alone, which are looked up like columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from grouping.model.expression import key_expression
 from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.cpu_budget import charged
-from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventSource, as_plain
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, as_plain
 from spark_jobs.engine.rows.partners import Partners, partners
 
 __all__ = ["KeySource"]
@@ -18,7 +19,7 @@ __all__ = ["KeySource"]
 class KeySource:
     """Events with `grouping.model.expression.key_column`s as further columns, each computed once a batch."""
 
-    def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
+    def __init__(self, source: Columns, value_bytes: int = VALUE_BYTES) -> None:
         """Take the events, and the limit of a computed text in bytes."""
         self._source = source
         self._value_bytes = value_bytes
@@ -28,21 +29,6 @@ class KeySource:
     def count(self) -> int:
         """How many events there are."""
         return self._source.count
-
-    @property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source records' partitions."""
-        return self._source.partitions
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The source records' offsets."""
-        return self._source.offsets
-
-    @property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The source records' times."""
-        return self._source.time_ms
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
         """Return which rows decide of each whether it is one of a LEFT JOIN."""

@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_jobs.engine.rows.event_column import EventSource, as_plain
+from spark_jobs.engine.rows.columns import Columns
+from spark_jobs.engine.rows.event_column import as_plain
 
 __all__ = ["MOST_ELEMENTS", "ReductionSource"]
 
@@ -18,9 +19,7 @@ MOST_ELEMENTS = 10_000
 class ReductionSource:
     """Rows made of an event, the element of its array whose turn it is, and what was made so far."""
 
-    def __init__(
-        self, outer: EventSource, events: NDArray[np.integer], names: tuple[str, str], arrays: pl.Series
-    ) -> None:
+    def __init__(self, outer: Columns, events: NDArray[np.integer], names: tuple[str, str], arrays: pl.Series) -> None:
         """Take the arrays.
 
         Args:
@@ -60,24 +59,6 @@ class ReductionSource:
     def count(self) -> int:
         """How many rows there are."""
         return self.rows.size
-
-    @property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source records' partitions."""
-        partitions: NDArray[np.int32] = self._outer.partitions[self._events[self.rows]]
-        return partitions
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The source records' offsets."""
-        offsets: NDArray[np.int64] = self._outer.offsets[self._events[self.rows]]
-        return offsets
-
-    @property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The source records' times."""
-        time_ms: NDArray[np.int64] = self._outer.time_ms[self._events[self.rows]]
-        return time_ms
 
     def column(self, name: str) -> pa.Array:
         """Return the elements, what was made so far, or a column of each row's event."""

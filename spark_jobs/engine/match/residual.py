@@ -19,12 +19,12 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.index.key_codes import KeyCodes
 from spark_jobs.engine.index.keys import key_space
 from spark_jobs.engine.index.set_membership import in_sets
-from spark_jobs.engine.match.computed_values import ComputedValues
 from spark_jobs.engine.match.elements import ElementSource
 from spark_jobs.engine.match.reduction import ReductionSource
 from spark_jobs.engine.match.row_slices import numbered, slices
+from spark_jobs.engine.rows.columns import Columns, SingleColumn
 from spark_jobs.engine.rows.cpu_budget import check_cpu
-from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, as_plain, longest_text
 from spark_jobs.engine.rows.partners import partners
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
@@ -94,7 +94,7 @@ def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
 
 
 def evaluate_expression(
-    expression: Expression, events: EventSource, rows: Positions, value_bytes: int = VALUE_BYTES
+    expression: Expression, events: Columns, rows: Positions, value_bytes: int = VALUE_BYTES
 ) -> pa.Array:
     """Return the value of an expression without slots for each of some events.
 
@@ -323,7 +323,7 @@ class _Frame:
         if isinstance(member.needle, Column):
             return self._events, self._positions
         values = as_plain(self.evaluate(member.needle).to_arrow())
-        return EventColumns(ComputedValues(values)), np.arange(self._positions.size)
+        return EventColumns(SingleColumn(values)), np.arange(self._positions.size)
 
     def _member(self, member: Member) -> pl.Series:
         """Look up (row, value) among the elements of the sets that are met."""

@@ -16,6 +16,7 @@ from spark_jobs.engine.index import Ints, Pairs
 from spark_jobs.engine.match.matched_pairs import MatchedPairs
 from spark_jobs.engine.match.residual import holds
 from spark_jobs.engine.match.table_lookup import RESIDUAL_PAIRS
+from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.event_column import EventColumns
 
@@ -25,16 +26,25 @@ __all__ = ["SharedIndexLookup"]
 class SharedIndexLookup:
     """The candidates of the tables of a shared index, for the whole batch; like `TableLookup`."""
 
-    def __init__(self, shared: SharedIndex, events: EventColumns, loads: Loads, groups: dict[GroupId, int]) -> None:
+    def __init__(
+        self,
+        shared: SharedIndex,
+        source: PlacedColumns,
+        events: EventColumns,
+        loads: Loads,
+        groups: dict[GroupId, int],
+    ) -> None:
         """Look a shared index up.
 
         Args:
             shared: The index of the tables.
-            events: The batch.
+            source: The events of the batch.
+            events: Their columns.
             loads: Where to count what each table costs.
             groups: The numbers of group ids; those that are missing are added.
         """
         self._shared = shared
+        self._source = source
         self._names = [member.shape.plan.group_id for member in shared.members]
         self._account = object()
         with charged(self._account, lambda: self._names, alike=False):
@@ -88,10 +98,10 @@ class SharedIndexLookup:
         owner = shared.owner[rows]
         true = shared.alive[rows]
         if shared.rows.windowed:
-            true &= shared.rows.counts_at(rows, events.source.time_ms[found])
+            true &= shared.rows.counts_at(rows, self._source.time_ms[found])
         if shared.ends is not None:
-            partitions = np.minimum(events.source.partitions[found], shared.ends.shape[1] - 1)
-            true &= events.source.offsets[found] < shared.ends[owner, partitions]
+            partitions = np.minimum(self._source.partitions[found], shared.ends.shape[1] - 1)
+            true &= self._source.offsets[found] < shared.ends[owner, partitions]
         for number, conjunct in sorted(enumerate(shared.conjuncts), key=lambda each: each[1].tally.rank):
             wanted = np.flatnonzero(conjunct.members[owner] & true)
             if wanted.size:

@@ -15,6 +15,7 @@ from spark_jobs.engine.index import Ints, Pairs
 from spark_jobs.engine.index.union_lookup import AnyCandidates
 from spark_jobs.engine.match.matched_pairs import MatchedPairs
 from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.event_column import EventColumns
 
@@ -26,14 +27,14 @@ RESIDUAL_PAIRS = 500_000
 """Pairs for which constants are gathered and expressions evaluated at once."""
 
 
-def selected_events(shape: TableShape, events: EventColumns) -> Ints:
+def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
     """Return the events that still count for the table and that the conjuncts without constants let through."""
-    everything = np.arange(events.source.count)
+    everything = np.arange(source.count)
     if shape.until:
         # A partition that was added since has no event that counts.
         until = np.array([*shape.until, 0])
-        ends = until[np.minimum(events.source.partitions, until.size - 1)]
-        everything = np.flatnonzero(events.source.offsets < ends)
+        ends = until[np.minimum(source.partitions, until.size - 1)]
+        everything = np.flatnonzero(source.offsets < ends)
     if not shape.filters:
         return everything
     return everything[holds(shape.filters, events, everything)]
@@ -47,6 +48,8 @@ class TableLookup:
     part: ConstantPart
     candidates: AnyCandidates
     load: Load
+    source: PlacedColumns
+    """The events, whose times decide whether an entry is in its window."""
 
     def add_counts(self, counts: Ints) -> None:
         """Add to each event's count the candidates that it will be expanded to."""
@@ -96,7 +99,7 @@ class TableLookup:
         part = self.part
         keep: NDArray[np.bool_] | None = None if part.alive is None else part.alive[rows]
         if not self.part.shape.virtual and part.rows.windowed:
-            inside = part.rows.counts_at(rows, events.source.time_ms[found])
+            inside = part.rows.counts_at(rows, self.source.time_ms[found])
             keep = inside if keep is None else keep & inside
         if keep is not None:
             found, rows = found[keep], rows[keep]

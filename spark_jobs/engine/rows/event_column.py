@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.settings.evaluator_settings import EvaluatorSettings
+from spark_jobs.engine.rows.columns import Columns, SingleColumn
 
 __all__ = [
     "VALUE_BYTES",
     "EventColumn",
     "EventColumns",
-    "EventSource",
     "as_plain",
     "hash_strings",
     "longest_text",
@@ -35,32 +35,6 @@ _SCALAR_BYTES = 64
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
-
-
-class EventSource(Protocol):
-    """The interface of a batch of decoded events that matching needs."""
-
-    @property
-    def count(self) -> int:
-        """How many events there are."""
-
-    @property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source records' partitions."""
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The source records' offsets."""
-
-    @property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The source records' times."""
-
-    def column(self, name: str) -> pa.Array:
-        """Return the column's values."""
-
-    def encoded(self, name: str) -> pa.Array:
-        """Return the column's values, dictionary-encoded where their distinct values are known without a search."""
 
 
 def longest_text(texts: pa.Array) -> int:
@@ -166,25 +140,6 @@ def _hardly_repeats(array: pa.Array) -> bool:
     return pa.types.is_decimal(array.type) or len(array) > _SAMPLE and len(sample.unique()) > _SAMPLE // 2
 
 
-class _ElementSource:
-    """The elements of all arrays of a column, as if each were an event."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self.count = len(values)
-        self.partitions = np.empty(0, np.int32)
-        self.offsets = np.empty(0, np.int64)
-        self.time_ms = np.empty(0, np.int64)
-        self._values = values
-
-    def column(self, name: str) -> pa.Array:
-        """Return the elements, whatever the name."""
-        return self._values
-
-    def encoded(self, name: str) -> pa.Array:
-        """Return the elements, whose repeats are not known."""
-        return self._values
-
-
 class Elements:
     """The elements of an array column, to be looked up as a column of events is."""
 
@@ -192,7 +147,7 @@ class Elements:
         """Take the arrays of all events."""
         self.event = rows_of_elements(arrays)
         """The event of each element."""
-        self.columns = EventColumns(_ElementSource(as_plain(arrays.flatten())))
+        self.columns = EventColumns(SingleColumn(as_plain(arrays.flatten())))
 
 
 def rows_of_elements(arrays: pa.Array) -> NDArray[np.int64]:
@@ -214,7 +169,7 @@ def as_plain(values: pa.Array) -> pa.Array:
 class EventColumns:
     """The columns of a batch, each made when a group first asks for it."""
 
-    def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
+    def __init__(self, source: Columns, value_bytes: int = VALUE_BYTES) -> None:
         """Take a batch; its columns are shared by all groups."""
         self.source = source
         self.value_bytes = value_bytes

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.model.errors import InternalError
-from spark_jobs.engine.rows.event_column import EventSource
+from spark_jobs.engine.rows.columns import Columns
 
 __all__ = ["PartnerSource", "Partners", "partners"]
 
@@ -21,7 +21,7 @@ class Partners(NamedTuple):
     A row that met the table has itself; a row padded with NULLs has all rows of its event that met the table.
     """
 
-    rows: EventSource | None
+    rows: Columns | None
     """The rows that the join made; None where later joins have left them as they are, so that they are these."""
     first: Ints
     """By row, the place of its first partner; the others follow."""
@@ -38,7 +38,7 @@ class PartnerSource(Protocol):
         """Return those of some rows, in the LEFT JOIN whose table has that prefix."""
 
 
-def partners(source: EventSource, prefix: str, rows: NDArray[np.integer]) -> Partners:
+def partners(source: Columns, prefix: str, rows: NDArray[np.integer]) -> Partners:
     """Return the partners of some rows.
 
     Raises:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.sql_type import SqlType
-from spark_jobs.engine.rows.event_column import EventSource
+from spark_jobs.engine.rows.columns import PlacedColumns
 
 __all__ = ["RowSource"]
 
 
-class RowSource(EventSource, Protocol):
+class RowSource(PlacedColumns, Protocol):
     """Decoded rows, numbered from 0, each of which belongs to one event: `Events` and `JoinedEvents`."""
 
     @property

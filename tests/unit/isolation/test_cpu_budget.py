@@ -29,6 +29,7 @@ from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.columns import SingleColumn
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
@@ -225,7 +226,7 @@ def test_a_long_text_is_no_match_for_a_large_pattern() -> None:
     """NULL where elements and bytes multiply to too much; the same pattern on others is searched for."""
     texts = ["ab" * 60_000, "ab" * 1_000 + "z", None]
     pattern = Value("a[^z]{999}[^z]{999}[^z]{999}", "STRING")
-    source = _Texts(texts)
+    source = SingleColumn(pa.array(texts))
     found = evaluate_expression(Call("rlike", (Column("s", "STRING"), pattern), "BOOLEAN"), source, np.arange(3))
     count = evaluate_expression(Call("regexp_count", (Column("s", "STRING"), pattern), "INT"), source, np.arange(3))
     assert [None, False, None] == found.to_pylist()
@@ -244,23 +245,8 @@ def test_a_pattern_that_looks_far_ahead_is_stopped_between_texts(function: str, 
     rows = np.arange(200)
     began = time.process_time()
     with CpuBudget(0.1).batch(1), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
-        evaluate_expression(call, _Texts([f"{row}{'a' * 20_000}" for row in range(200)]), rows)
+        evaluate_expression(call, SingleColumn(pa.array([f"{row}{'a' * 20_000}" for row in range(200)])), rows)
     assert time.process_time() - began < 20.0, "some of the two hundred, half a second each"
-
-
-class _Texts:
-    """Events with one column."""
-
-    def __init__(self, texts: list[str | None]) -> None:
-        self.count = len(texts)
-        self.partitions = self.offsets = self.time_ms = np.zeros(len(texts), np.int64)
-        self._texts = pa.array(texts)
-
-    def column(self, name: str) -> pa.Array:
-        """Return the texts."""
-        return self._texts
-
-    encoded = column
 
 
 class _Redis:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from functools import partial
 from grouping.model.expression import Call, Column, Value
+from spark_jobs.engine.rows.columns import SingleColumn
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, charged
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
@@ -19,20 +20,13 @@ from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.isolation.watchdog import Watchdog
 from spark_jobs.engine.match.residual import evaluate_expression
 
-class Texts:
-    count = 1
-    partitions = offsets = time_ms = np.zeros(1, np.int64)
-    def column(self, name):
-        return pa.array(["a" * {length}])
-    encoded = column
-
 class Aggregate:
     def units(self):
         return ["g_1/s_1", "g_2/s_2"]
     def records(self, units):
         with charged("s_2", lambda: ["s_2"]):
             call = Call("regexp_count", (Column("s", "STRING"), Value(".*x|.", "STRING")), "INT")
-            yield evaluate_expression(call, Texts(), np.arange(1))
+            yield evaluate_expression(call, SingleColumn(pa.array(["a" * {length}])), np.arange(1))
 
 budget = CpuBudget({seconds})
 guard = UnitGuard(UnitSelection(), None, set(), budget)

@@ -180,15 +180,12 @@ def _evaluated(expression: Expression, groups: Any, rows: NDArray[np.int32]) -> 
 
 
 class _Groups:
-    """Groups as rows that predicates and SELECT lists are evaluated on, like the events of a batch."""
+    """Groups as rows on which predicates and SELECT lists are evaluated."""
 
     def __init__(self, columns: dict[str, pl.Series], select: SelectList, count: int) -> None:
         grouping = select.grouping
         assert grouping is not None
         self.count = count
-        self.partitions = np.zeros(count, np.int32)
-        self.offsets = np.zeros(count, np.int64)
-        self.time_ms = np.zeros(count, np.int64)
         self._columns = columns
         named = [(key.name, key.expression) for key in grouping.keys]
         self._types: dict[str, SqlType] = {name: expression.type for name, expression in named}  # type: ignore[union-attr]

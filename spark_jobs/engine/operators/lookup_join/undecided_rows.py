@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.rows.event_column import EventSource
+from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.partners import Partners
 
 __all__ = ["UndecidedRows"]
@@ -17,7 +17,7 @@ __all__ = ["UndecidedRows"]
 class UndecidedRows(NamedTuple):
     """The rows of one such join: for each row left of it those with a row of the table, then the one of NULLs."""
 
-    made: EventSource | None
+    made: Columns | None
     """The rows as the join made them, once a later join has made others of them."""
     at: Ints | None
     """For each of the rows that there are now, which of these it was made of; None while they are the same."""
@@ -32,7 +32,7 @@ class UndecidedRows(NamedTuple):
         beside[alone] = np.diff(alone, prepend=-1) - 1
         return cls(None, None, beside)
 
-    def taken(self, rows: EventSource, probe: Ints) -> UndecidedRows:
+    def taken(self, rows: Columns, probe: Ints) -> UndecidedRows:
         """Return what these are for the rows that a later join makes of some of the present ones."""
         if self.at is None:
             return UndecidedRows(rows, probe, self.beside)

@@ -1,0 +1,61 @@
+"""Interfaces of rows: their columns, and the positions and times of the source records that they come from.
+
+Expressions read columns alone, so elements of arrays, computed values and groups are columns, not events.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["Columns", "PlacedColumns", "SingleColumn"]
+
+
+class Columns(Protocol):
+    """Rows, numbered from 0, as columns by name."""
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+
+    def column(self, name: str) -> pa.Array:
+        """Return the column's values."""
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return the column's values, dictionary-encoded where their distinct values are known without a search."""
+
+
+class PlacedColumns(Columns, Protocol):
+    """Rows that come from source records."""
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source record's partition, by row."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The source record's offset, by row."""
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The source record's time, by row, in epoch milliseconds."""
+
+
+class SingleColumn:
+    """Rows of one column, whatever its name."""
+
+    def __init__(self, values: pa.Array) -> None:
+        """Take the column's values."""
+        self.count = len(values)
+        self._values = values
+
+    def column(self, name: str) -> pa.Array:
+        """Return the values."""
+        return self._values
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return the values, of which no repeats are known."""
+        return self._values
