@@ -49,7 +49,7 @@ def matches(
         source: The events.
         limit: Candidate pairs in one slice, unless one event alone has more.
         loads: Where to count what each table costs.
-        value_bytes: What a text that is computed may have; a longer one is NULL.
+        value_bytes: Longest text that an expression computes; a longer text is NULL.
 
     Raises:
         Exception: Any exception: a group's predicate runs code of libraries (`faults.FAULTS`).

@@ -102,7 +102,7 @@ def evaluate_expression(
         expression: What to compute.
         events: The batch.
         rows: Which events.
-        value_bytes: What a computed text may have; a longer one is NULL.
+        value_bytes: Longest text that the expression computes; a longer text is NULL.
     """
     result: pa.Array = _Frame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
     return result

@@ -173,7 +173,7 @@ class EventColumns:
         """Take a batch; its columns are shared by all groups."""
         self.source = source
         self.value_bytes = value_bytes
-        """What a text that is computed from them may have; a longer one is NULL."""
+        """Longest text that an expression computes; a longer text is NULL."""
         self._columns: dict[str, EventColumn] = {}
         self._series: dict[str, pl.Series] = {}
         self._longest: dict[str, int] = {}
