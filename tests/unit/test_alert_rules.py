@@ -1,4 +1,4 @@
-"""The alert rules by Prometheus's own tool: which series raise each of them, and which do not."""
+"""The alert rules, checked by Prometheus's own tool: the series that raise each rule, and those that do not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RAISING: dict[str, dict[str, str]] = {
     "DigestsWait": {"cq_waiting_digests": "1x60"},
     "CommandsUnavailable": {'cq_commands_total{code="unavailable"}': "0+1x100"},
 }
-"""By alert: the series that raise it, a sample every 10 seconds."""
+"""By alert: the series that raise the alert, a sample every 10 seconds."""
 
 _CALM: dict[str, str] = {
     _GATEWAY % ("cq-gateway", "a"): "1x400",
@@ -76,7 +76,7 @@ def _case(series: dict[str, str], minutes: int, raised: set[str]) -> dict[str, A
 
 
 def test_each_rule_is_raised_by_its_fault_alone(tmp_path: Path) -> None:
-    """The first dead letter, a target that is gone and a role that restarts are seen; a dead standby is none."""
+    """A first dead letter, a missing target and a restarting role raise alerts; a dead standby does not."""
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool, of the package prometheus, is not installed")

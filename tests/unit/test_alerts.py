@@ -18,7 +18,7 @@ _OF_PROMETHEUS = {"up", "process_start_time_seconds", "process_resident_memory_b
 
 
 def _listed() -> dict[str, set[str]]:
-    """Return the labels of each metric, by the page's list, which is that of the code."""
+    """Return the labels of each metric from the page's list, which equals the code's."""
     section = page("monitoring.md").partition("<!-- metrics -->")[2].partition("<!-- /metrics -->")[0]
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]*) \|", section, re.MULTILINE)
     return {name.replace("_bucket, …_sum, …_count", "_bucket"): {*re.findall(r"`(\w+)`", row)} for name, row in rows}

@@ -1,4 +1,4 @@
-"""The documentation says what there is: links and paths lead somewhere, and nothing that users name is left out."""
+"""The documentation is true: links and paths lead somewhere, and everything that users name is documented."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SHELL = re.compile(r"^(?:\.venv/bin/)?cq (\w+)(.*)$", re.MULTILINE)
 
 @pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
-    """A link is to a file of the repository, and to a heading of it where it names one."""
+    """A link leads to a file of the repository, and to an existing heading if one is given."""
     for link in links(path.read_text("utf-8")):
         if re.match(r"[a-z]+:", link):
             continue
@@ -56,14 +56,14 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_paths_are_there(path: Path) -> None:
-    """What is written as a path of the repository is one."""
+    """Every path written for the repository exists."""
     for name in _PATH.findall(path.read_text("utf-8")):
         assert (ROOT / name).exists(), name
 
 
 @pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_signposts_lead_to_definitions(path: Path) -> None:
-    """A file that a page names defines what the page names with it: ``file.py::name`` and ``name`` (``file.py``)."""
+    """A file named on a page defines the name beside it: ``file.py::name`` and ``name`` (``file.py``)."""
     text = path.read_text("utf-8")
     for file, name in _TEST_NAME.findall(text):
         assert any(_defines(found, name) for found in _files(file)), f"{file}::{name}"
@@ -109,12 +109,12 @@ def test_every_design_note_is_in_the_index() -> None:
 
 
 def test_the_settings_are_listed(rewrite: bool) -> None:
-    """The table of settings is the one that is made from the settings."""
+    """The table of settings equals the table generated from the settings."""
     check_section("settings.md", "settings", settings_table(), rewrite=rewrite)
 
 
 def test_the_limits_are_listed() -> None:
-    """The table of limits names each setting that bounds what a CREATE may cost."""
+    """The table of limits names each setting that bounds the cost of a CREATE."""
     section = page("sizing.md").partition("\n## Limits\n")[2].partition("\n## ")[0]
     assert not [name for name in variables() if name.startswith("CQ_LIMITS_") and f"`{name}`" not in section]
 
@@ -128,17 +128,17 @@ def test_the_secrets_are_listed() -> None:
 
 
 def test_the_functions_are_listed(rewrite: bool) -> None:
-    """The list of functions is the one that is made from the compiler's tables."""
+    """The list of functions equals the list generated from the compiler's tables."""
     check_section("expressions.md", "functions", function_page(), rewrite=rewrite)
 
 
 def test_the_metrics_are_listed(rewrite: bool) -> None:
-    """The table of metrics is the one that is made from the metrics."""
+    """The table of metrics equals the table generated from the metrics."""
     check_section("monitoring.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
 
 
 def test_the_findings_of_the_doctor_are_listed() -> None:
-    """Each code that `cq doctor` tells has its row, and so has each kind of thing that Redis may lack."""
+    """Each code of `cq doctor` has its row, and so has each kind of object that Redis may lack."""
     section = page("operating.md").partition("## `cq doctor`")[2].partition("\n## ")[0]
     source = "\n".join(path.read_text("utf-8") for path in (ROOT / "gateway" / "doctor").glob("*.py"))
     codes = {*re.findall(r'Finding\(\s*"([a-z-]+)"', source), *re.findall(r'\("((?:cq|row)-\w+)"', source)}
@@ -156,7 +156,7 @@ def test_every_metric_is_public() -> None:
 
 @pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_metrics_are_there(path: Path) -> None:
-    """What a page calls a metric is one, by the name under which Prometheus gets it."""
+    """Every name given as a metric on a page is a metric, under its name in Prometheus."""
     known = {"cq_token", *re.findall(r"^\| `(cq_\w+?)(?:_bucket)?[`,]", "\n".join(_metrics()), re.MULTILINE)}
     assert set(re.findall(r"`(cq_[a-z_]+)`", path.read_text("utf-8"))) <= known
 
@@ -171,7 +171,7 @@ def _metrics() -> Iterator[str]:
 
 
 def _families() -> Iterator[tuple[Metric, Sequence[str]]]:
-    """Yield the metric of both roles, those of the gateway and those of the evaluator, with their labels."""
+    """Yield the metrics of both roles, of the gateway and of the evaluator, with their labels."""
     for family in RoleMetric(RoleState(), "gateway").collect():
         yield family, family._labelnames  # noqa: SLF001
     for metric in (getattr(metrics, name) for name in metrics.__all__):
@@ -208,7 +208,7 @@ def test_every_statement_and_clause_has_an_example() -> None:
 
 
 def test_pages_do_not_collide() -> None:
-    """Pages whose examples are carried out one after the other, on one stack, create no source twice."""
+    """Pages whose examples run in sequence on the same stack create no source twice."""
     created: dict[str, str] = {}
     for name in _PAGES:
         for block in blocks(name):
@@ -223,7 +223,7 @@ def test_pages_do_not_collide() -> None:
 
 
 def test_every_kind_of_index_is_listed() -> None:
-    """The table under EXPLAIN has each kind of index that a plan may name, and no other page names another one."""
+    """The table under EXPLAIN has each kind of index that a plan may name, and no page names a further kind."""
     table = page("statements.md").partition("| `index` |")[2].partition("\n\n")[0]
     kinds = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert list(get_args(Kind)) == kinds
@@ -239,7 +239,7 @@ def test_every_type_is_listed() -> None:
 
 
 def test_commands_and_variables_are_there() -> None:
-    """What the pages show of the shell exists: commands of `cq` with their options, targets of make, variables."""
+    """Shell commands on the pages exist: commands of `cq` with their options, targets of make, variables."""
     command = typer.main.get_command(app)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     known_variables = {*variables(), "CQ_STATUS_FILE", "CQ_REQUIRE_NETNS"}

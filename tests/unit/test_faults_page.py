@@ -11,7 +11,7 @@ _NAMED = re.compile(r"`((?:tests/unit/)?test_\w+\.py)(?:::(\w+))?`")
 
 
 def test_every_named_test_is_there() -> None:
-    """A row of the page names a file of tests, and where it names one of these, that one."""
+    """Each row of the page names a test file, and perhaps a test in the file; both exist."""
     named = _NAMED.findall(_PAGE.read_text())
     assert len(named) > 40
     for file, test in named:

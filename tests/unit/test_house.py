@@ -1,4 +1,4 @@
-"""The tree stays one in which things are found: small rooms, small files, and tests that use what is public."""
+"""The tree stays easy to search: small rooms, small files, and tests that use public names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_module_is_in_the_readme_of_its_room() -> None:
 
 
 def test_no_test_sets_a_private_name() -> None:
-    """What a test sets otherwise, such as a limit, has a public name."""
+    """Settings that tests change, such as limits, have public names."""
     setting = [
         f"{path.relative_to(ROOT)}: {found}" for path in _FILES for found in _PATCHED.findall(path.read_text("utf-8"))
     ]

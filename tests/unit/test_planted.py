@@ -18,6 +18,6 @@ import spark_jobs.runtime.worker.worker
 
 
 def test_each_fault_changes_something() -> None:
-    """A fault whose function was renamed would let chaos pass without having shown that it finds faults."""
+    """Each planted fault still applies: with a renamed function, chaos would no longer prove that it finds faults."""
     done = subprocess.run([sys.executable, "-c", _PLANT_ALL, *PLANTED], capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)

@@ -25,7 +25,7 @@ _COLUMNS = {"a": "INT", "b": "BIGINT", "c": "DOUBLE"}
 _LEAVES = st.tuples(st.sampled_from(sorted(_COLUMNS)), _OPS)
 _BRANCHES = st.lists(_LEAVES, min_size=1, max_size=3)
 _CONJUNCTS = st.lists(st.lists(_BRANCHES, min_size=1, max_size=3), min_size=1, max_size=3)
-"""Conjuncts, each an OR of ANDs of comparisons; of one branch with one comparison it is that comparison."""
+"""Conjuncts, each an OR of ANDs of comparisons; a single branch with one comparison is just the comparison."""
 _NUMBERS = st.one_of(st.integers(-1, 3), st.none())
 
 
@@ -40,7 +40,7 @@ def _typed(kind: str, value: int | None) -> float | int | None:
 @settings(max_examples=120, deadline=None)
 @given(_CONJUNCTS, st.data())
 def test_every_path_equals_brute_force(shape: list, data: st.DataObject) -> None:
-    """Whatever the index, one by one or several for an OR, an event meets exactly the rows whose predicate is TRUE."""
+    """With any index, single or one per branch of an OR, an event meets exactly the rows whose predicate is TRUE."""
     leaves = [leaf for conjunct in shape for branch in conjunct for leaf in branch]
     slots = iter(range(len(leaves)))
     plan = [

@@ -1,4 +1,4 @@
-"""What is bounded before it is made: statements that would take the compiler minutes are refused in no time."""
+"""Bounds checked in advance: statements that would take the compiler minutes are refused in no time."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_views_count_by_their_columns_at_each_level() -> None:
 
 
 def test_views_count_by_their_words_at_each_level() -> None:
-    """All texts within one another are read anew for each query: together they are no longer than one may be."""
+    """All nested views are parsed anew for each query: together they are no longer than a view may be."""
     catalog, reads = Catalog([_QUOTES]), "quotes"
     condition = " OR ".join(f"n > {number}" for number in range(400))
     for level in range(5):
@@ -145,7 +145,7 @@ def test_long_lists_are_read(condition: str) -> None:
 
 @pytest.mark.parametrize("part", ["n = 1 OR ", "1+", "(", "'", '"', "/*", "--\n", "''''", "n,", "CASE ", "`"])
 def test_half_a_megabyte_is_refused_in_no_time(part: str) -> None:
-    """Or has few words: what one statement takes of the time of all others is bounded."""
+    """Or has few words: the time of a statement is bounded, as all others wait for it."""
     text = _CREATE + part * (500_000 // len(part))
     began = time.process_time()
     with suppress(InputError):

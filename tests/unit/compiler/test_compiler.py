@@ -30,7 +30,7 @@ def test_case(case: Case, pytestconfig: pytest.Config) -> None:
     assert case.stage == case.path.parent.name
     before = _STAGES[: _STAGES.index(case.stage)]
     if before and case.expected.startswith("error: "):
-        _after(before[-1], case.input)  # it is the stage itself that refuses
+        _after(before[-1], case.input)  # the stage itself refuses
     try:
         actual = _after(case.stage, case.input)
     except InputError as error:
@@ -69,7 +69,7 @@ def test_a_literal_of_a_shape_is_hidden(where: str) -> None:
     ids=["and", "or", "in", "not in", "not", "parentheses"],
 )
 def test_large_predicates_are_compiled(where: str) -> None:
-    """A large predicate takes about half a second of one core; time that grew with its square would be minutes."""
+    """A large predicate takes about half a second of a core; quadratic time would be minutes."""
     started = time.process_time()
     compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
     assert time.process_time() - started < 20
@@ -88,7 +88,7 @@ def test_large_predicates_are_compiled(where: str) -> None:
     ids=["not", "parentheses", "chain", "functions", "case", "between"],
 )
 def test_deep_predicates_are_refused(where: str) -> None:
-    """What is nested too deep is refused as such, not by a stack that overflows."""
+    """A predicate nested too deep is refused by its depth, not by a stack overflow."""
     with pytest.raises(InputError) as caught:
         compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
     assert caught.value.code in ("unsupported-query", "type-mismatch")
@@ -119,7 +119,7 @@ def test_select_list_is_no_part_of_the_group() -> None:
 
 
 def test_explain_names_the_index() -> None:
-    """EXPLAIN says which conjuncts are looked up and which are checked afterwards."""
+    """EXPLAIN names the conjuncts looked up, and the conjuncts checked afterwards."""
     query = compile_select("SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5 AND symbol LIKE 'b%'", catalog())
     plan = explain(query, QUOTES)["plan"]
     assert ("composite", ["symbol = :c0", "price < :c1"], ["symbol LIKE :c2"]) == (
@@ -146,7 +146,7 @@ def test_every_function_has_a_result_type() -> None:
 
 
 def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
-    """What counts is how long a text can become, and not how many functions make it."""
+    """The limit is on the length of a text, not on the number of functions."""
     cleaned = "symbol"
     for character in "$€£,._-+ /":
         cleaned = f"replace({cleaned}, '{character}', '')"
@@ -158,7 +158,7 @@ def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
 
 
 def test_explain_of_a_long_conjunct_is_short() -> None:
-    """EXPLAIN of a disjunction grows with its text: a slot is shown with what stands around it."""
+    """EXPLAIN of a disjunction grows linearly with its text: each slot is shown with its surroundings only."""
     query = compile_select(
         "SELECT i FROM quotes WHERE " + " OR ".join(f"(i = {n} AND price > {n})" for n in range(500)), catalog()
     )
@@ -171,7 +171,7 @@ def test_explain_of_a_long_conjunct_is_short() -> None:
 
 
 def test_explain_shows_groups() -> None:
-    """EXPLAIN names what is counted by what, which constants decide where, and what is decided at the tick."""
+    """EXPLAIN names keys, aggregates, the constants that decide the store, and the conditions decided at the tick."""
     select = "SELECT name, sum(volume) AS s FROM quotes WHERE symbol = 'INTC' GROUP BY name HAVING count(*) > 10"
     query = compile_select(select, catalog())
     told = explain(query, QUOTES)

@@ -1,4 +1,4 @@
-"""What holds for every query: the invariants of grouping/README.md, on generated ones."""
+"""Properties of every query: the invariants of grouping/README.md, on generated queries."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ seeds = st.integers(0, 2**32).map(random.Random)
 @settings(max_examples=80, deadline=None)
 @given(seeds)
 def test_other_constants_same_signature(choose: random.Random) -> None:
-    """One template has one signature whatever its constants (I1); IN lists that shrink to one value apart."""
+    """A template has the same signature for all constants (I1), except IN lists that shrink to a single value."""
     template = predicate(choose, 2)
     first, second = (signature(filled(template, choose)) for _ in range(2))
     if " IN (" not in template and " OR " not in template and "NOT (" not in template:
@@ -139,7 +139,7 @@ def test_null_is_a_constant_like_others() -> None:
 def test_order_does_not_matter(choose: random.Random) -> None:
     """The order of operands of AND and OR changes neither signature nor constants (I2).
 
-    Of several operands that are refused the first one's refusal is told.
+    If several operands are refused, the first refusal is reported.
     """
     parts = [filled(predicate(choose, 1), choose) for _ in range(4)]
     for word in (" AND ", " OR "):
@@ -183,7 +183,7 @@ def test_no_constant_is_lost(choose: random.Random) -> None:
 @settings(max_examples=200, deadline=None)
 @given(seeds)
 def test_fast_path_is_the_whole_path(choose: random.Random) -> None:
-    """What a prepared shape makes of a text is what the whole path makes of it."""
+    """A prepared shape compiles a text to the same result as the whole path."""
     preparer = Preparer(CATALOG)
     template = predicate(choose, 2)
     tail = choose.choice(("", " EVERY '10 minutes'", " EXPIRE AFTER '3 days';"))
@@ -208,7 +208,7 @@ _OVER_GROUPS = (
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(_OVER_GROUPS), seeds)
 def test_groups_differ_in_no_constant(template: str, choose: random.Random) -> None:
-    """Queries over groups that differ in constants, wherever these stand, are one group, on the fast path too."""
+    """Aggregate queries that differ only in constants, wherever these stand, share a group, on the fast path too."""
     preparer, signatures = Preparer(CATALOG), set()
     for number in range(4):
         text = filled(f"CREATE CQ c{number} AS {template} EVERY '1 minute'", choose)
@@ -235,7 +235,7 @@ def test_groups_differ_in_no_constant(template: str, choose: random.Random) -> N
     ],
 )
 def test_wide_constants_on_the_fast_path(template: str, first: str, second: str) -> None:
-    """A constant too wide, or of another kind, for where it stands is what it is to the whole path."""
+    """A constant too wide, or of a wrong kind, for its place is treated as on the whole path."""
     preparer = Preparer(CATALOG)
     texts = [f"CREATE CQ c AS SELECT i FROM quotes WHERE {template.format(constant)}" for constant in (first, second)]
     preparer.create(CqText.cut(texts[0]))
@@ -260,7 +260,7 @@ def test_known_shapes_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_dropped_stream_takes_its_shapes_along() -> None:
-    """A text over a stream that was made anew is compiled for the new one."""
+    """A text over a stream that was created anew is compiled for the new stream."""
     streams = catalog()
     preparer = Preparer(streams)
     text = "CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a'"

@@ -1,4 +1,4 @@
-"""The fast path compiles a text to what the whole path makes of it, also where a literal is inlined.
+"""The fast path compiles a text to the same result as the whole path, even where a literal is inlined.
 
 `tests/fuzz` draws random texts; the templates here, and the seeds of that generator, were compiled wrongly once.
 """
@@ -72,7 +72,7 @@ _TEMPLATES = {
 
 @pytest.mark.parametrize("name", _TEMPLATES)
 def test_a_literal_in_several_places(name: str) -> None:
-    """Two texts that differ in one literal, each sent twice, in turns."""
+    """Two texts with one different literal, each sent twice, in turns."""
     template, literals = _TEMPLATES[name]
     preparer = Preparer(inlined_catalog())
     wholes = []
@@ -92,7 +92,7 @@ def test_seeds_that_failed(seed: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(_TEMPLATES.keys() - {"ON of a LEFT JOIN whose table is not shown"}))
 def test_templates_that_earlier_versions_compiled_wrongly_are_known(name: str) -> None:
-    """Stored CQs of each of them are compared with what their text says; a second text is one that differs."""
+    """Stored CQs of each template are compared with their texts; the second text must be found different."""
     template, literals = _TEMPLATES[name]
     preparer = Preparer(inlined_catalog())
     texts = [CqText.cut(f"CREATE CQ c AS {template.format(literal)}") for literal in literals]
@@ -112,7 +112,7 @@ def test_a_template_that_is_right_by_construction() -> None:
 
 
 def test_another_canonical_form_has_the_same_literals() -> None:
-    """A stored form of an earlier release, in which a conjunct stands elsewhere, is no wrong one."""
+    """A stored form of an earlier release with conjuncts in a different order is not taken for a wrong form."""
     preparer = Preparer(inlined_catalog())
     texts = ("price > 5 AND volume < 7", "price > 5 AND volume < 8")
     right, wrong = (

@@ -14,7 +14,7 @@ from grouping.model.errors import InputError
 
 @pytest.mark.parametrize("name", function_names())
 def test_every_function_is_described(name: str) -> None:
-    """Its example compiles, and it is listed as it is described."""
+    """Its example compiles, and its list entry equals its description."""
     told = describe_function(name.upper())
     assert told["function"] == name and str(told["form"]).startswith(f"{name}(")
     assert function_item(name).items() <= told.items()
@@ -22,7 +22,7 @@ def test_every_function_is_described(name: str) -> None:
 
 
 def test_the_index_is_told() -> None:
-    """What an index serves, and what is checked for each constant row."""
+    """DESCRIBE FUNCTION tells whether an index serves the function."""
     found = {
         name: describe_function(name)["index"] for name in ("lower", "startswith", "array_contains", "rlike", "lpad")
     }
@@ -39,6 +39,6 @@ def test_what_is_no_function_is_refused(name: str, code: str) -> None:
 
 
 def test_every_function_has_a_meaning() -> None:
-    """Each name under which a function is compiled has a line, and no line is left of a function that is gone."""
+    """Each canonical function has a line, and there is no line for a removed function."""
     compiled = set(function_names()) - set(ALIASES) - set(NESTED_ALIASES) - set(AGGREGATE_ALIASES)
     assert set(MEANINGS) == compiled

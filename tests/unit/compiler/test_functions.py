@@ -1,4 +1,4 @@
-"""What the documentation says of functions, and that what is accepted is evaluated."""
+"""Functions: the documentation lists them, and accepted functions are evaluated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_other_name_is_one_of_a_function() -> None:
 
 
 def test_all_that_is_accepted_is_evaluated() -> None:
-    """Every function and CAST that a query may use is one that the evaluator computes."""
+    """The evaluator computes every function and CAST that a query may use."""
     assert set(FUNCTIONS) - REDUCED <= {*polars_functions.FUNCTIONS, *BY_UNIT}
     plain = {source: targets for source, targets in CASTS.items() if source != "VARIANT"}  # by variant_get
     assert {(source, target) for source, targets in plain.items() for target in targets} <= set(casts.CASTS)

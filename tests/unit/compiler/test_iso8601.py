@@ -35,7 +35,7 @@ def _exactly(column: str, text: str) -> object:
 
 
 def _constant(reader: str, text: str) -> object:
-    """Return what a constant beside a column is, None where it is refused."""
+    """Return the value of a constant beside a column, None if the constant is refused."""
     try:
         return READERS[reader](text)[1]
     except InputError:
@@ -141,7 +141,7 @@ def test_a_time_without_a_zone(text: str) -> None:
     "text", [*_NO_TIMES, "2026-11-21T10:00:00 Z", "", "x", "2026-11-21T10:00:00\x00", "2026-11-21T10:00:00.5\x00Z"]
 )
 def test_what_is_no_time_is_none_anywhere(text: str) -> None:
-    """What is no date and time of ISO 8601, or beyond the calendar, is refused in each place."""
+    """Any text but a date and time of ISO 8601 within the calendar is refused in each place."""
     assert (None, None, None) == (_record("at", text), _constant("timestamp", text), _clause(text))
 
 
@@ -156,7 +156,7 @@ def test_a_date_means_the_same_everywhere(text: str) -> None:
 
 @pytest.mark.parametrize("text", _NO_DATES)
 def test_what_is_no_date_is_none_anywhere(text: str) -> None:
-    """What is no date of ISO 8601 is refused in each place."""
+    """Any text but a date of ISO 8601 is refused in each place."""
     assert (None, None) == (_record("day", text), _constant("date", text))
 
 

@@ -36,11 +36,11 @@ _REFERENCE: dict[str, Callable[..., str | None]] = {
     "reverse": lambda text: text[::-1],
     "left": lambda text, count: text[: max(count, 0)],
 }
-"""Of functions that are NULL when an argument is."""
+"""Functions that are NULL if an argument is."""
 
 
 def _reference(expression: Expression, text: str, limit: int, longest: list[int]) -> Any:
-    """Return what an expression is for one value of `s`; `longest` gets the bytes of each text that it computes."""
+    """Return an expression's value for one value of `s`; `longest` gets the bytes of each computed text."""
     match expression:
         case Column(name):
             return text if name == "s" else None
@@ -99,7 +99,7 @@ def test_a_text_that_is_too_long_is_null_and_the_rest_goes_on(
 
 @given(_EXPRESSIONS, _TEXTS)
 def test_no_text_is_longer_than_reckoned(expression: Expression, text: str) -> None:
-    """What is said of an expression's texts before they are made holds for those that are made."""
+    """The predicted sizes of an expression's texts hold for the computed texts."""
     made: list[int] = []
     _reference(expression, text, 10**9, made)
     size = len(text.encode())

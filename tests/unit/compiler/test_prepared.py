@@ -1,4 +1,4 @@
-"""The way that commands take, by templates, accepts what the compiler accepts, and makes the same of it."""
+"""The path by templates accepts the same commands as the compiler, with the same results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.alerts import STREAMS, clauses
 
 _CALLS = Path(__file__).parents[2] / "cases" / "functions" / "expected.jsonl"
 _SHARE = 5
-"""Of so many calls of the corpus one is tried."""
+"""The share of the corpus that is tried: one call in this many."""
 
 
 def _differences(columns: str, predicates: list[str]) -> list[str]:

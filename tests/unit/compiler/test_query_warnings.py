@@ -1,4 +1,4 @@
-"""An accepted query that can never do what it seems to do has warnings, on the fast path as well."""
+"""An accepted query with a condition that can never hold has warnings, on the fast path as well."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _STORED = """{"node":"call","op":"=","args":[{"node":"call","op":"element","args
 {"node":"column","name":"s","type":"STRING"},{"node":"value","value":"|","type":"STRING"}],
 "type":"ARRAY<STRING>"},{"node":"value","value":1,"type":"INT"}],"type":"STRING"},
 {"node":"slot","index":0}],"type":"BOOLEAN"}"""
-"""As a version stored it that took '|' for itself; to Spark it is a pattern, which matches the empty text."""
+"""Stored by a version that took '|' literally; in Spark it is a pattern, which matches the empty text."""
 
 
 def test_it_is_evaluated_as_before() -> None:

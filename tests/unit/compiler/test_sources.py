@@ -1,4 +1,4 @@
-"""FROM, JOIN, views and subqueries: which queries are one group, and which are refused."""
+"""FROM, JOIN, views and subqueries: queries that share a group, and refused queries."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_different_groups() -> None:
 
 
 def test_a_column_keeps_the_name_that_its_source_shows() -> None:
-    """A view's alias is the result's name; `*` is all columns, one of those that USING joins."""
+    """A view's alias is the result's name; `*` is all columns, with columns joined by USING once."""
     names = [item.name for item in compile_select("SELECT s, Twice FROM hot", _CATALOG).select.items]
     assert names == ["s", "twice"]
     names = [
@@ -146,7 +146,7 @@ def test_left_join_with_a_constant_in_on() -> None:
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
 def test_a_constant_in_an_equality_beside_the_whole_key(kind: str) -> None:
-    """It makes no join of its own: the rows are looked up by the key, and the constant is lifted."""
+    """The equality makes no separate join: the rows are looked up by the key, and the constant is lifted."""
     select = f"SELECT q.symbol FROM quotes q {kind} profiles p ON p.staff = q.volume + {{}} AND p.symbol = q.symbol"
     select += " WHERE p.industry IS NULL"
     one, other = (compile_select(select.format(number), _CATALOG).plan for number in (1, 2))
@@ -172,7 +172,7 @@ _MANY = "SELECT q.symbol FROM quotes q LEFT JOIN {} WHERE price < {}"
 
 
 def test_left_joins_of_several_rows_with_constants_in_on() -> None:
-    """Queries that differ in the constants alone are one group, in any spelling; another condition is another one."""
+    """Queries that differ only in constants share a group, in any spelling; a different condition makes a new group."""
     spelt = [
         ("owners o ON o.symbol = q.symbol AND o.shares > 5 AND o.owner <> 'a'", 3),
         ("owners x ON NOT (x.shares <= 6) AND 'b' <> x.owner AND q.symbol = x.symbol", 4),
@@ -199,7 +199,7 @@ def test_a_table_twice_with_constants_in_on() -> None:
 
 
 def test_ids_of_joins_that_groups_decide_nothing_of() -> None:
-    """A join as it was before groups decided anything of it has the id that it had then."""
+    """A join without the newer fields keeps its id from earlier versions."""
     keys = (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)
     plain = Join("t_2", "owners", keys, outer=True, single=False)
     assert computation_id(StreamId("s_1"), (plain,)) == "j_9ad1f18137fec45bd00ec8d4"
@@ -210,7 +210,7 @@ _MORE: list[dict[str, bool]] = [{}, {"unique": True}, {"undecided": True}, {"uni
 
 
 def test_an_equality_beside_the_whole_key() -> None:
-    """It looks no row up: in ON of an inner join it is what it is in WHERE. One of other types compares, too."""
+    """The equality looks no row up: in ON of an inner join it means the same as in WHERE, for any types."""
     on = "SELECT q.symbol FROM quotes q JOIN profiles p ON p.symbol = q.symbol {} p.industry = q.symbol"
     assert _group(on.format("AND")) == _group(on.format("WHERE"))
     assert _group(on.format("AND price = p.staff AND")) == _group(on.format("WHERE price = p.staff AND"))

@@ -76,13 +76,13 @@ def test_texts(text: str, written: str) -> None:
     ["NOPE", "INT INT", "DECIMAL(", "DECIMAL(a,b)", "SET<", "SET<>", "ARRAY", "MAP<INT>", "STRUCT<a>", "INT>", "é"],
 )
 def test_what_is_no_type(text: str) -> None:
-    """What writes no type is refused, and nothing else is raised."""
+    """A text that is not a type is refused with a ValueError, never a different exception."""
     with pytest.raises(ValueError, match="writes no type"):
         SqlType.of(text)
 
 
 def test_what_types_tell() -> None:
-    """Types tell which values compare, which have an order, and what a set is of."""
+    """Types tell which values compare, which have an order, and the element type of a set."""
     assert decimal(5, 2).is_like(DOUBLE) and not DATE.is_like(TIMESTAMP)
     assert BINARY.is_ordered and UNKNOWN.is_ordered and not array_of(INT).is_ordered and not VARIANT.is_ordered
     assert INT == set_of(INT).member == INT.member and array_of(INT) == array_of(INT).member

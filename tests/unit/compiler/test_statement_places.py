@@ -1,4 +1,4 @@
-"""Places that errors name are those of the statement, not of the SELECT within it."""
+"""Places named in errors count from the start of the statement, not of its SELECT."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from grouping.model.query import ChangeBased, DigestClause
 from grouping.store.constant_table import Block, Entry, Segment
 
 _RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "cases" / "stored" / "ids.json").read_text())
-"""Written by commit a75c1e8, before there were `SqlType`s. It never changes, since ids in data folders do not."""
+"""Written by commit a75c1e8, before there were `SqlType`s. The file never changes, since ids in data folders do not."""
 _STREAM = msgspec.json.decode(_RECORDED["stream"], type=Stream)
 
 
@@ -66,7 +66,7 @@ def test_ids_of_a_subscribers_own(constants: str, one: str, other: str) -> None:
 
 @pytest.mark.parametrize("recorded", _RECORDED["queries"], ids=lambda recorded: recorded["query"])
 def test_what_is_stored_is_read(recorded: dict[str, str]) -> None:
-    """What the version of the record stored is read as what a query compiles to today."""
+    """Data stored by the recording version reads as the present result of compiling the query."""
     query = compile_select(recorded["query"], Catalog([_STREAM]))
     block = Block(recorded["group"], query.row.type_texts, recorded["select"], "shared")
     segment = Segment.of([], [Entry(block, recorded["destination"], query.row, 1, 2)])

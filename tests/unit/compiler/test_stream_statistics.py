@@ -24,7 +24,7 @@ def sample(values: list[object]) -> ColumnSample:
 
 
 def partition(columns: dict[str, list[object]], at_ms: int = 0, **groups: GroupLoad) -> PartitionStatistics:
-    """What a partition's tasks wrote, as it arrives."""
+    """Return a partition's statistics after a round trip through their encoding."""
     told = PartitionStatistics(at_ms, 1, 1, {name: sample(values) for name, values in columns.items()}, groups)
     return msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=PartitionStatistics)
 
@@ -97,7 +97,7 @@ def test_few_events_tell_nothing() -> None:
 
 
 def test_expectations_add_up_to_the_matches_of_a_group() -> None:
-    """Summed over all rows, what is expected is near what brute force finds on other events."""
+    """Summed over all rows, the expectation is near the count of brute force on fresh events."""
     random.seed(5)
     known = StreamStatistics([partition({"n": [random.gauss(50, 10) for _ in range(1000)]})])
     bounds = [(low := random.random() * 100, low + random.random()) for _ in range(2000)]

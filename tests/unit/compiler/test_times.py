@@ -54,7 +54,7 @@ def test_iso_forms_are_one_instant(text: str) -> None:
     ],
 )
 def test_other_text_is_no_instant(text: str) -> None:
-    """What is no instant, has no zone or lies beyond the calendar is bad-time."""
+    """A text that is not an instant, has no zone or lies beyond the calendar is bad-time."""
     with pytest.raises(InputError) as raised:
         parse_instant(text)
     assert raised.value.code == "bad-time"
@@ -105,7 +105,7 @@ def test_interval_is_read(text: str, seconds: float) -> None:
     ],
 )
 def test_other_text_is_no_interval(text: str) -> None:
-    """What is no fixed, positive length of whole milliseconds up to a thousand years is bad-interval."""
+    """A text that is not a fixed, positive length of whole milliseconds up to a thousand years is bad-interval."""
     with pytest.raises(InputError) as raised:
         parse_interval(text)
     assert raised.value.code == "bad-interval"
@@ -122,7 +122,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_shortest_every_is_a_second() -> None:
-    """One second is an EVERY, a millisecond less is not."""
+    """EVERY can be a second, but not a millisecond less."""
     assert parse_every("1 second") == TimerBased(timedelta(seconds=1))
     with pytest.raises(InputError, match="is not valid") as raised:
         parse_every("PT0.999S")

@@ -1,4 +1,4 @@
-"""`cq.pending` of a query over groups, with replays and lost checkpoints, and what a tick makes of it."""
+"""`cq.pending` of an aggregate query, with replays and lost checkpoints, and the digests of its ticks."""
 
 from __future__ import annotations
 
@@ -79,21 +79,21 @@ class GroupLog:
         self._parts = {number: [one for one in records if one.partition == number] for number in (0, 1)}
         self.bodies: list[bytes] = []
         self.commits: list[dict[str, int]] = [{}]
-        """By batch, what is committed after it."""
+        """By batch, the committed offsets after the batch."""
         self.ends: list[int] = [0]
         """By batch, the end of the log then."""
         self.rolled: list[tuple[int, int]] = []
-        """The rolled record, and before which offset it stands for all."""
+        """The rolled record, and the offset before which it replaces all records."""
         self.versions: dict[tuple[int, int], list[int]] = {}
         """By partition and offset: the versions that met the event, two where Redis was lost before a replay."""
         self.first: dict[tuple[int, int], int] = {}
-        """Of events that a dead batch has written: where its range begins, with which all of them are in."""
+        """For events written by a dead batch: the beginning of its range, in which all its events lie."""
         if bounds:
             self._life({0: 0, 1: 0}, {number: len(part) for number, part in self._parts.items()}, {})
             return
         half = {number: len(part) // 2 for number, part in self._parts.items()}
         reached = self._life({0: 0, 1: 0}, half, {})
-        # A batch dies after some of its tasks, and nobody replays it as it was.
+        # A batch dies after some of its tasks, and is never replayed with the same bounds.
         for number in range(chance.randrange(3)):
             end = min(reached[number] + chance.randrange(8), len(self._parts[number]))
             self.bodies += self._task(self._parts[number][reached[number] : end], {})
@@ -141,7 +141,7 @@ class GroupLog:
         return places
 
     def _life(self, begin: dict[int, int], until: dict[int, int], singly_until: dict[int, int]) -> dict[int, int]:
-        """Evaluate in batches, of which some are replayed; return what was read."""
+        """Evaluate in batches, some of them replayed; return the offsets reached."""
         chance, reached = self._chance, dict(begin)
         while any(reached[number] < end for number, end in until.items()):
             cuts = {number: min(at + chance.randrange(8), until[number]) for number, at in reached.items()}
@@ -218,7 +218,7 @@ def digest_at(
     visibility: tuple[VisibilityInterval, ...] = _ALWAYS,
     from_ms: int = 0,
 ) -> DigestMatches:
-    """Return what a tick makes of the log as it is after some batch."""
+    """Return the digest of a tick from the log as of a batch."""
     tick_ms, batch = tick
     end = log.ends[batch]
 

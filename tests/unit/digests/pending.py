@@ -15,7 +15,7 @@ STORE = b"p" * 12
 
 
 class Partition:
-    """What Kafka has of partition 0, and the real log over it."""
+    """The contents of partition 0 in Kafka, and the real log over it."""
 
     def __init__(self, bodies: list[bytes] | None = None) -> None:
         self.bodies = bodies or []
@@ -42,7 +42,7 @@ class Partition:
 def record(
     events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (STORE,), value: bytes = b""
 ) -> bytes:
-    """Return a record of events, given by offset and time, that each of the stores has; all with that value, if any."""
+    """Return a record of events, given by offset and time, in each of the stores; `value` is the value of all."""
     count = len(events)
     ids = np.frombuffer(b"".join(store * count for store in stores), np.uint8).reshape(-1, 12)
     offsets = np.array([offset for offset, _ in events] * len(stores), np.int64)

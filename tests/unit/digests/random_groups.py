@@ -20,7 +20,7 @@ COUNTS = "SELECT k, count(*) AS c, count(i) AS ci, sum(n) AS s, avg(d) AS m FROM
 
 
 def random_groups(chance: random.Random, stores: int, records: int) -> list[bytes]:
-    """Return records of some stores' groups, one batch of one source partition each, a few of them twice."""
+    """Return records of some stores' groups, each a batch of a source partition, a few of them twice."""
     grouping = checked(f"{COUNTS} EVERY '5 seconds'", STREAM, AT).query.select.grouping
     assert grouping is not None
     bodies, reached = [], [0, 0]

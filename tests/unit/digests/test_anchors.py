@@ -35,7 +35,7 @@ def test_ticks_count_from_shortly_behind_the_acceptance(every_s: int, born_ms: i
 
 
 def test_what_is_owed_before_the_anchor_comes_with_the_first_tick() -> None:
-    """An EXPIRE shortly after the acceptance, which leaves only paused CQs, waits for a tick that is one."""
+    """An EXPIRE shortly after the acceptance, which leaves only paused CQs, waits for a regular tick."""
     trigger = TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040)
     destination = Destination("d_1", "s", "g_1", "s1", "[]", "shared", 0, trigger)
     note = TimedNote(born_ms=23_040, from_ms=23_040, changed_ms=23_045, owed_ms=23_050)

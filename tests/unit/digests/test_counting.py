@@ -101,7 +101,7 @@ def test_a_piece_carries_its_own_values_alone() -> None:
 
 
 def test_a_group_that_no_record_holds_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a group is left out and told; the others of the query, and other queries, are written."""
+    """The group is left out with a letter; other groups of the query, and other queries, are written."""
     monkeypatch.setattr(records, "MAX_RECORD_BYTES", 20_000)
     query, other = _query("SELECT k, count(*) AS c FROM t GROUP BY k"), _query("SELECT count(*) AS c FROM t")
     task = _Task([query, other])
@@ -153,7 +153,7 @@ def test_queries_of_one_form_share_their_records() -> None:
 
 
 def test_many_queries_do_not_read_the_records_of_each_other() -> None:
-    """A record of several queries is small, so that a tick of one query reads little of the others."""
+    """A record of several queries is small, so a tick of one query reads little data of the others."""
     queries = [_query(f"SELECT k, count(*) AS c{number} FROM t GROUP BY k") for number in range(6)]
     task = _Task(queries)
     task.read(0, [{"k": f"{number:05}" * 10} for number in range(600)])

@@ -1,4 +1,4 @@
-"""The rows of a digest, which may be more than memory holds, and which of them it shows."""
+"""The rows of a digest, perhaps more than memory holds, and the rows that it shows."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_key_of_any_type_has_a_last_row() -> None:
 
 
 def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rows cannot be kept that is told, with what the system says and what helps."""
+    """If rows cannot be stored, the error has the system's message and a hint."""
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
     with pytest.raises(RowsUnavailable) as told:
         Rows(_rows(*range(100)), in_memory=1000)
@@ -124,7 +124,7 @@ def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_open_cuts_are_tried_again() -> None:
-    """Those that a crash left are tried at once, what finds no room after longer and longer waits."""
+    """Cuts left by a crash are tried at once; cuts without room, after longer and longer waits."""
     cut, cuts = Cut("s", {}, (("d_1", 10, 5), ("d_2", 10, 5)), 12), OpenCuts()
     cuts.recover({"1700-1": cut})
     assert (cuts.untried, cuts.due(1000), cuts.waiting) == (True, ("1700-1", cut), {"d_1", "d_2"})

@@ -41,7 +41,7 @@ def _asked(select: str, rows: Sequence[dict[str, Any]]) -> tuple[PendingLog, Gro
 
 
 def test_a_row_that_no_record_holds_is_left_out() -> None:
-    """Of a row that grows beyond a record the digest tells; it has all other rows, and all matches count."""
+    """The digest reports a row that grows beyond a record; it has all other rows, and all matches count."""
     keys = ["a", "b" * 999, "c", "d" * 995]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", [{"k": key, "v": 1} for key in keys])
     [found] = group_digests(log, [request])
@@ -71,7 +71,7 @@ def test_large_rows_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_having_is_decided_some_destinations_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Destinations and groups in any number: those that are decided at once are bounded, and each gets what is its."""
+    """Any number of destinations and groups: those decided at once are bounded, and each gets its own rows."""
     decided: list[int] = []
     holds = kept.holds
 

@@ -30,7 +30,7 @@ _HISTORY = ((1, 1, [(None, None)]),)
 
 
 class _Told(NamedTuple):
-    """What came of a tick."""
+    """The result of a tick."""
 
     rows: list[tuple[int, bytes]]
     cursor: Cursor
@@ -38,7 +38,7 @@ class _Told(NamedTuple):
 
 
 class _Reader:
-    """A destination, its cursor as it is stored, and what it was given."""
+    """A destination, its stored cursor, and its deliveries."""
 
     def __init__(self, rng: random.Random, *, ordered: bool) -> None:
         self._rng = rng
@@ -48,7 +48,7 @@ class _Reader:
 
     @property
     def cursor(self) -> Cursor:
-        """How far it was served, as earlier versions stored it: the records that it names are in any order."""
+        """The reader's cursor, as stored by earlier versions: its held records are in any order."""
         cursor = msgspec.msgpack.decode(self._body, type=Cursor)
         return msgspec.structs.replace(cursor, held=tuple(self._rng.sample(cursor.held, len(cursor.held))))
 
@@ -90,7 +90,7 @@ class _Reader:
 
 
 class _Ticks(RuleBasedStateMachine):
-    """One source partition whose matches two destinations of different ticks read."""
+    """A source partition whose matches are read by two destinations with different ticks."""
 
     @initialize(ordered=st.booleans(), rng=st.randoms(use_true_random=False))
     def begin(self, ordered: bool, rng: random.Random) -> None:
@@ -138,7 +138,7 @@ class _Ticks(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(["replay", "trim", "restart", "know less"]))
     def disturb(self, how: str) -> None:
-        """Evaluate once more what was not committed, delete what nobody needs, or begin from what is stored."""
+        """Evaluate uncommitted batches once more, delete unneeded records, or restart from stored state."""
         match how:
             case "replay":
                 for some in self.uncommitted:
@@ -149,7 +149,7 @@ class _Ticks(RuleBasedStateMachine):
             case "restart":
                 self.stored = MatchPlaces(0, array("q", self.stored.positions.tobytes()), self.stored.older)
                 self.kafka.log = self.kafka.reader()
-            case _:  # as after Redis was lost, and with it the latest note of what is evaluated
+            case _:  # as after Redis was lost, and with it the latest note of evaluated offsets
                 self.covered = self.rng.randint(0, self.covered)
 
     def _commit(self) -> None:
@@ -196,7 +196,7 @@ def test_what_a_disordered_cursor_names_is_not_lost(count: int, ordered: bool) -
 
 
 def test_repeats_are_counted() -> None:
-    """What a replayed batch wrote again is left out once for each time, and told."""
+    """Matches written again by a replayed batch are left out once for each time, and counted."""
     made = record([(0, 5), (1, 6)])
     kafka, stored = Partition([made, made, made]), MatchPlaces(0, array("q", range(3)))
     reader = _Reader(random.Random(3), ordered=False)

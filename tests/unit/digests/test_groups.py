@@ -196,7 +196,7 @@ def test_a_total_may_have_the_plan_of_its_matches() -> None:
 
 
 def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
-    """What comes in between two chunks of a tick is in neither digest, and the second cursor does not pass it."""
+    """Records that come between two chunks of a tick are in neither digest, and the second cursor stays before them."""
     bodies = random_groups(random.Random(1), 2, 20)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))

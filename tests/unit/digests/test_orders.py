@@ -45,7 +45,7 @@ def _order(each: DigestOrder, covered: dict[str, int]) -> Order:
 def test_an_order_holds_all_that_it_takes(
     count: int, times: list[int], kept: int, next_: int, held: set[int], covered: int
 ) -> None:
-    """Rows, cursor and what is left are those that the index of the gateway gives, however little of it is written."""
+    """Rows, cursor and rest equal those from the gateway's index, however little of the index is written."""
     log = Partition([record([(number, times[number])]) for number in range(count)]).log
     first = max(count - kept, 0)
     stored = MatchPlaces(0, array("q", range(first, count)), 0 if first else None) if count else None
@@ -79,7 +79,7 @@ def test_nothing_is_sent_where_there_is_nothing() -> None:
 
 
 def test_an_answer_comes_back_as_it_was() -> None:
-    """What the job tells the gateway survives the log."""
+    """The job's answer to the gateway survives the log."""
     log = Partition([record([(0, 60), (1, 120), (0, 60)])]).log
     order = _order(_ordered(Cursor(), MatchPlaces(0, array("q", [0])), 1), {"0": 2})
     [(_, _, answered)] = carry_out(log, order)
@@ -90,7 +90,7 @@ def test_an_answer_comes_back_as_it_was() -> None:
 
 
 def test_an_order_tells_which_digests_found_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One digest whose rows cannot be kept is answered so, with nothing of it out; the others are made."""
+    """A digest whose rows cannot be stored is answered as failed, with nothing written; the others are made."""
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
     large = record([(number, 60) for number in range(10)], value=b"x" * 4_000_000)
     log = Partition([large, record([(10, 60)], stores=(b"q" * 12,))]).log

@@ -1,4 +1,4 @@
-"""Readers of one store that come, pause, and go at any millisecond: each counts what it would count alone."""
+"""Readers of a store that come, pause and go at any millisecond: each gets the same counts as alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_pane_begins_at_the_last_bound(stores: list, matches: list) -> None:
 
 @dataclass
 class _Reader:
-    """A CQ that reads the store, from one version of the tables to another, but for those of its pause."""
+    """A CQ that reads the store between two versions of the tables, except the versions of its pause."""
 
     trigger: TriggerSpec
     over_ms: int
@@ -111,7 +111,7 @@ def _millis(record: PlacedRecord) -> int:
 
 
 def _seen(reader: _Reader, versions: list[int]) -> list[Window]:
-    """Return what a reader saw of an event at the first version at which it saw something."""
+    """Return the windows of a reader at the first version at which it saw the event."""
     found = (windows_at(reader.visibility, 1, version) for version in versions)
     return next((windows for windows in found if windows), [])
 

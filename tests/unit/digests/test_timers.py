@@ -192,7 +192,7 @@ def test_notes_of_earlier_versions_are_read() -> None:
 
 
 def test_missed_ticks_become_the_last_of_them() -> None:
-    """Of the ticks that came due while nobody was there the last one fires, and begins where the last before did."""
+    """Among ticks missed without a gateway the last fires, and its digest begins where the first missed one's would."""
     membership, missed = _membership(), MissedTicks(34, 78)
     assert tick_to_fire(membership, 40, missed) == 70
     assert digest_from(membership, 70, missed, 0) == 30
@@ -238,7 +238,7 @@ def test_no_tick_at_or_before_the_acceptance() -> None:
 
 
 def test_a_destination_sees_what_it_saw_at_the_version() -> None:
-    """What is evaluated between PAUSE and RESUME is not the CQ's, though another one had it stored."""
+    """Events evaluated between PAUSE and RESUME are not the CQ's, though another CQ had them stored."""
     kafka, index = Partition(), PendingIndex()
     for version in (1, 2, 3):
         made = record([(version, 5)], version)
@@ -258,7 +258,7 @@ _versions = st.tuples(st.integers(1, 3), st.integers(0, 9))
 def test_a_shortened_history_tells_the_same_of_later_versions(
     versions: set[tuple[int, int]], since: tuple[int, int], later: list[tuple[int, int]]
 ) -> None:
-    """What is left of a history tells of every version from the given one on what the whole of it did."""
+    """From the given version on, a shortened history gives the same windows as the whole history."""
     visibility = tuple((*version, [(number, None)]) for number, version in enumerate(sorted(versions)))
     left = visibility_since(visibility, since)
     for version in (since, *(max(since, one) for one in later)):

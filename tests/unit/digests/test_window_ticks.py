@@ -89,7 +89,7 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
 
 
 def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
-    """Return what a window of four seconds counts of thirty matches, one a second, of which some are covered."""
+    """Return the counts of a window of four seconds over thirty matches, one a second, some of them covered."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     stream = Stream("t (v INT)")
     asked = checked("SELECT count(*) AS n FROM t EVERY '1 second' OVER LAST '4 seconds'", stream, at)

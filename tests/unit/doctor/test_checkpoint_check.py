@@ -25,7 +25,7 @@ def _checkpoint(folder: Path, **last: str) -> None:
 
 @pytest.mark.parametrize("place", ["", "of our own"])
 def test_checkpoints_are_of_streams_and_readable(tmp_path: Path, place: str) -> None:
-    """One of no stream, and one whose last file is torn, are told; what Spark leaves beside them is passed over."""
+    """Checkpoints without a stream, or with a torn last file, are reported; Spark's other files are ignored."""
     own = str(tmp_path / place) if place else ""
     settings = Settings(data=tmp_path, prefix="p.", evaluator=EvaluatorSettings(checkpoints=own))
     folder = tmp_path / place / "p." if place else tmp_path / "checkpoints"

@@ -1,4 +1,4 @@
-"""A segment of the constant tables that is damaged is an error of ours, whatever its bytes are."""
+"""A damaged segment of the constant tables is an error of ours, whatever its bytes are."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _check(body: bytes) -> None:
 
 
 def test_a_whole_segment_is_fine() -> None:
-    """As the gateway writes it."""
+    """A segment as the gateway writes it passes."""
     _check(_BODY)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_other_bytes_are_told_as_damage(seed: int) -> None:
-    """A cut one and one that is something else; changed bytes are, unless they make another segment."""
+    """A truncated segment and random bytes are errors; changed bytes too, unless they make a valid segment."""
     chosen = random.Random(seed)
     for body in (_BODY[: chosen.randrange(len(_BODY) - 1)], chosen.randbytes(50)):
         with pytest.raises(SegmentDamaged):

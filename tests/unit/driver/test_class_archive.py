@@ -1,4 +1,4 @@
-"""An archive of Java classes is taken where there is one, and one that does not fit does no harm."""
+"""An archive of Java classes is used if there is one, and an unfitting archive does no harm."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
 
 
 class _Store:
-    """Keeps the commits that it is told of."""
+    """Records the reported commits."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, dict[str, int]]] = []
@@ -24,7 +24,7 @@ class _Store:
 
 
 def _told(batch: int, end: int, *, carried_out: bool) -> Any:
-    """Return a progress of Spark, as pyspark reads it: `durationMs` has phases of what was carried out."""
+    """Return a progress report of Spark, as pyspark reads it: `durationMs` has the phases that ran."""
     durations = {"latestOffset": 11, "triggerExecution": 11}
     if carried_out:
         durations |= {"addBatch": 314, "commitOffsets": 15, "getBatch": 0, "queryPlanning": 27, "walCommit": 15}

@@ -1,4 +1,4 @@
-"""What Spark is told, whatever the master."""
+"""Spark's options, for any master."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _options(jars: str, **given: object) -> dict[str, str]:
 
 
 def test_a_local_driver_listens_on_loopback(jars: str) -> None:
-    """Elsewhere executors must reach it, at the address that is given or that Spark finds."""
+    """Elsewhere executors must reach the driver, at the given address or at the address found by Spark."""
     assert {"127.0.0.1"} == {_options(jars)[name] for name in (_HOST, _BIND)}
     assert not {_HOST, _BIND} & _options(jars, master="spark://m:7077").keys()
     found = _options(jars, master="k8s://https://m", driver_host="evaluator", bind_address="0.0.0.0")  # noqa: S104

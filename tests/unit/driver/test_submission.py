@@ -43,6 +43,6 @@ def test_what_contradicts_is_refused(given: dict[str, str], message: str, hint: 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a room of process numbers")
 def test_the_first_process_of_a_container_is_submitted_by_nobody() -> None:
-    """It has no parent that could be Spark's, and none to ask."""
+    """The process has no parent that could be Spark's, and none to ask."""
     apart = ("unshare", "--pid", "--fork", "--kill-child")
     subprocess.run((*apart, sys.executable, "-c", "import spark_jobs.runtime.application.jvm"), check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""The audit trail: what is on record of statements that were refused unread."""
+"""The audit trail: records of statements that were refused unread."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_refused_statements_of_operators_are_on_record() -> None:
 
 
 def test_a_flood_of_them_is_counted() -> None:
-    """So many in one minute are recorded one by one; the next record says how many were not."""
+    """Up to a number in a minute are recorded one by one; the next record counts the rest."""
     trail = AuditTrail(Settings())
     assert 300 == sum(len(_refused(trail, "SHOW QUOTA FOR bob")) for _ in range(1_000))
     later = _AT + timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""The spans of commands: which are told, to which trace they belong, and what they tell."""
+"""The spans of commands: the sampled ones, their traces, and their attributes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_command_without_a_context_has_a_trace_of_its_own(parent: str) -> None
 
 
 def test_the_share_is_kept() -> None:
-    """Of commands without a context about as many are told as the share says, the same ones each time."""
+    """The sampled share of commands without a context is near the setting, and the choice is the same each time."""
     answered = [_answered(number) for number in range(4_000)]
     first, again = ({span.context.trace_id for span in _told(0.05, *answered).get_finished_spans()} for _ in range(2))
     assert first == again

@@ -1,4 +1,4 @@
-"""Notices of ends in batches: what the catalog was told is what is under way, whatever came and went."""
+"""Notices of ends in batches: the catalog's records equal the notices under way, whatever came and went."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
 
 class _WorkingCopyPart:
-    """What notices need of a working copy in memory."""
+    """The parts of a working copy that notices need, in memory."""
 
     def __init__(self) -> None:
         self.inventory = Inventory()
@@ -83,7 +83,7 @@ def test_those_that_wait_hold_up_no_others() -> None:
 
 
 def test_lives_of_a_destination_end_in_their_order() -> None:
-    """The end of an incarnation waits for that of the one before; then a new one may begin at any time."""
+    """The end of an incarnation waits for the end of the incarnation before; then a new one may begin at any time."""
     working = _WorkingCopyPart()
     notices = EndNotices(working)  # type: ignore[arg-type]  # without servers: nothing is read
     notices.add([_notice(1, 5), _notice(1, 7, "m_1"), _notice(1, 9)])

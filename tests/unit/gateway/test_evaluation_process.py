@@ -1,4 +1,4 @@
-"""The process that evaluates events for the gateway: whatever it is asked, the gateway goes on."""
+"""The process that evaluates events for the gateway: whatever the question, the gateway goes on."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_who_asks_for_too_much_is_told_and_nobody_else_notices(process: Evaluati
 
 
 def test_a_process_that_dies_is_replaced(process: EvaluationProcess) -> None:
-    """Memory that ran out, for one, ends it amid a question or before it."""
+    """The process may end amid a question or before, for example when memory runs out."""
     plain = _question("symbol = 'INTC'", b'{"symbol": "AMD"}')
     assert process.outcome(plain, "alice").matches is False
     process.close()
@@ -72,7 +72,7 @@ def _answer(evaluations: Evaluations, asker: str, name: str, question: EventQues
 
 
 def test_nobody_waits_for_an_answer(evaluations: Evaluations) -> None:
-    """Each question is answered once, to who asked it; a subscriber's next one is another question."""
+    """Each question is answered once, to its asker; a subscriber's next question is a new question."""
     events = {name: b'{"symbol": "%s"}' % name.encode() for name in ("INTC", "AMD")}
     questions = {name: _question("symbol = 'INTC'", event) for name, event in events.items()}
     for asker, name in (("alice", "INTC"), ("bob", "AMD")):

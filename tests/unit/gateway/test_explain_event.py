@@ -1,4 +1,4 @@
-"""EXPLAIN CQ … FOR: whether one event matches a CQ, why not, and whether it would be delivered now."""
+"""EXPLAIN CQ … FOR: whether an event matches a CQ, why not, and whether it would be delivered now."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_match_is_delivered_at_once() -> None:
-    """The answer has the result that a reader gets, and each conjunct with the columns that it reads."""
+    """The answer has the result that a reader gets, and each conjunct with its columns."""
     told = _told(_INTEL, f"'{_HIT}'")
     assert told["event"] == {
         "cq": "intel",
@@ -133,7 +133,7 @@ def test_a_timer_names_the_tick() -> None:
 
 
 def test_aggregates_count_the_event() -> None:
-    """A query over groups says whether it counts an event; there is no result of one event alone."""
+    """For an aggregate query the answer says whether the event counts; a single event has no result."""
     counted = "SELECT symbol, count(*) AS n FROM quotes WHERE price < 100 GROUP BY symbol EVERY '10 minutes'"
     hit, miss = _event(counted, f"'{_HIT}'"), _event(counted, """'{"price": 100}'""")
     assert (hit["matches"], hit["results"], hit["tick"]) == (True, [], "2026-01-01T00:10:00.000Z")
@@ -152,7 +152,7 @@ def test_a_join_with_given_rows() -> None:
 
 
 def test_a_join_without_rows() -> None:
-    """What the stream's columns decide is told; else the answer is that the table decides."""
+    """Conjuncts over the stream's columns are decided; otherwise the answer is that the table decides."""
     dear = _event(_CHIPS, """'{"symbol": "INTC", "price": 60}'""")
     assert (dear["matches"], dear["why"], dear["delivered"]) == (False, "price < 50.0 is FALSE", False)
     open_yet = _event(_CHIPS, """'{"symbol": "INTC", "price": 30}'""")
@@ -187,7 +187,7 @@ def test_an_avro_stream_is_explained_with_json() -> None:
     ],
 )
 def test_refusals(given: str, code: str) -> None:
-    """Rows of what is not joined, rows that are none, times that are none, and what is too large are refused."""
+    """Rows of tables not joined, malformed rows and times, and oversized input are refused."""
     with pytest.raises(InputError) as refused:
         _told(_CHIPS, given)
     assert refused.value.code == code

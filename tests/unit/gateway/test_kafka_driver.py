@@ -1,4 +1,4 @@
-"""What the driver raises is told as what it means: Kafka is away, whichever way it shows."""
+"""Errors of the driver are mapped by their meaning: Kafka is away, whichever way it shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.kafka.driver import KafkaUnavailable, ProducerFenced, mapped
 
 
 def test_a_broker_that_hangs_is_unavailable() -> None:
-    """An answer that does not come in time is no end of the gateway: it waits for Kafka as for one that refuses."""
+    """A late answer does not end the gateway: it waits for Kafka as after a refused connection."""
     answer: Future[int] = Future()
     with pytest.raises(KafkaUnavailable, match="kafka failed at asking"), mapped("asking"):
         answer.result(0.0)

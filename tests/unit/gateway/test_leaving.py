@@ -1,4 +1,4 @@
-"""What members that left have yet to get: every event that counts is in the table once, whatever comes after."""
+"""Events owed to departed members: every event that counts is in the table once, whatever comes after."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _in(at: int, window: Window) -> bool:
 
 @given(st.lists(_windows(), max_size=4), st.lists(_windows(), max_size=4))
 def test_what_others_lack(windows: list[Window], others: list[Window]) -> None:
-    """A time is in what is left of each window that has it, unless one of the others has it too."""
+    """A time is in the rest of each window that has it, unless one of the others has it too."""
     left = without(windows, others)
     for at in _TIMES:
         expected = 0 if any(_in(at, other) for other in others) else sum(_in(at, window) for window in windows)
@@ -42,7 +42,7 @@ def test_what_others_lack(windows: list[Window], others: list[Window]) -> None:
 
 
 class _Play:
-    """One destination's members come, pause, leave and are evaluated; the table follows the segments alone."""
+    """A destination's members come, pause, leave and are evaluated; the table follows the segments alone."""
 
     def __init__(self) -> None:
         self.unit = Unit(Inventory())
@@ -110,7 +110,7 @@ class _Play:
     )
 )
 def test_every_event_that_counts_is_in_the_table_once(plays: list[tuple[object, ...]]) -> None:
-    """An event counts for who is there, and for who was dropped after it was published, until it is evaluated."""
+    """An event counts for present members, and for members dropped after its publication, until it is evaluated."""
     play, end = _Play(), 1
     for what, *rest in plays:
         match what, rest:

@@ -1,4 +1,4 @@
-"""SHOW: which names a pattern selects, and how much one page holds."""
+"""SHOW: the names selected by a pattern, and the size of a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_like_selects_by_its_definition(pattern: str, name: str) -> None:
 @pytest.mark.parametrize("part", ["%a", "%a_", "%_a", "%", "a%%"], ids=repr)
 @pytest.mark.parametrize("times", [5, 100, 200_000])
 def test_no_pattern_keeps_the_gateway_busy(part: str, times: int) -> None:
-    """A pattern of many parts is answered at once, also by the longest name, which it nearly fits."""
+    """A pattern of many parts is answered at once, even for the longest name, which nearly matches."""
     assert not listing.like_filter(part * times + "b")("a" * 255)
 
 
@@ -53,13 +53,13 @@ def test_a_page_fits_a_reply() -> None:
 
 
 def test_an_item_larger_than_a_page() -> None:
-    """It has a page of its own, so that paging goes on."""
+    """The item has a page of its own, so paging goes on."""
     page = listing.page_of("cqs", "cq", ["a", "b"], 1000, lambda name: {"cq": name, "trigger": "x" * (6 << 20)})
     assert ("a", 1) == (page["next"], len(page["cqs"]))
 
 
 def test_a_search_ends_where_it_takes_long() -> None:
-    """A page looks at so many names; whoever goes on after the last one comes to all that LIKE selects, each once."""
+    """A page examines a bounded number of names; a reader who pages on gets all names that LIKE selects, each once."""
     names, looked, found, after = [f"n{number:06}" for number in range(120_001)], 0, [], ""
 
     def matches(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the gateway remembers: windows of record times, members of a destination, triggers."""
+"""The gateway's memory: windows of record times, members of a destination, triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two processes share has one home: a name that is made or read elsewhere is found here."""
+"""Names shared by two processes have a single home: a name made or parsed elsewhere is found here."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_stray_name_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", _HOMES)
 def test_a_name_has_one_home(name: str) -> None:
-    """No other module makes such a name, or takes it apart."""
+    """No other module makes a name of this kind, or takes it apart."""
     home, pattern = _HOMES[name]
     found = [
         f"{path.relative_to(_ROOT)}:{number}: {line.strip()}"
@@ -71,7 +71,7 @@ def test_a_name_has_one_home(name: str) -> None:
 
 
 def test_the_keys_of_redis_stay() -> None:
-    """What lies in a data folder is found again: each key is what it was, and no two are one."""
+    """Data in a data folder is found again: each key is unchanged, and no two keys are equal."""
     keys = RedisKeys.of(Settings(prefix="cq."))
     found = {name: _called(keys, name) for name in dir(RedisKeys) if name not in _NO_KEYS and name[0] != "_"}
     assert found.items() >= _KEYS.items()

@@ -1,4 +1,4 @@
-"""What the gateway loads before it answers: it is to be back within three seconds of its death. And what `cq` loads."""
+"""Modules loaded by the gateway before it answers: a restart may take three seconds. And what `cq` loads."""
 
 from __future__ import annotations
 

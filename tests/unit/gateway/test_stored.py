@@ -100,7 +100,7 @@ def test_a_destination_is_kept_whole(
 
 
 def test_a_usual_cq_is_small() -> None:
-    """Of a CQ of a known shape hardly more is kept than its literals and ids."""
+    """A CQ of a known shape takes hardly more than its literals and ids."""
     text = CqText.cut("CREATE CQ \"q123456\" AS SELECT a FROM quotes WHERE symbol = 'S00000' AND price < 123.456")
     assert len(pack_cq("q123456", Cq("q123456", text, _NAME, 1_764_000_000_000, 4711))) <= 64
     destination = Destination(_NAME, *_IDS, '["STRING","S00000","DOUBLE",123.456]', "shared", 31)

@@ -58,7 +58,7 @@ def _check(path: Path) -> TokenCheck:
 
 
 def test_a_token_is_for_one_cluster(tmp_path: Path) -> None:
-    """Where two gateways trust one key, an audience of its own keeps a token for one from the other."""
+    """If two gateways trust the same key, separate audiences keep a token for one from the other."""
     key = PRIVATE["EdDSA"]
     keys = _folder(tmp_path, alice=key)
     checks = {
@@ -96,7 +96,7 @@ def test_a_folder_of_public_keys(tmp_path: Path, algorithm: str) -> None:
 
 
 def test_a_token_is_of_one_command(tmp_path: Path) -> None:
-    """It does not fit another id or text, nor another gateway; the detail names what differs."""
+    """A token does not fit a different id, text or gateway; the detail names the difference."""
     check = _check(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
     signer = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT)
     token = signer.token(AUDIENCE, *COMMAND)
@@ -193,7 +193,7 @@ def test_keys_that_change(tmp_path: Path) -> None:
 
 
 def test_a_broken_key_set_keeps_no_revoked_key(tmp_path: Path) -> None:
-    """Of a key set the entries that can be read count; a file that cannot be read at all has no keys."""
+    """The readable entries of a key set count; an unreadable file has no keys."""
     keys = [{"kty": "oct", "kid": name, "alg": "HS256", "k": SECRET} for name in ("alice", "bob", "carol")]
     file = KeyFile(_jwks(tmp_path, *keys))
     _jwks(tmp_path, keys[0], keys[1] | {"k": "c2hvcnQ"})
@@ -279,7 +279,7 @@ def _request(reader: RequestReader, token: bytes | None) -> Request:
 
 
 def test_a_refused_command_uses_up_nothing(tmp_path: Path) -> None:
-    """Neither its command id nor the rate of the one that it names; without the setting nobody asks for a token."""
+    """Neither its command id nor the rate of its subscriber is used up; without the setting no token is needed."""
     auth = AuthSettings(mode="token", keys=_folder(tmp_path, alice=PRIVATE["EdDSA"]))
     settings = Settings(auth=auth)
     reader = RequestReader(settings, lambda name: 1)

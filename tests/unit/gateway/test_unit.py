@@ -10,7 +10,7 @@ from gateway.model.unit import Unit
 
 
 def test_a_unit_is_in_no_cycle() -> None:
-    """It holds thousands of CQs, and the gateway looks for cycles seldom: then it stops for half a second."""
+    """A unit holds thousands of CQs, and the cycle collector runs seldom, as it stops the gateway for half a second."""
     gc.disable()
     try:
         unit = Unit(Inventory())

@@ -85,7 +85,7 @@ class _Tables(Store):
 
 
 def _snapshot(residuals: dict[str, Expression], selects: Iterable[str] = ("s_1",)) -> Snapshot:
-    """Return tables of groups that all events meet, if what is left of their predicates holds."""
+    """Return tables of groups met by all events whose residual holds."""
     store = _Tables()
     store.known_plans = {group: GroupPlan(group, "s", "", (_KEY, rest)) for group, rest in residuals.items()}
     entries = [
@@ -125,7 +125,7 @@ def _evaluated(
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_slow_group_is_left_out(clock: _Clock, alone: bool) -> None:
-    """Whether it has an index of its own or not: it is stopped after its time, and nobody else is left out."""
+    """With or without an index of its own, the group is stopped after its time, and nobody else is left out."""
     residuals = {f"g_{n}": _at_least(_A) for n in range(5)} | {"g_slow": _at_least(_LASTING)}
     snapshot = _snapshot(residuals)
     quarantined: list[str] = []
@@ -148,7 +148,7 @@ def test_what_takes_its_time_is_not_stopped(clock: _Clock) -> None:
 
 
 def test_a_slow_select_list_is_left_out(clock: _Clock) -> None:
-    """In whatever group it is; it is evaluated once for all of them."""
+    """In whatever group the list is; it is evaluated once for all groups."""
     snapshot = _snapshot({f"g_{n}": _at_least(_A) for n in range(3)}, ("s_1", "s_slow"))
     results, told = _evaluated(snapshot, CpuBudget(2.5, clock=clock))
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(3)} == results
@@ -157,7 +157,7 @@ def test_a_slow_select_list_is_left_out(clock: _Clock) -> None:
 
 
 def test_slow_units_of_one_user_take_less_than_twice_the_time_of_one(clock: _Clock) -> None:
-    """The n-th unit that is stopped has 1/n² of the budget; units of others have all of it."""
+    """The n-th stopped unit has 1/n² of the budget; units of others have all of it."""
     slow = [f"g_{n}" for n in range(12)]
     residuals = {name: _at_least(_nested(n)) for n, name in enumerate(slow)}
     stopped: list[str] = []
@@ -190,7 +190,7 @@ def _nested(times: int) -> Expression:
 
 
 def test_an_account_within_another_is_charged_itself() -> None:
-    """What a computed key takes is not its first asker's alone: the others are told at once."""
+    """The time of a computed key is charged to all its users, not only to the first: the others are told at once."""
     clock = _Clock()
     budget = CpuBudget(10.0, clock=clock)
     with budget.batch(1):
@@ -250,7 +250,7 @@ def test_a_pattern_that_looks_far_ahead_is_stopped_between_texts(function: str, 
 
 
 class _Redis:
-    """What the store of quarantines keeps, or an outage."""
+    """The state of the store of quarantines, or an outage."""
 
     def __init__(self) -> None:
         self.known: dict[str, Quarantine] = {}
@@ -285,7 +285,7 @@ class _Redis:
 
 
 def test_slow_units_are_left_out_for_a_while_each_time_longer() -> None:
-    """A worker knows its own also while Redis is away; several workers that met one at once quarantine it once."""
+    """A worker knows its own quarantines even while Redis is away; those of several workers at once count once."""
     redis, now = _Redis(), [0]
     notes = [QuarantineNotes("s", redis, lambda: now[0]) for _ in range(2)]  # type: ignore[arg-type]
     guard = HangGuard(Settings().evaluator.hang_seconds)

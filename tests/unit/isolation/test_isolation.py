@@ -35,13 +35,13 @@ from tests.unit.matching.matching import Store, apart, compare, destination, ent
 _STREAM = stream("a INT")
 _A = Column("a", "INT")
 _NONSENSE = Call("nonsense", (_A,), "BOOLEAN")
-"""An expression that nothing evaluates: it raises, as a fault of ours does."""
+"""An expression that nothing evaluates: it raises, like a fault of ours."""
 _KEY = compare("a", "=", "INT", 0)
 _BAD_SELECT = "s_bad"
 
 
 class _Tables(Store):
-    """Tables of groups `g_0`, `g_1`, …, of which some raise, each with two SELECT lists, of which one may."""
+    """Tables of groups `g_0`, `g_1`, …, some of which raise, each with two SELECT lists, one of which may raise."""
 
     def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
         """Return SELECT lists of the column `a`, and of nonsense."""
@@ -50,7 +50,7 @@ class _Tables(Store):
 
 
 def _snapshot(groups: int, failing: Collection[int] = (), selects: Collection[str] = ("s_1",)) -> Snapshot:
-    """Return tables in which every event is met by every group, for each SELECT list by one destination."""
+    """Return tables in which every event meets every group, with a destination for each SELECT list."""
     store = _Tables()
     entries = []
     for number in range(groups):
@@ -117,7 +117,7 @@ def test_groups_that_raise_are_left_out_alone(drawn: tuple[int, set[int]], alone
 
 
 def test_a_select_list_that_raises_is_left_out_alone() -> None:
-    """What one CQ publishes is no fault of the others of its group."""
+    """A CQ's output must not harm the other CQs of its group."""
     results, letters = _evaluated(_snapshot(3, selects=("s_1", _BAD_SELECT, "s_2")), _events(4))
     expected = {destination(f"g_{n} {select}"): _wanted(4) for n in range(3) for select in ("s_1", "s_2")}
     assert expected == results
@@ -126,7 +126,7 @@ def test_a_select_list_that_raises_is_left_out_alone() -> None:
 
 
 def test_a_group_whose_index_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left out as one whose predicate raises; the tables of the others are loaded."""
+    """The group is left out like a group whose predicate raises; the tables of the others are loaded."""
 
     def fail(*_: object) -> None:
         raise MemoryError
@@ -178,7 +178,7 @@ def test_dead_letters_of_a_task_are_bounded() -> None:
 
 
 def test_what_killed_workers_is_not_tried() -> None:
-    """A group that is left out gets a letter for every event, one of its SELECT lists for what it met."""
+    """A group that is left out gets a letter for every event; a SELECT list, for the events that it met."""
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
     results, letters = _evaluated(
         snapshot, _events(4), UnitSelection(dict.fromkeys(("g_0", unit_of("g_1", "s_2")), KILLED))
@@ -274,7 +274,7 @@ def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[li
 
 
 def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
-    """All that are tried where one is suspected, none where none is; nothing is joined for groups that are left out."""
+    """All tried groups if one is suspected, none if none is; nothing is joined for groups that are left out."""
     held: list[list[str]] = []
 
     def hold(units: Sequence[str]) -> None:

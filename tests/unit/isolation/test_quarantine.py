@@ -17,7 +17,7 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 
 
 def _marked_at_death(search: CulpritSearch, units: list[str], deadly: str) -> list[str]:
-    """Return the units that a worker has marked when it comes to the deadly one."""
+    """Return the units that a worker has marked when it comes to the deadly unit."""
     if not search.careful:
         return []
     division = UnitSelection(suspects=search.suspects).divide(units, ())

@@ -1,4 +1,4 @@
-"""Events, tables and what a worker makes of queries that join them (`tests/join_oracle.py`)."""
+"""Events, tables, and a worker's results for queries that join them (`tests/join_oracle.py`)."""
 
 from __future__ import annotations
 

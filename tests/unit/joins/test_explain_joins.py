@@ -63,7 +63,7 @@ _OWNED = "SELECT q.symbol FROM quotes q {} owners o ON o.symbol = q.symbol AND {
     ],
 )
 def test_where_each_constant_of_on_went(select: str, lifted: list[str], kept: list[tuple[str, str]]) -> None:
-    """It is lifted, and decided in the group, but where the join needs it to look rows up."""
+    """The constant is lifted, and decided in the group, unless the join needs it to look rows up."""
     query = compile_select(select, CATALOG)
     told = explain(query, QUOTES, use=Use())
     root: dict[str, Any] = told["plan"]["tree"]

@@ -32,7 +32,7 @@ AS_MANY_TEXTS_AS_ROWS = (
     {symbol: {"industry": "a", "staff": 0} for symbol in "abcxy"},
     {("p", "a"): {"n": 1}},
 )
-"""A table has one distinct text, and a batch one row, which has none: they are not beside one another."""
+"""A table with one distinct text, and a batch with one row and no text: they must not be confused."""
 
 
 @pytest.mark.parametrize("select", QUERIES)
@@ -119,7 +119,7 @@ def test_keys_of_other_number_types() -> None:
 
 @pytest.mark.parametrize("kind", ["DECIMAL(4,2)", "DECIMAL(38,18)", "DECIMAL(19,0)"])
 def test_whole_numbers_meet_equal_decimals(kind: str) -> None:
-    """An INT or BIGINT meets the DECIMAL that is equal to it, and none that it does not fit or that has a fraction."""
+    """An INT or BIGINT meets the equal DECIMAL, and no DECIMAL out of its range or with a fraction."""
     rates = Table("t_4", "rates", (StreamColumn("n", kind), StreamColumn("rate", "STRING")), ("n",), "r", "json", "")
     rows = [{"n": n, "rate": n} for n in ("5", "-7", *(() if kind == "DECIMAL(19,0)" else ("5.5",)))]
     events = [{"symbol": "a", "price": 1.0, "n": n} for n in (5, -7, 6, 2**63 - 1, None)]
@@ -177,7 +177,7 @@ _TWICE = "SELECT a.owner FROM quotes q JOIN owners a ON a.symbol = q.symbol JOIN
 def test_an_event_with_too_many_rows_is_left_out_alone(
     events: list[Row], owners: Row, most: int, most_of_event: int
 ) -> None:
-    """However the events are sliced: those that make more rows than one may are named, the others have theirs."""
+    """In any slicing, events that make more rows than allowed are named, and the others have their rows."""
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
     views = {"t_2": view_of(OWNERS, owned)}
     batch, computation = batch_of(_TWICE, events)

@@ -1,4 +1,4 @@
-"""Addresses that cannot be read are told in one line, which holds no part of them."""
+"""Unreadable addresses give a one-line error without any part of the address."""
 
 from __future__ import annotations
 

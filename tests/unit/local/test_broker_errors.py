@@ -1,4 +1,4 @@
-"""What clients of Kafka write while it is away."""
+"""Log lines of Kafka clients while Kafka is away."""
 
 from __future__ import annotations
 

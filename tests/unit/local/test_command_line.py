@@ -1,4 +1,4 @@
-"""What a person sees of `cq` where something is missing or misspelt: one line, and what to do."""
+"""Messages of `cq` for missing or misspelt input: a line with a remedy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def test_a_subscribers_installation_has_no_command_line() -> None:
-    """Without the libraries of the server `cq` says what to install; a module of ours that lacks is our fault."""
+    """Without the server's libraries `cq` names the package to install; a missing module of ours is our fault."""
     ran = _run("-c", _WITHOUT.format(name="typer"))
     lack, cure = '"typer", which is not installed', 'pip install "cq-gateway[server,local]"'
     assert (1, [f"cq: the command line needs {lack}. Install it: {cure}."]) == (ran.returncode, ran.stderr.splitlines())
@@ -40,7 +40,7 @@ def test_a_subscribers_installation_has_no_command_line() -> None:
 
 
 def test_a_misspelt_setting_is_told() -> None:
-    """A variable that sets nothing is told with the name that is near; the command goes on."""
+    """A variable that sets nothing is reported with a similar name; the command goes on."""
     ran = _run("-m", "gateway.cli", "status", "--data", "nowhere", CQ_KAFKA_BOOTSRAP="k:1")
     line = 'cq: no setting is called CQ_KAFKA_BOOTSRAP, which is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
     assert (1, [line]) == (ran.returncode, ran.stderr.splitlines())

@@ -20,7 +20,7 @@ from grouping.settings.settings_table import variables
 from tests.pages import ROOT, page
 
 ADDRESSES = {"controller.listener.names", "listener.security.protocol.map", "log.dirs"}
-"""Kafka's settings that follow from where it runs."""
+"""Kafka's settings that depend on its machine."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def services() -> dict[str, Any]:
 
 @pytest.mark.parametrize("role", ["gateway", "evaluator"])
 def test_roles_are_told_the_same(role: str, services: dict[str, Any]) -> None:
-    """Compose gives a role exactly the settings that the supervisor gives it, with its own addresses."""
+    """Compose gives a role exactly the supervisor's settings, with its own addresses."""
     told = dict(services[role]["environment"])
     for own in ("CQ_STATUS_FILE", "CQ_METRICS_ADDRESS", "CQ_METRICS_PORT", "CQ_METRICS_EVALUATOR_PORT"):
         told.pop(own)
@@ -53,7 +53,7 @@ def test_the_settings_are_known(services: dict[str, Any], monkeypatch: pytest.Mo
 
 
 def test_a_further_evaluator_is_like_the_first(services: dict[str, Any]) -> None:
-    """But for its profile, its checkpoints, and its name, by which the setting of the page gives it streams."""
+    """Except its profile, its checkpoints, and its name, to which the setting on the page assigns streams."""
     first, further = services["evaluator"], dict(services["evaluator-fast"])
     [(variable, name)] = further["environment"].items() - first["environment"].items()
     assert ("CQ_EVALUATOR_NAME", ["evaluators"]) == (variable, further.pop("profiles"))
@@ -82,7 +82,7 @@ def test_each_role_is_scraped(services: dict[str, Any]) -> None:
 
 
 def test_grafana_finds_the_dashboard_and_prometheus(services: dict[str, Any]) -> None:
-    """What compose mounts is what Grafana's files name, and each panel asks the data source that they make."""
+    """Compose mounts the paths named in Grafana's files, and each panel uses the data source that they define."""
     monitoring = ROOT / "docker" / "monitoring"
     mounted = dict(volume.split(":")[:2] for volume in services["grafana"]["volumes"])
     own = {target: (ROOT / "docker" / source) for source, target in mounted.items()}
@@ -133,7 +133,7 @@ def test_nobody_is_root(services: dict[str, Any]) -> None:
 
 
 def test_the_image_has_the_locked_versions() -> None:
-    """What the image installs is part of what the tests ran with, to the byte."""
+    """The image installs a subset of the tested packages, byte by byte."""
     whole = _locked(ROOT / "requirements.lock")
     image = _locked(ROOT / "docker" / "requirements.lock")
     assert image == {name: whole[name] for name in image}
@@ -149,7 +149,7 @@ def _locked(path: Path) -> dict[str, str]:
 
 
 def test_the_image_has_the_command_and_its_metadata() -> None:
-    """What the distribution is made of is copied before it is installed, and `cq` is what a container runs."""
+    """The sources of the distribution are copied before its installation, and a container runs `cq`."""
     lines = (ROOT / "docker" / "Dockerfile").read_text("utf-8").splitlines()
     installed = next(number for number, line in enumerate(lines) if "--no-deps --editable ." in line)
     copied = {name for line in lines[:installed] if line.startswith("COPY ") for name in line.split()[1:-1]}

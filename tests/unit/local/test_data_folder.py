@@ -1,4 +1,4 @@
-"""A data folder has one evaluator, of one prefix, and a format."""
+"""A data folder belongs to one evaluator and one prefix, and has a format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_data_folder_is_of_one_prefix(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", ['{"format": 99}', "", "[]", '{"format": "one"}'])
 def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, told: str) -> None:
-    """Whoever uses the folder, and before anything of it is used; so is one whose format nobody knows."""
+    """The folder is refused for every user, and before anything in it is used; a folder of unknown format too."""
     (tmp_path / "format.json").write_text(told)
     message = "has format 99, and this version reads 1" if "99" in told else "does not tell the format"
     with pytest.raises(OperationalError, match=message), held(tmp_path, "cq."):
@@ -39,14 +39,14 @@ def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, told: str) 
 
 
 def test_a_data_folder_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
-    """One that tells no format is of the first one, and tells it from then on."""
+    """A folder without a format is of the first format, and records it from then on."""
     for _ in range(2):
         RunFolder(tmp_path).prepare()
         assert {"format": FORMAT} == json.loads((tmp_path / "format.json").read_text())
 
 
 def test_a_data_folder_is_for_its_user_alone(tmp_path: Path) -> None:
-    """A folder that others could look into is closed; so are the files that are made there."""
+    """A folder open to others is closed; so are new files in it."""
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
     RunFolder(data).prepare()

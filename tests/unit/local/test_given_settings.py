@@ -1,4 +1,4 @@
-"""What is wrong with the environment is one line that names the variable and shows no value, for every program."""
+"""A fault in the environment is a single line that names the variable and shows no value, for every program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grouping.settings.given_settings import given_settings
     ],
 )
 def test_what_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, line: str) -> None:
-    """Neither the line nor what is chained to it has the value."""
+    """Neither the line nor its chained exceptions contain the value."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(OperationalError) as refusal:
         given_settings()
@@ -37,7 +37,7 @@ def test_what_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, v
 
 @pytest.mark.parametrize("program", ["spark_jobs.runtime.driver.job", "gateway.cli status", "gateway.cli gateway"])
 def test_nobody_sees_a_stack_trace(program: str, tmp_path: Path) -> None:
-    """One line and exit code 1, whatever is started."""
+    """A single line and exit code 1, for every program."""
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "CQ_KAFKA_EXTRA": "{x", "CQ_DATA": str(tmp_path)}
     command = [sys.executable, "-m", *program.split()]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -1,4 +1,4 @@
-"""Fetching the jars: what is kept, what is refused, and what a person is told."""
+"""Fetching the jars: the cache, the refusals, and the messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_locks_are_whole(name: str) -> None:
 
 
 def test_a_jar_is_fetched_once(tmp_path: Path, mirror: Path, lock: Jar) -> None:
-    """What is in the cache needs no network, no mirror and no progress."""
+    """A cached jar needs no network, no mirror and no progress."""
     seen: list[tuple[int, int]] = []
     folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"), lambda there, of: seen.append((there, of)))
     assert [BODY] == [path.read_bytes() for path in folder.glob("*.jar")]
@@ -68,7 +68,7 @@ def test_a_damaged_jar_is_fetched_again(tmp_path: Path, mirror: Path, lock: Jar)
 
 
 def test_another_jar_is_refused(tmp_path: Path, mirror: Path, lock: Jar) -> None:
-    """A jar whose SHA-256 is not the locked one never gets into the cache."""
+    """A jar whose SHA-256 differs from the lock file never gets into the cache."""
     next(mirror.rglob("*.jar")).write_bytes(b"something else")
     with pytest.raises(OperationalError, match="not the one that was locked"):
         ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
@@ -76,7 +76,7 @@ def test_another_jar_is_refused(tmp_path: Path, mirror: Path, lock: Jar) -> None
 
 
 def test_no_network_is_one_line_without_secrets(tmp_path: Path, lock: Jar) -> None:
-    """A mirror that cannot be reached is told with what to do, and its password is not shown."""
+    """An unreachable mirror is reported with a remedy, and its password is not shown."""
     with pytest.raises(OperationalError) as failure:
         ensure_jars(SPARK, _settings("http://me:hush@127.0.0.1:9/maven", tmp_path / "cache"))
     told = f"{failure.value.message} {failure.value.hint}"
@@ -112,7 +112,7 @@ def _java(home: Path, version: str) -> Path:
 
 
 def test_a_wrong_java_home_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where another Java is there it is used, and a line says which one is not, and why."""
+    """If a second Java exists, it is used, and a line names the unusable Java with the reason."""
     found = _java(tmp_path / "new", "17")
     for _ in range(2):
         assert 17 == find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(found)}).version

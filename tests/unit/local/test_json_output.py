@@ -37,7 +37,7 @@ def test_logged_lines_are_objects() -> None:
 
 
 def test_the_last_line_is_an_object() -> None:
-    """The line with which a command ends, and the one before `os._exit`, are written."""
+    """The line with which a command ends, and the line before `os._exit`, are written."""
     assert ["cq: no"] == [line["message"] for line in _objects("sys.exit('cq: no')")]
     told = _objects("print('cq evaluator: no', file=sys.stderr); drain_output(); os._exit(1)")
     assert ["cq evaluator: no"] == [line["message"] for line in told]

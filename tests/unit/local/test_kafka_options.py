@@ -1,4 +1,4 @@
-"""What each kind of Kafka client is told, and secrets that come from files."""
+"""Options of each kind of Kafka client, and secrets from files."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_token_endpoint_that_fails_is_told(url: str, reason: str) -> None:
 
 
 def test_sentinels_have_a_login_of_their_own() -> None:
-    """User, password and TLS are theirs; what they are not told is as the server has it."""
+    """User, password and TLS are the Sentinels' own; options without a value are the server's."""
 
     def found(**own: Any) -> dict[str, Any]:
         redis = RedisSettings(sentinels="s1:26379, s2:26379", password=SecretStr("hush"), **own)

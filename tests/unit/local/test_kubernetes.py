@@ -1,4 +1,4 @@
-"""`docker/kubernetes`: objects that fit each other, the image and the settings; no cluster is needed to see it."""
+"""`docker/kubernetes`: objects consistent with each other, the image and the settings; checked without a cluster."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_kubectl_knows_each_field_of_a_pod(name: str) -> None:
 
 
 def _kubectl(*arguments: str, given: str = "") -> str:
-    """Return what kubectl prints; it is asked for nothing that takes a cluster."""
+    """Return the output of kubectl, for commands that need no cluster."""
     assert _KUBECTL is not None
     ran = subprocess.run([_KUBECTL, *arguments], input=given, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -109,7 +109,7 @@ def _kubectl(*arguments: str, given: str = "") -> str:
 
 
 def _assert_within(part: Any, whole: Any, where: str) -> None:
-    """See that a value is in another one: objects may have more fields there, and lists more items behind."""
+    """Check that a value is contained in another: objects may have more fields there, and lists more items behind."""
     if isinstance(part, dict):
         for name, value in part.items():
             assert name in whole, f"{where}.{name}"
@@ -149,7 +149,7 @@ def test_what_the_settings_name_is_mounted() -> None:
 
 @pytest.mark.parametrize(("name", "pod"), list(_pods()))
 def test_a_pod_is_bounded_and_watched(name: str, pod: dict[str, Any]) -> None:
-    """It runs as the image's user with no rights, has its share of the machine, and tells how it is."""
+    """A pod runs as the image's user with no rights, has resource limits, and has probes."""
     spec = pod["spec"]
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
     assert f"--uid {_USER}" in dockerfile
@@ -173,9 +173,9 @@ def test_a_pod_is_bounded_and_watched(name: str, pod: dict[str, Any]) -> None:
 
 
 def test_a_standby_counts_as_ready() -> None:
-    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two always waits.
+    """The probe is not `/readyz`: a rollout with `/readyz` would wait for ever, as one of two always waits.
 
-    One that asked for less than a standby would stop the active one while the other one still starts.
+    With a weaker probe the active role would be stopped while the other still starts.
     """
     assert _settings()["CQ_STANDBY"] == "true"
     probes = [
@@ -187,7 +187,7 @@ def test_a_standby_counts_as_ready() -> None:
 
 
 def test_a_further_evaluator_is_like_the_first() -> None:
-    """But for its name, by which the settings of the overlay give it streams."""
+    """Except its name, to which the settings of the overlay assign streams."""
     first, further = (
         next(pod for each, pod in _pods() if each == name) for name in ("cq-evaluator", "cq-evaluator-fast")
     )
@@ -203,7 +203,7 @@ def test_a_further_evaluator_is_like_the_first() -> None:
 
 
 def test_spark_is_guarded() -> None:
-    """Master and workers read the secret from a file of Spark's, the driver from one of ours; all of them mount it."""
+    """Master and workers read the secret from a file of Spark's, the driver from a file of ours; all mount the file."""
     file = _environment(_patch())["CQ_EVALUATOR_SPARK_SECRET_FILE"]
     assert file.startswith("/run/secrets/cq/")
     for name in ("cq-spark-master", "cq-spark-worker"):
@@ -229,7 +229,7 @@ def test_metrics_are_served_where_they_are_asked_for() -> None:
 
 
 def test_selectors_select() -> None:
-    """Each object selects pods that there are, by labels that they have; `part-of` is kustomize's to add."""
+    """Each object selects existing pods, by their labels; `part-of` is added by kustomize."""
     labels = [pod["metadata"]["labels"] | {"app.kubernetes.io/part-of": "cq-gateway"} for _, pod in _pods()]
     for each in _objects():
         spec = each.get("spec", {})

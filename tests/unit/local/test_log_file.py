@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(log: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that appends a line to the log for each that it is sent."""
+    """A process that appends a line to the log for each line sent to it."""
     with log.open("ab") as output:
         process = subprocess.Popen([sys.executable, "-c", _TALKING], stdin=subprocess.PIPE, stdout=output, text=True)
     yield process
@@ -52,7 +52,7 @@ def _write(writer: subprocess.Popen[str], log: Path, lines: int) -> None:
 
 
 def test_a_process_goes_on_in_the_log_that_is_begun_anew(log: Path, writer: subprocess.Popen[str]) -> None:
-    """What was written before is kept once, each line is in one of both, and the new log begins with no gap."""
+    """Earlier lines are kept once, each line is in one of both files, and the new log begins without a gap."""
     kept = log.with_name("evaluator.log.1")
     assert not renew(log.with_name("none.log"), _MOST)
     _write(writer, log, 10)
@@ -66,7 +66,7 @@ def test_a_process_goes_on_in_the_log_that_is_begun_anew(log: Path, writer: subp
 
 
 def test_the_lines_that_a_start_waits_for_stay(tmp_path: Path, log: Path) -> None:
-    """A role that is not ready yet keeps its log, however large; one that is ready stays so when it is begun anew."""
+    """A role that is not ready yet keeps its log, however large; a ready role stays ready when its log is truncated."""
     kept = log.with_name("evaluator.log.1")
     program = Program(
         "kafka", ("sleep", "60"), tmp_path, log, lambda since: b"up" in log.read_bytes()[since:], stop_seconds=5.0

@@ -18,7 +18,7 @@ from grouping.process.log_lines import Sparing, change_level_by_signals, last_er
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """What is logged meanwhile; the root logger is afterwards as it was."""
+    """The log lines of the block; afterwards the root logger is restored."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     written = io.StringIO()

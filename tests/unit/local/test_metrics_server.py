@@ -70,7 +70,7 @@ def test_a_role_that_starts_lives_and_is_not_ready(server: MetricsServer, state:
 
 
 def test_a_standby_is_ready_for_who_asks_so(server: MetricsServer, state: RoleState) -> None:
-    """A rollout of two gateways waits for one that is active or can take over, not for one that still starts."""
+    """A rollout of two gateways waits for a gateway that is active or can take over, not for one still starting."""
     for told, codes in {
         "starting": (503, 503),
         "standby": (503, 200),
@@ -85,7 +85,7 @@ def test_a_standby_is_ready_for_who_asks_so(server: MetricsServer, state: RoleSt
 
 
 def test_a_role_that_tells_nothing_any_more_is_not_alive(server: MetricsServer, state: RoleState) -> None:
-    """It may hang; a sign of life makes it what it was."""
+    """The role may hang; a sign of life restores its state."""
     state.tell("ready")
     _now[0] += SILENT_SECONDS + 1
     assert (503, {"state": "ready", "told_seconds_ago": 11.0}) == _probe(server, "/healthz")
@@ -95,7 +95,7 @@ def test_a_role_that_tells_nothing_any_more_is_not_alive(server: MetricsServer, 
 
 
 def test_the_kind_of_a_role_is_a_metric(state: RoleState) -> None:
-    """Alerts go by `cq_role`, of which a role has one kind at a time; a role that hangs is waiting."""
+    """Alerts use `cq_role`, with one kind per role at a time; a role that hangs is waiting."""
     server = MetricsServer("127.0.0.1", 0, state, CollectorRegistry(), role="gateway")
     kinds = ("active", "standby", "waiting")
 
@@ -114,7 +114,7 @@ def test_the_kind_of_a_role_is_a_metric(state: RoleState) -> None:
 
 
 def test_a_port_that_is_taken_is_one_line(server: MetricsServer, state: RoleState) -> None:
-    """Who runs two roles at one port is told which settings to change."""
+    """The error for two roles on the same port names the settings to change."""
     port = int(server.url.split(":")[2].split("/")[0])
     with pytest.raises(OperationalError, match="cannot be served") as refused:
         MetricsServer("127.0.0.1", port, state)

@@ -26,7 +26,7 @@ def test_no_port_is_given_twice() -> None:
 
 
 def test_a_start_gives_the_ports_of_the_last_one(run: RunFolder) -> None:
-    """Of a server too that this start does not need."""
+    """Even the port of a server that this start does not need."""
     first = Ports(run)
     kafka, redis = first.take("kafka", 0), first.take("redis", 0)
     first.keep()
@@ -37,7 +37,7 @@ def test_a_start_gives_the_ports_of_the_last_one(run: RunFolder) -> None:
 
 
 def test_a_port_that_another_server_was_given_is_not_given_again(run: RunFolder) -> None:
-    """Neither because it had that port the last time, nor because somebody wants it."""
+    """Neither as the port of the last time, nor as a wanted port."""
     [port] = free_ports(1)
     (run.data / "run" / "ports.json").write_text(json.dumps({"redis": port}))
     ports = Ports(run)

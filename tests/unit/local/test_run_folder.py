@@ -1,4 +1,4 @@
-"""A data folder in which files are not as this version writes them: it starts all the same."""
+"""A data folder with files in an unknown form: `cq up` starts all the same."""
 
 from __future__ import annotations
 

@@ -49,13 +49,13 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_evaluator_has_a_name_and_streams(evaluator: dict[str, object], said: str) -> None:
-    """One that would have no stream is a slip of the pen."""
+    """An evaluator without any stream is a mistake."""
     with pytest.raises(ValueError, match=said):
         Settings.model_validate({"evaluator": evaluator})
 
 
 def test_what_may_be_a_password_is_not_shown() -> None:
-    """Raw options hold passwords: neither the settings' text nor what is wrong with them shows one."""
+    """Raw options hold passwords: neither the settings' text nor an error about them shows one."""
     hushed = Settings.model_validate({"kafka": {"extra": {"sasl.password": "hush"}}})
     assert "hush" not in repr(hushed) + str(hushed)
     with pytest.raises(ValueError, match="extra") as refusal:
@@ -64,7 +64,7 @@ def test_what_may_be_a_password_is_not_shown() -> None:
 
 
 def test_a_dump_of_settings_shows_no_secret() -> None:
-    """Not of raw options either, whose names it shows; the program itself has the values."""
+    """Raw options show only their names; the program itself has the values."""
     given = {
         "kafka": {"extra": {"sasl.password": "hush"}, "password": "hush"},
         "evaluator": {"spark": {"spark.hadoop.fs.s3a.secret.key": "hush"}, "spark_secret": "hush"},

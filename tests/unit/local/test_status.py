@@ -1,4 +1,4 @@
-"""`cq status`: what gateway and evaluator told of the streams, as a person and a program see it."""
+"""`cq status`: reports of gateway and evaluator on the streams, for a person and a program."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
 
 
 def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None:
-    """Where several evaluators share the streams, the gateway tells of it, and which evaluator has a stream."""
+    """With several evaluators, the gateway reports the evaluator of each stream, and a missing one."""
     told = run.read(run.status("gateway"))
     told["streams"]["quotes"] |= {"evaluator": "evaluator/fast"}
     told["streams"]["orders"] |= {"reason": "its evaluator/slow does not run", "seconds_behind": 0.0}
@@ -74,7 +74,7 @@ def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None
 
 
 def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> None:
-    """What a subscriber's query does makes nobody else's state worse."""
+    """A subscriber's query makes nobody else's state worse."""
     code, output = _status(run, None, "--json")
     told = json.loads(output)
     assert (0, "ready", _QUARANTINED) == (code, told["state"], told["streams"]["quotes"]["quarantined"])
@@ -83,7 +83,7 @@ def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> No
 
 
 def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:
-    """What a role warned of last, and when; and how much there is of everything."""
+    """The last warning of a role, and its time; and the totals."""
     error = {"at": "2026-11-25T10:00:00.000+00:00", "level": "WARNING", "message": "a server failed error='away'"}
     write_json(run.status("gateway"), run.read(run.status("gateway")) | {"last_error": error})
     told = json.loads(_status(run, None, "--json")[1])
@@ -95,7 +95,7 @@ def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:
 
 
 def test_a_recovery_is_told(run: RunFolder) -> None:
-    """Whoever waits for a gateway that fills Redis anew sees that it comes further."""
+    """A person who waits for a gateway that fills Redis anew sees the progress."""
     recovery = {"topic": "cq.catalog", "read": 3_400_000, "records": 10_200_000}
     write_json(run.status("gateway"), run.read(run.status("gateway")) | {"recovery": recovery})
     assert recovery == json.loads(_status(run, None, "--json")[1])["roles"]["gateway"]["recovery"]
@@ -135,7 +135,7 @@ def _logs(run: RunFolder, *options: str) -> tuple[int, str, str]:
 
 
 def test_logs_are_shown(run: RunFolder) -> None:
-    """The last lines, of one role or of all; an unknown role is told with those that there are."""
+    """The last lines of one role or of all; the error for an unknown role names the existing roles."""
     assert (1, "", f'cq: there are no logs in the data folder "{run.data}".\n') == _logs(run)
     for role in ("gateway", "evaluator"):
         run.log(role).write_text("".join(f"{role} {number}\n" for number in range(9)))

@@ -126,7 +126,7 @@ def test_a_dead_role_is_restarted(run: RunFolder) -> None:
 
 
 def test_a_role_that_waits_for_a_server_is_not_ready(run: RunFolder) -> None:
-    """What a role says of itself counts as long as it runs: while it waits it is not ready, and is not restarted."""
+    """A role's own state counts as long as it runs: a waiting role is not ready, and is not restarted."""
     status = run.status("gateway")
     program = replace(_program(run, "gateway"), ready=lambda _: run.read(status).get("state") == "ready", status=status)
     role = Role(program, dict(os.environ), time.monotonic, 60.0)
@@ -144,7 +144,7 @@ def test_a_role_that_waits_for_a_server_is_not_ready(run: RunFolder) -> None:
 
 
 class WatchedRole:
-    """A role that tells its state, on a clock that is moved by hand."""
+    """A role that reports its state, with a clock moved by hand."""
 
     def __init__(self, run: RunFolder) -> None:
         status = run.status("gateway")
@@ -162,7 +162,7 @@ class WatchedRole:
     def until(self, state: str) -> float:
         """Return after how many seconds of its clock, a second a look, the role has that state.
 
-        While a process that runs is to get ready the clock stands: how long that takes is the machine's affair.
+        While a running process is to get ready, the clock stands: the duration depends on the machine.
         """
         begun = self.now
         while self.role.state != state:
@@ -175,7 +175,7 @@ class WatchedRole:
 
 @pytest.fixture
 def watched(run: RunFolder) -> Iterator[WatchedRole]:
-    """Such a role, which is ready."""
+    """A watched role, once ready."""
     watched = WatchedRole(run)
     watched.until("ready")
     yield watched
@@ -184,7 +184,7 @@ def watched(run: RunFolder) -> Iterator[WatchedRole]:
 
 
 def test_a_role_that_hangs_is_not_ready_and_started_again(watched: WatchedRole) -> None:
-    """One that was stopped is silent after ten seconds, and replaced after the setting's time."""
+    """A stopped role is silent after ten seconds, and replaced after the setting's time."""
     stopped = watched.role.pid
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
@@ -211,7 +211,7 @@ def test_a_start_for_which_there_is_no_room_is_tried_again(watched: WatchedRole)
 
 
 def test_restarts_in_a_row_wait_and_the_first_does_not(watched: WatchedRole) -> None:
-    """Each death soon after the one before waits longer; a role that was ready for a while is started at once."""
+    """Each death soon after another waits longer; a role that was ready for a while is started at once."""
 
     def killed() -> float:
         assert watched.role.pid is not None
@@ -225,7 +225,7 @@ def test_restarts_in_a_row_wait_and_the_first_does_not(watched: WatchedRole) -> 
 
 
 def test_a_role_that_goes_on_is_ready_again(watched: WatchedRole) -> None:
-    """What hung for less than that is not disturbed."""
+    """A role that hung for less than the limit is not disturbed."""
     stopped = watched.role.pid
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
@@ -257,7 +257,7 @@ def test_a_new_word_is_heard_whatever_the_clock_says(tmp_path: Path) -> None:
 
 
 def test_a_supervisor_that_hangs_is_told_of() -> None:
-    """The state that it wrote last counts for ten seconds."""
+    """The last written state counts for ten seconds."""
     told = {"state": "ready", "told_at": 500.0, "roles": {"gateway": {"state": "ready", "pid": 2, "restarts": 0}}}
     assert {"state": "ready", "roles": told["roles"]} == told_state(told, 1, 509.0)
     late = told_state(told, 1, 511.0)
@@ -273,7 +273,7 @@ def test_a_role_that_never_gets_ready_ends_the_start(run: RunFolder) -> None:
 
 
 def _long_start(run: RunFolder, progress: Iterator[str]) -> list[str]:
-    """Start a role that is ready after fifty looks, by a clock that goes on by ten seconds each time; return the lines.
+    """Start a role that is ready after fifty looks, with a clock that advances by ten seconds a look; return the lines.
 
     Args:
         run: The data folder.

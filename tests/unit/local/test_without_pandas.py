@@ -1,4 +1,4 @@
-"""What no role needs costs no role its start: pandas, which pyarrow imports where it is installed."""
+"""No role loads pandas at its start, although pyarrow imports pandas where it is installed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ print(pa.table({"v": column}).to_pandas()["v"].tolist())
 
 
 def test_workers_make_arrays_without_pandas() -> None:
-    """All that a worker loads, and an array of a list, leave pandas alone; who asks pyarrow for it has it."""
+    """A worker's modules, and an array of a list, leave pandas alone; an explicit call of pyarrow still gets it."""
     done = subprocess.run([sys.executable, "-c", _WORKER], capture_output=True, text=True, check=True)
     assert ["False", "['a', None]"] == done.stdout.splitlines()

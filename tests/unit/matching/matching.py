@@ -56,7 +56,7 @@ class Events:
 
 
 class Store:
-    """The tables of one stream in memory, one segment per version."""
+    """The tables of a stream in memory, a segment per version."""
 
     def __init__(self, piece_bytes: int = PIECE_BYTES) -> None:
         self._piece_bytes = piece_bytes

@@ -32,7 +32,7 @@ def _held(name: str, where: str) -> list[bool]:
 
 @cache
 def _values(name: str, text: str) -> list[bool | None] | None:
-    """Return the value of a clause in each row, NULL where neither it nor its negation holds; None if it is refused."""
+    """Return the value of a clause in each row, NULL if neither it nor its negation holds; None if it is refused."""
     try:
         held = _held(name, text)
     except InputError:
@@ -53,7 +53,7 @@ def test_the_verdicts_are_on_all_clauses() -> None:
 
 @pytest.mark.parametrize("field", STREAMS)
 def test_clauses_mean_what_spark_says(field: str) -> None:
-    """Each clause that is accepted has Spark's value in each row; what Spark refuses is refused."""
+    """Each accepted clause has Spark's value in each row; clauses refused by Spark are refused."""
     wrong = []
     for name, text, values in _VERDICTS:
         if name != field or (ours := _values(name, text)) is None:
@@ -66,7 +66,7 @@ def test_clauses_mean_what_spark_says(field: str) -> None:
 
 
 def test_nearly_all_that_spark_evaluates_is_accepted() -> None:
-    """Of the clauses that have a value in some row, hardly one is refused."""
+    """Among the clauses with a value in some row, hardly any is refused."""
     evaluated = [(name, text) for name, text, values in _VERDICTS if values and {*values} - {FAILS, None}]
     refused = [text for name, text in evaluated if _values(name, text) is None]
     assert len(refused) <= (1 - _SHARE) * len(evaluated), "\n".join(refused)

@@ -1,4 +1,4 @@
-"""What is looked up by something computed of an event, or by an array's elements: the same matches as by every pair."""
+"""Look-ups by a computed value of an event, or by an array's elements: the same matches as by comparing every pair."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_every_path_equals_brute_force(
 
 
 def test_an_array_meets_the_rows_of_its_elements_alone() -> None:
-    """Of a hundred thousand constants an event is compared with none but those that its array holds, each once."""
+    """Among a hundred thousand constants, an event is compared only with the elements of its array, each once."""
     count = 100_000
     contains = Call("array_contains", (Column("ids", "ARRAY<BIGINT>"), Slot(0)), "BOOLEAN")
     lookup = ElementLookup(contains, [BIGINT], [pa.array(range(count))])

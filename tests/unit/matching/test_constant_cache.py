@@ -143,7 +143,7 @@ def test_tables_that_cannot_be_read_are_an_error() -> None:
 
 
 def test_rows_of_which_nothing_is_known_are_an_error() -> None:
-    """Where the plan of live rows is lost nothing is evaluated, rather than other groups alone; then it goes on."""
+    """If the plan of live rows is lost, nothing is evaluated, rather than the other groups alone; then it goes on."""
     store, tables = _store(), ConstantTables("s")
     plan = store.known_plans.pop("g_2")
     version = store.commit((), [entry(0, ("BIGINT",), (0,)), entry(1, ("STRING", "BIGINT"), ("x", 4), group="g_2")])

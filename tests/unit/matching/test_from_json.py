@@ -1,4 +1,4 @@
-"""from_json reads what JSON writes, and of any other text only what it may.
+"""from_json reads valid JSON exactly, and any other text only as far as allowed.
 
 That broken texts are read as Spark reads them is for the corpus of calls (`tests/spark/calls/json_texts.py`).
 """

@@ -23,7 +23,7 @@ def _ints(values: list[int]) -> np.ndarray:
 
 @given(_KEYS, st.sampled_from(sorted(_OPS)), _KEYS)
 def test_ordered(rows: list[int], op: str, events: list[int]) -> None:
-    """One bound, at int64's ends and among equal keys."""
+    """A single bound, at int64's ends and among equal keys."""
     index = OrderedIndex(op, _ints(rows), np.arange(len(rows), dtype=np.int32))
     cuts = index.cuts(_ints(events))
     assert cuts.tolist() == index.cuts(_ints(events), np.argsort(_ints(events))).tolist()

@@ -53,7 +53,7 @@ def quotes(a: float, b: float) -> Events:
 
 
 def test_expected_candidates_are_those_of_each_path(store: Store) -> None:
-    """With samples that hold everything, the expectation of each path is what it really leaves."""
+    """With samples that hold everything, the expectation of each path equals its candidates."""
     [table] = ConstantTables("s").at(store.commit(), store).tables
     events = quotes(100, 10)
     values = [(a.as_py(), b.as_py()) for a, b in zip(events.column("a"), events.column("b"), strict=True)]
@@ -68,7 +68,7 @@ def test_expected_candidates_are_those_of_each_path(store: Store) -> None:
 
 
 def test_the_index_moves_with_the_selective_column(store: Store) -> None:
-    """When the other column becomes the selective one, it is looked up soon; candidates fall and results stay exact."""
+    """When the other column becomes selective, it is looked up soon; candidates fall and results stay exact."""
     clock, loads, tables = Clock(), Loads(), ConstantTables("s")
     choice = IndexChoice(clock)
     version = store.commit()

@@ -77,7 +77,7 @@ def test_every_path_equals_brute_force(
 
 
 def test_only_what_begins_so_is_a_candidate() -> None:
-    """Of a hundred thousand prefixes an event is compared with those that it begins with, and with no other."""
+    """Among a hundred thousand prefixes, an event is compared only with prefixes of its own text."""
     count = 100_000
     patterns = pa.array([f"{number:05d}%" for number in range(count)])
     lookup = PrefixLookup(compare("s", "like", "STRING", 0), [patterns])
@@ -88,7 +88,7 @@ def test_only_what_begins_so_is_a_candidate() -> None:
 
 
 def test_only_what_holds_it_is_a_candidate() -> None:
-    """Of a hundred thousand texts that may stand anywhere an event meets the few that share a rare window."""
+    """Among a hundred thousand texts that may stand anywhere, an event meets the few that share a rare window."""
     count = 100_000
     patterns = pa.array([f"%common {number:06d} common%" for number in range(count)])
     lookup = PrefixLookup(compare("s", "like", "STRING", 0), [patterns])
@@ -110,7 +110,7 @@ def test_a_prefix_comes_after_keys_and_bounds() -> None:
 
 @given(_TEXTS, _TEXTS)
 def test_matches_begin_with_the_prefix(pattern: str, text: str) -> None:
-    """And where that is all that a pattern asks for, every text that begins so matches."""
+    """And if the prefix is the whole condition of a pattern, every text with the prefix matches."""
     prefix, parts = like_prefix(pattern), like_parts(pattern)
     assert (prefix is None) == (parts is None)
     if prefix is not None and parts is not None:

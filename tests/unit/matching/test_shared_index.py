@@ -117,7 +117,7 @@ def test_a_change_makes_a_small_bundle_beside_the_large_one() -> None:
 
 
 def test_large_parts_have_an_index_of_their_own() -> None:
-    """Ten thousand rows have their own index; so have a few with one key and a bound, which it decides."""
+    """Ten thousand rows have their own index; so have a few with the same key and a bound, which decides."""
     store = Store()
     rows = [entry(n, ("BIGINT",), (n,), group="g_key") for n in range(10_000)]
     one_key = [entry(20_000 + n, ("BIGINT", "BIGINT"), (1, n), group="g_bound") for n in range(100)]

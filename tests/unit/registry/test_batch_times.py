@@ -1,4 +1,4 @@
-"""The expected time of a stream's micro-batch is that of its live groups, also of those from before a restart."""
+"""The expected time of a stream's micro-batch is the sum over its live groups, even groups from before a restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_sum_is_that_of_the_live_groups(acts: list[tuple[str, str]]) -> None
 
 
 def test_a_group_that_nobody_measured_counts_once_it_is() -> None:
-    """A group from before a restart counts from the statistics on that know it."""
+    """A group from before a restart counts from the first statistics that contain it."""
     times, live = BatchTimes(), {GroupId("old"): 1}
     assert times.expected(_STREAM, "no statistics", live, lambda _: None) == 0
     assert times.expected(_STREAM, "statistics", live, lambda _: 400.0) == 400

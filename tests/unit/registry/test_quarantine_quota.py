@@ -34,7 +34,7 @@ def _destination(group: str, select: str) -> Destination:
 
 
 def _put(inventory: Inventory, subscriber: str, group: str, select: str = "s_a") -> Unit:
-    """Have a subscriber create a CQ; return the unit of work that did it."""
+    """Have a subscriber create a CQ; return the unit of work."""
     unit, destination = Unit(inventory), _destination(group, select)
     if _STREAM not in inventory.streams:
         unit.sources.add_stream(Stream(_STREAM, "s", (), "t", "json", {"0": 0}, ""))
@@ -68,7 +68,7 @@ def test_the_sole_user_of_a_unit() -> None:
 
 
 def test_below_the_quota_nothing_is_refused() -> None:
-    """One quarantine of two makes no difference."""
+    """A single quarantine below a quota of two makes no difference."""
     quota, _ = _quota(1)
     quota.check(_MALLORY, _destination(*_NEW))
 
@@ -78,7 +78,7 @@ def test_below_the_quota_nothing_is_refused() -> None:
     [("g_new", "s_a", True), ("g_alice", "s_new", True), ("g_alice", "s_a", False)],
 )
 def test_at_the_quota_new_units_are_refused(group: str, select: str, refused: bool) -> None:
-    """To that subscriber alone; a CQ of a group and a SELECT list that exist makes no new unit."""
+    """New units are refused to this subscriber alone; a CQ of an existing group and SELECT list makes no new unit."""
     quota, _ = _quota(2)
     quota.check(Subscriber("alice"), _destination(group, select))
     if not refused:
@@ -105,7 +105,7 @@ def test_a_quarantine_counts_for_an_hour_after_its_end(begins: list[int], limit:
 
 
 def test_quarantines_of_shared_units_and_faults_count_for_nobody() -> None:
-    """A unit that several use is no subscriber's own, and a unit that only raises delays nobody."""
+    """A unit with several users is no subscriber's own, and a unit that only raises delays nobody."""
     quota, _ = _quota(0)
     quota.count([Quarantine.begun(0, None), Quarantine.of_fault("it failed", 0, None)] * 5, 0)
     quota.check(_MALLORY, _destination(*_NEW))

@@ -1,4 +1,4 @@
-"""What a CQ that is replaced keeps."""
+"""The state kept by a replaced CQ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEY = CqKey.of("alice", "q")
 
 
 def test_a_virtual_cq_keeps_its_pauses() -> None:
-    """Its reader may be behind them: what others had written in between is not for it, also under another text."""
+    """Its reader may lag behind the pauses: events during a pause are not for it, even under a new text."""
     unit = Unit(Inventory())
     unit.sources.add_stream(Stream(_STREAM, "s", (), "t", "json", {"0": 0}, ""))
     unit.cqs[_KEY], unit.memberships[_NAME] = None, None

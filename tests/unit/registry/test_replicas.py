@@ -1,4 +1,4 @@
-"""What is known of a table by the notes of several workers."""
+"""The figures of a table from the notes of several workers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _request(number: int, subscriber: str) -> DestinationRequest:
 
 
 def test_a_unit_asks_for_no_more_topics_than_each_share_has() -> None:
-    """Topics that a subscriber has count, those that are gone do not, and others have their own share."""
+    """A subscriber's existing topics count, deleted ones do not, and others have their own quota."""
     inventory = Inventory()
     for number in range(4):
         inventory.found_topic(f"d_{number}", "alice")

@@ -27,7 +27,7 @@ def _destination(trigger: TriggerSpec) -> Destination:
 
 
 class _Registry:
-    """One store, with readers that come and go in units of work; the table follows the segments alone."""
+    """A store with readers that come and go in units of work; the table follows the segments alone."""
 
     def __init__(self) -> None:
         self._unit = Unit(Inventory())

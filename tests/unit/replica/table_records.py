@@ -1,4 +1,4 @@
-"""Tables, their records, and a log in memory that cuts batches as it likes."""
+"""Tables, their records, and a log in memory with arbitrary batches."""
 
 from __future__ import annotations
 

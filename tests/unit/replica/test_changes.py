@@ -1,4 +1,4 @@
-"""What records set and remove, and which are dead letters, beside a reading of one record after the other."""
+"""Changes and dead letters of records, compared with a reading of single records in sequence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.replica.table_records import SETTINGS, Record, batch_of, table
 
 Row = dict[str, Any]
 Step = tuple[int, tuple[Any, ...], Row | None]
-"""Offset, key, and the row that is set; None where one is removed."""
+"""Offset, key, and the row set; None for a removal."""
 
 SYMBOLS = table("symbol STRING", "beta DOUBLE", key=["symbol"])
 PRICES = table("price DECIMAL(6,2)", "day DATE", "n INT", key=["day", "price"])
@@ -81,7 +81,7 @@ _KEYS = [b"INTC", b"", None, b"\xff", "é".encode()]
 @given(st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
 def test_a_batch_is_what_its_records_are_one_by_one(seed: int) -> None:
-    """Rows that are set and removed, in the order of their records, and a dead letter for each bad one."""
+    """Rows set and removed, in the order of their records, and a dead letter for each bad record."""
     rng = random.Random(seed)
     records: list[Record] = [(rng.choice(_KEYS), rng.choice(_VALUES)) for _ in range(rng.randint(0, 20))]
     single = [_expected(record, offset) for offset, record in enumerate(records)]

@@ -1,4 +1,4 @@
-"""A replica at any pin, beside a dict that takes one record after the other."""
+"""A replica at any pin, compared with a dict that takes single records in sequence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def _record(of: Table, rng: random.Random) -> Record:
-    """Return a record that sets or removes one of few rows, now and then a bad one."""
+    """Return a record that sets or removes one of few rows, now and then a bad record."""
     key: Row = {name: rng.randrange(4) if name == "at" else rng.choice(TEXTS) for name in of.key}
     kind = rng.random()
     if kind < 0.05:
@@ -171,7 +171,7 @@ def test_any_pin_shows_what_the_records_before_it_made(name: str, seed: int, par
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("way")
 def test_a_key_in_several_partitions_has_one_row(seed: int, partitions: int) -> None:
-    """That of the highest, whichever pins came before: nobody promised it, and replays must agree all the same."""
+    """The row of the highest partition, whatever pins came before: nobody promised this, but replays must agree."""
     _check(PLAIN, seed, partitions, strict=False)
 
 
@@ -188,7 +188,7 @@ def _betas(view: TableView, *symbols: str) -> list[float | None]:
 
 
 def test_nothing_is_read_twice() -> None:
-    """A pin ahead reads what is new, one behind nothing, and one before the horizon all, into a second replica."""
+    """A pin ahead reads new records, a pin behind nothing, and a pin before the horizon all, into a second replica."""
     log = MemoryLog([{}])
     for beta in range(10):
         log.append(0, _set("INTC", beta))
@@ -208,7 +208,7 @@ def test_nothing_is_read_twice() -> None:
 
 
 def test_views_stay_right_when_the_replica_goes_on() -> None:
-    """A view that was taken before shows what it showed, also of rows that were superseded since."""
+    """An earlier view still shows the same rows, even rows superseded since."""
     log = MemoryLog([{}])
     replica = Replica(PLAIN, log, SETTINGS)
     views = []

@@ -83,7 +83,7 @@ def end(offset: int, *, seconds: float, destination: str = "d_1") -> Fields:
 
 
 def leave(offset: int, member: str, *, seconds: float = 1, reason: str = "dropped") -> Fields:
-    """What tells that a member has left the destination to others, so many seconds after noon."""
+    """The record of a member that has left the destination, some seconds after noon."""
     at = NOON + timedelta(seconds=seconds)
     value = {"ended_at": at.isoformat(), "reason": reason, "member": member}
     return _record(offset, "cq.leave", f"d_1/leave/{member}", at, value, "d_1")

@@ -17,7 +17,7 @@ from gateway.sdk import Conflict, Match, NoReply, PartialRejection, Reply, Signi
 from schemas.partition import partition_of
 
 _PARTITIONS = 4
-"""What the mock cluster gives every topic."""
+"""Partitions of every topic in the mock cluster."""
 
 
 class RoteGateway:
@@ -36,7 +36,7 @@ class RoteGateway:
         """The token of each command, None where it has none."""
         self._seen: set[str] = set()
         self.together = 1
-        """So many commands must have come until any is answered."""
+        """Number of commands that must have come before any is answered."""
         self._held: list[dict[str, Any]] = []
         self.published: list[dict[str, Any]] = []
         self._consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "rote"})
@@ -132,7 +132,7 @@ def test_a_command_and_its_reply(rote: RoteGateway) -> None:
 
 
 def test_a_rejection_is_an_exception_with_code_detail_and_hint(rote: RoteGateway) -> None:
-    """What the gateway answers is what the caller catches."""
+    """The caller catches the gateway's answer."""
     with connect(rote.bootstrap, "alice") as client, pytest.raises(Conflict) as caught:
         client.create("taken", "SELECT price FROM quotes")
     error = caught.value
@@ -200,7 +200,7 @@ def test_commands_are_signed_at_each_sending(rote: RoteGateway) -> None:
 
 
 def test_rows_are_published_as_json(rote: RoteGateway) -> None:
-    """What is published is there, once it returns."""
+    """Published rows are in Kafka once the call returns."""
     with connect(rote.bootstrap, "alice") as client:
         assert 2 == client.publish(
             "quotes", [{"symbol": "A", "price": 1.5}, {"symbol": "Ü", "price": None}], key="symbol"

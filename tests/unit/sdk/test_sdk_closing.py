@@ -24,7 +24,7 @@ def _spread(member: str = "m_1") -> ContinuousQuery:
 
 @pytest.mark.parametrize("record", [records.end(0, seconds=1), records.leave(0, "m_1")])
 def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) -> None:
-    """It takes effect when all is read that the other partitions had, also from a cursor in between."""
+    """The end takes effect when the other partitions are read to their ends, even from a cursor in between."""
     told = msgspec.structs.replace(record, partition=0)
     match = msgspec.structs.replace(records.match(0, (1, 7)), partition=1)
     feed = Feed([Reader(place_of(_spread()))])

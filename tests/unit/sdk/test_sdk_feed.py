@@ -33,7 +33,7 @@ def names(flow: Feed) -> list[str]:
 
 
 def test_sharers_of_a_destination_each_get_the_match() -> None:
-    """One record is a match for every CQ that is followed there."""
+    """A record is a match for every CQ followed there."""
     flow = feed("a", "b")
     flow.add([records.match(0, (0, 1)), records.match(1, (0, 2), key="d_other")])
     assert ["a", "b"] == names(flow)
@@ -88,7 +88,7 @@ def created_anew(offset: int) -> ContinuousQuery:
 
 
 def test_a_cq_created_anew_does_not_end_with_its_forerunner() -> None:
-    """A cursor that had come to the end of the first one goes on with the results of the second one."""
+    """A cursor at the end of the first CQ goes on with the results of the second."""
     forerunner = Feed([Reader(place_of(records.query("a", member="m_1", since=records.NOON - timedelta(hours=1))))])
     forerunner.add([records.match(6, (0, 1)), records.end(7, seconds=-1)])
     assert ["a"] == names(forerunner)
@@ -109,7 +109,7 @@ def test_a_topic_that_was_made_anew_is_read_from_where_the_cq_begins() -> None:
 
 
 def test_a_cursor_that_lags_behind_goes_on_into_the_cq_created_anew() -> None:
-    """What the forerunner had left unread comes, its leave is passed over, and then come the results of the second."""
+    """Unread results of the forerunner come, its leave is skipped, and then come the results of the second CQ."""
     [before] = places([records.query("a", member="m_1")], None)
     before.next = {3: 5}
     flow = Feed([Reader(place) for place in places([created_anew(8)], encode_cursor([before]))])
@@ -135,14 +135,14 @@ def test_no_reader_ends_before_its_records_are_taken() -> None:
 
 @given(st.dictionaries(st.integers(0, 99), st.integers(0, 2**62)), st.none() | st.integers(0, 2**45), st.text())
 def test_cursor_keeps_every_position(marks: dict[int, int], tick: int | None, name: str) -> None:
-    """What goes into a cursor comes out of it."""
+    """A cursor is decoded to the encoded place."""
     place = place_of(records.query(name))
     place.marks, place.tick = marks, tick
     assert [place] == decode_cursor(encode_cursor([place]))
 
 
 def test_a_cursor_of_the_form_before_goes_on() -> None:
-    """Programs have kept cursors that an earlier SDK gave them: this one is such."""
+    """A cursor from an earlier SDK, as programs have kept it, goes on."""
     first = place_of(records.query("a", "d_1"))
     first.marks, first.tick = {0: 7}, 1_000
     packed = zlib.compress(msgspec.msgpack.encode([first]))
@@ -150,7 +150,7 @@ def test_a_cursor_of_the_form_before_goes_on() -> None:
 
 
 def test_cursors_follow_what_changes() -> None:
-    """One writer's cursors have each the queries and positions of their moment; a CQ's text is in none of them."""
+    """A writer's cursors each have the queries and positions of their moment; a CQ's text is in none of them."""
     writer, place = CursorWriter(), place_of(records.query("a", "d_1", text="CREATE CQ a …"))
     begun = writer.write([place])
     place.next = {3: 9}

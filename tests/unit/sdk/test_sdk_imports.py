@@ -1,4 +1,4 @@
-"""What a subscriber has to install."""
+"""Packages that a subscriber has to install."""
 
 from __future__ import annotations
 

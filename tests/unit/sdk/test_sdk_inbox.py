@@ -1,4 +1,4 @@
-"""What the SDK's consumer is told of partitions, without a broker or by one that librdkafka plays."""
+"""The state of partitions in the SDK's consumer, without a broker or with librdkafka's mock broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHERE = ("results", 0)
 
 
 class _DeletedRecords:
-    """What librdkafka reports where the records to be read next are gone."""
+    """librdkafka's message if the next records to read are deleted."""
 
     def error(self) -> KafkaError:
         return KafkaError(KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001  # librdkafka's own code
@@ -44,7 +44,7 @@ def _read(inbox: Inbox) -> list[bytes]:
 
 
 def test_a_topic_that_was_made_anew_is_told() -> None:
-    """It ends before what was to be read next: what is there now are the results of others. Replies are read on."""
+    """The new topic ends before the next offset to read: its results belong to others. Replies are read on."""
     broker = Producer({"test.mock.num.brokers": 1, "log_level": "2"})
     for number in range(3):
         broker.produce(_WHERE[0], str(number), b"key", partition=0)

@@ -21,7 +21,7 @@ class Hand:
 
 
 def sent(outbox: Outbox) -> list[str]:
-    """What goes out now, by command id."""
+    """Return the outgoing commands, by command id."""
     outbox.tick()
     return [pending.command_id for pending in outbox.unsent()]
 
@@ -52,7 +52,7 @@ def test_a_command_carries_what_the_contract_asks(outbox: Outbox) -> None:
 
 
 def test_commands_go_out_once_in_their_order(outbox: Outbox) -> None:
-    """What was sent is not sent again while replies come."""
+    """A sent command is not sent again while replies come."""
     ids = [outbox.submit(text, timeout=30).command_id for text in ("one", "two", "three")]
     assert ids == sent(outbox)
     assert [] == sent(outbox)
@@ -145,7 +145,7 @@ def test_a_record_that_is_never_written_ends_its_command(outbox: Outbox) -> None
 
 
 def test_an_id_that_waits_is_joined(outbox: Outbox) -> None:
-    """Sending an id that is under way again is one command with one outcome."""
+    """Sending the id of a command under way again is the same command with the same outcome."""
     assert outbox.submit("one", timeout=5, command_id="x") is outbox.submit("one", timeout=5, command_id="x")
 
 

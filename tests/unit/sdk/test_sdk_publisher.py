@@ -24,7 +24,7 @@ def bootstrap() -> Iterator[str]:
 
 
 def test_a_calls_error_is_its_own(bootstrap: str) -> None:
-    """Calls in two threads over one connection: the one has a record that is too large, the others succeed."""
+    """Calls in two threads over one connection: one has an oversized record, the others succeed."""
     publisher = Publisher(bootstrap, {"message.max.bytes": "2000"})
     errors: list[TransportError] = []
     counts: list[int] = []
@@ -54,7 +54,7 @@ def test_a_calls_error_is_its_own(bootstrap: str) -> None:
 
 
 def test_records_that_are_not_written_count_for_their_call_alone(bootstrap: str) -> None:
-    """One call gives up before its records are written; the next one, of another topic, has what it wrote."""
+    """A call gives up before its records are written; the next call, for another topic, has its own count."""
     publisher = Publisher(bootstrap, {})
     assert 100 == publisher.write("quotes", [(None, b"x")] * 100, timeout=30)
     with pytest.raises(TransportError, match='1 records for "quotes" were not written within 0 s'):

@@ -1,4 +1,4 @@
-"""What one reader hands over: each result once, inside its window, until its end."""
+"""The output of a reader: each result once, inside its window, until its end."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_cursor_inside_a_digest_reads_its_parts_again() -> None:
 
 @pytest.mark.parametrize(("minute", "seen"), [(4, False), (5, True), (6, True), (7, False)])
 def test_ticks_are_those_between_start_and_expire(minute: int, seen: bool) -> None:
-    """Of digests that are shared, those up to START and those that begin after EXPIRE are another's."""
+    """Shared digests up to START, and from EXPIRE on, are not the CQ's."""
     query = records.query(starts_at=NOON + timedelta(minutes=4), expires_at=NOON + timedelta(minutes=5.5))
     assert seen == bool(read(reader(query), [records.digest(0, minute)]))
 
@@ -199,7 +199,7 @@ def test_the_end_before_a_cq_came_is_passed_over() -> None:
 
 
 def test_a_reader_ends_with_its_own_leave() -> None:
-    """What comes after it is another's; a sharer's leave, and one before it, change nothing."""
+    """Later results are not the reader's; a sharer's leave, and an earlier one, change nothing."""
     following = reader(records.query(member="m_1"))
     flow = [records.leave(0, "m_2"), records.match(1, (0, 1)), records.leave(2, "m_1", reason="replaced")]
     [found, end] = read(following, [*flow, records.match(3, (0, 2))])
@@ -242,6 +242,6 @@ def test_altered_window_counts_from_refresh_on() -> None:
 
 
 def test_place_without_reading_is_where_it_began() -> None:
-    """What was not read is not passed."""
+    """Unread records are not passed."""
     place = Place(query=records.query(), next={3: 17}, marks={0: (4, 0)}, tick=9)
     assert place == Reader(place).place({})

@@ -22,7 +22,7 @@ def test_cron_and_its_zone() -> None:
 
 @pytest.mark.parametrize("parts", [{"cron": "0 8 * * *", "every": "1 day"}, {"zone": "UTC"}])
 def test_an_interval_is_no_cron(parts: dict[str, str]) -> None:
-    """What contradicts itself is no statement."""
+    """Contradictory arguments are refused."""
     with pytest.raises(ValueError, match="cron"):
         create_cq("a", _SELECT, **parts)
 

@@ -140,7 +140,7 @@ def _compiled(where: str) -> CompiledQuery:
 @given(st.sampled_from(_LOGIC), st.lists(_EVENT, min_size=1, max_size=8))
 @example(_LOGIC[3], [{"symbol": "B", "price": 0.0, "volume": 5, "flag": True, "d": None}])
 def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, events: list[dict[str, Any]]) -> None:
-    """What of SQL is logic alone is published VIRTUAL, and means in the reader's engine what it means here."""
+    """Purely logical SQL is published VIRTUAL, and means the same in the reader's engine as here."""
     query = _compiled(where)
     check_virtual(query)
     found = [row is not None for row in apply(place(filter_sql(query.plan, query.row)), events)]

@@ -20,7 +20,7 @@ WORDS = (
 
 
 def render(statement: Statement) -> str:
-    """Return a statement with one line for each field that is not None."""
+    """Return a statement with a line for each field that is not None."""
     values = {name: getattr(statement, name) for name in type(statement).__match_args__}
     if isinstance(statement, CreateStream):
         values["columns"] = tuple((name, str(sql_type)) for name, sql_type in statement.columns)

@@ -29,7 +29,7 @@ def _like_texts(draw: st.DrawFn) -> tuple[str, str]:
 @example(("CREATE CQ a AS SELECT 5e+5.", "CREATE CQ a AS SELECT 5e+5"))
 @example(("CREATE CQ a AS SELECT 'x'", "CREATE CQ a AS SELECT 'x''y'"))
 def test_a_text_is_cut_alike_after_others_of_its_kind(texts: tuple[str, str]) -> None:
-    """What two texts before it were has no influence on how a text is cut."""
+    """The two texts before have no influence on how a text is cut."""
     before, text = texts
     RECENT.clear()
     expected = CqText.cut(text)

@@ -39,14 +39,14 @@ def test_a_large_statement_is_answered_at_once(kind: str) -> None:
     for begin, end in _FRAMES:
         count = (_BYTES - len(begin) - len(end)) // len(kind)
         text = f"{begin}{kind * count}{end}"
-        # What else the machine does makes a time longer, never shorter: one good time of five is enough.
+        # Other load of the machine makes a time longer, never shorter: a single good time in five is enough.
         if all((seconds := _seconds(text)) >= _SECONDS for _ in range(5)):
             slow[begin] = seconds
     assert not slow
 
 
 def _seconds(text: str) -> float:
-    """Return the time of the processor that a command's text takes until it is compiled or refused."""
+    """Return the CPU seconds until a command's text is compiled or refused."""
     began = time.process_time()
     try:
         check_words(text, Settings().limits.statement_words)

@@ -1,4 +1,4 @@
-"""Long runs of literals: what is read without them, and put together again, is what the whole text means."""
+"""Long runs of literals: a text read without them, with the runs put back, means the same as the whole text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CATALOG = catalog()
 WIDE = 120
 """Characters between literals: forty of them are a long text already."""
 READ, CUT = f"/*{' ' * (WIDE - 4)}*/", " " * WIDE
-"""What stands between: a comment, with which literals are read one by one, or blanks."""
+"""The text between: a comment, with which literals are read one by one, or blanks."""
 
 NUMBERS = ("5", "-5", "5.50", "-0.0", "5e0", "1.5e-3", "007", "9223372036854775808", "0.10", str(10**37), f"-{10**17}")
 STRINGS = ("''", "'INTC'", "'it''s'", "'a, b'", "' = 5 OR '", "'2026-11-21'", "'-- x'", "'(\"'")
@@ -35,7 +35,7 @@ NEEDLES = {
     **dict.fromkeys(("d", "at"), DAYS),
     "flag": NUMBERS,
 }
-"""Each with literals that it compares with, most of them."""
+"""Columns, each with literals that it mostly compares with."""
 AROUND = (
     *["{}"] * 4,
     "NOT {}",
@@ -89,7 +89,7 @@ def _meaning(select: str) -> object:
 @settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_a_text_means_the_same_without_its_runs(choose: random.Random) -> None:
-    """Whether literals are read one by one or cut out: one plan, one row, one text of each stage, one refusal."""
+    """Literals read one by one or cut out give the same plan, row, text of each stage and refusal."""
     select = _select(choose)
     assert _meaning(select.replace("{gap}", READ)) == _meaning(select.replace("{gap}", CUT))
 
@@ -97,7 +97,7 @@ def test_a_text_means_the_same_without_its_runs(choose: random.Random) -> None:
 @settings(max_examples=150, deadline=None)
 @given(seeds)
 def test_other_tokens_keep_their_places(choose: random.Random) -> None:
-    """Tokens of the text without the runs are those of the whole text, but for the literals and what is between."""
+    """Tokens of the text without the runs equal those of the whole text, except literals and separators."""
     pieces = "' '' \" ` -- /* */ {# #} x . ( it''s 5".split() + ["\n", "\r", " OR ", " IN "]
     gap = choose.choice((CUT, CUT[1:] + "\n", "\r\n" + CUT))
     literals = [choose.choice((*NUMBERS, *STRINGS)) for _ in range(80)]
@@ -138,7 +138,7 @@ def _long(form: str, count: int) -> str:
 
 @pytest.mark.parametrize("form", ["IN", "OR"])
 def test_sqlglot_reads_two_literals_of_a_run(form: str) -> None:
-    """However long it is, and however it is measured before."""
+    """However long the run is, and however it is measured before."""
     text = f"CREATE CQ a AS {_long(form, 10_000)} EVERY '1 minute'"
     assert len(_tokens(cut_runs(text).text)) < 40
     assert 9_997 <= sum(len(run.literals) for run in cut_runs(text).runs.values())

@@ -1,4 +1,4 @@
-"""The cookbook: each alert is compiled and evaluated over the events that stand below it."""
+"""The cookbook: each alert is compiled and evaluated over the events below it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ SCHEMA = json.dumps(
     ],
 )  # fmt: skip
 def test_why_names_the_conjuncts_that_do_not_hold(where: str, row: dict, why: str) -> None:
-    """Of WHERE all conjuncts are named that are FALSE or NULL, with the constants as they are spelled."""
+    """All conjuncts of WHERE that are FALSE or NULL are named, with the constants as spelled."""
     [found] = evaluate(f"SELECT symbol FROM quotes WHERE {where}", QUOTES, [row])
     assert (False, None, why, None) == (found.matches, found.result, found.why, found.dead_letter)
     assert [value for value in found.conjuncts.values() if value is not True]
@@ -76,7 +76,7 @@ def test_results_are_what_a_reader_gets() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_what_does_not_match_has_a_reason(choose: random.Random) -> None:
-    """Of any predicate, the rows without a match have conjuncts that are not TRUE, and the others have none."""
+    """For any predicate, rows without a match have conjuncts that are not TRUE, and the others have none."""
     stream = Stream("quotes (" + ", ".join(f'"{c.name}" {c.type}' for c in catalog().stream("quotes").columns) + ")")
     values: dict[str, tuple[object, ...]] = {
         "symbol": ("INTC", "", None), "name": ("INTC", None), "price": (5.0, -0.5, None), "volume": (5, -5, None),
@@ -122,7 +122,7 @@ def test_start_and_expire_decide_by_record_time() -> None:
 
 
 def test_rows_follow_one_another() -> None:
-    """Records that say nothing of it come a millisecond apart, each at the next offset of its partition."""
+    """Records without a given place come a millisecond apart, each at the next offset of its partition."""
     rows = [{}, {}, Record({}, partition=1), Record({}, offset=9), Record({}, time=ACCEPTED_AT), {}]
     found = evaluate("SELECT _time, _partition, _offset FROM quotes", QUOTES, rows)
     results = [row.result for row in found if row.result is not None]
@@ -168,14 +168,14 @@ def test_more_rows_than_a_task_takes_at_once() -> None:
     ],
 )
 def test_bad_queries_raise_the_gateways_errors(text: str, code: str) -> None:
-    """What the gateway refuses raises its error, with the same code."""
+    """A query refused by the gateway raises the gateway's error, with the same code."""
     with pytest.raises(InputError) as caught:
         evaluate(text, QUOTES, [])
     assert code == caught.value.code
 
 
 def test_a_stream_is_declared_as_in_sql() -> None:
-    """A stream takes a whole CREATE STREAM, or what is specific of it, and refuses what the gateway refuses."""
+    """A stream takes a whole CREATE STREAM, or its specific part, and has the gateway's refusals."""
     whole = Stream("CREATE STREAM eu.quotes (symbol STRING) WITH (topic = 't', format = 'json', partitions = 2)")
     assert ("eu.quotes", "Stream('eu.quotes (symbol STRING)')") == (whole.name, repr(whole))
     codes = []
@@ -187,7 +187,7 @@ def test_a_stream_is_declared_as_in_sql() -> None:
 
 
 def test_an_installation_of_the_sdk_alone_is_told() -> None:
-    """Without the server's packages one line says what to install."""
+    """Without the server's packages a line names the package to install."""
     program = "import sys; sys.modules['polars'] = None; import gateway.testing"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = 'gateway.testing needs "polars", which is not installed. Install it: pip install "cq-gateway[server]".'

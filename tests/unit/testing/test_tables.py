@@ -43,7 +43,7 @@ def test_a_left_join_keeps_events() -> None:
 
 
 def test_an_event_may_have_several_results() -> None:
-    """One for each row that is met and wanted, in the order of the keys."""
+    """The result has a row for each wanted join partner, in the order of the keys."""
     join = "SELECT owner FROM quotes q JOIN owners o ON q.symbol = o.symbol WHERE shares > 0"
     found = evaluate(join, QUOTES, ROWS, tables=[OWNERS, PROFILES])
     assert [[{"owner": "abe"}, {"owner": "kim"}], [], [], []] == [row.results for row in found]

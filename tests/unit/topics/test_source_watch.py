@@ -1,4 +1,4 @@
-"""What the gateway does about topics that are gone."""
+"""The gateway's reaction to deleted topics."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MINUTE = 60_000
 
 
 class _Topics:
-    """The topic of the stream, and perhaps that of the table."""
+    """The topic of the stream, and perhaps the table's."""
 
     def __init__(self) -> None:
         self.of_table: TopicForm | None = TopicForm("b", 1, 1)
 
     def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
-        """Return the forms of those that are there."""
+        """Return the forms of the existing topics."""
         known = {"t": TopicForm("a", 1, 1), "p": self.of_table}
         return {topic: form for topic in topics if (form := known.get(topic)) is not None}
 
 
 def test_a_dropped_table_is_lost_with_its_topic() -> None:
-    """Batches wait no more for a topic that stays away for a minute, or is another one; not for one that comes back."""
+    """Batches stop waiting for a topic that is away for a minute, or is replaced; not for a topic that comes back."""
     inventory, topics = Inventory(), _Topics()
     unit = Unit(inventory)
     unit.sources.add_stream(Stream(StreamId("s_1"), "s", (), "t", "json", {"0": 0}, "", topic_id="a"))

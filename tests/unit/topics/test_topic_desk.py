@@ -82,7 +82,7 @@ def test_each_question_is_asked_once() -> None:
 
 
 def test_a_failure_is_the_commands() -> None:
-    """What Kafka raises is raised where it was asked, and a patient unit asks by itself."""
+    """Errors of Kafka are raised at the question, and a patient unit asks by itself."""
     slow = _SlowTopics()
     held = TopicDesk(cast(Topics, slow))
     slow.let.release()

@@ -45,7 +45,7 @@ def known(*subscribers: str, clock: Hand | None = None, seconds: float = 0.001, 
     Args:
         subscribers: Their names.
         clock: The queue's clock; it is at a time when all budgets are full.
-        seconds: What each command took.
+        seconds: CPU seconds of each command.
         options: Further arguments of the queue.
     """
     clock = clock or Hand()
@@ -54,7 +54,7 @@ def known(*subscribers: str, clock: Hand | None = None, seconds: float = 0.001, 
     queue = CommandQueue(clock, **options)
     offset = 0
     for name in subscribers:
-        for _ in range(16):  # the first one makes the account, the others tell what a command takes
+        for _ in range(16):  # the first command makes the account, the others give the cost of a command
             queue.add([record(_PARTITION, offset, name)])
             carried_out(queue, queue.take(1).records, seconds, name)
             offset += 1

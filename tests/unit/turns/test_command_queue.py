@@ -19,7 +19,7 @@ from tests.unit.turns.command_records import Hand, carried_out, known, place, pl
 
 
 def test_one_does_not_wait_for_all_of_another() -> None:
-    """Who sends one command behind a thousand of another subscriber, in the same partition, has it in the next unit."""
+    """A single command behind a thousand of another subscriber, in the same partition, is in the next unit."""
     queue = known("loud", "quiet", "third")
     queue.add([record(0, offset, "loud") for offset in range(1_000)])
     queue.add([record(0, 1_000, "quiet"), record(1, 7, "third")])
@@ -92,7 +92,7 @@ def test_ever_new_names_share_one_budget() -> None:
 
 
 def test_a_newcomers_commands_keep_their_order() -> None:
-    """Those that wait come along when the first one is accepted."""
+    """Waiting commands move along when the first is accepted."""
     queue = known("quiet", seconds=0.001)
     queue.add([record(0, offset, "new") for offset in range(4)] + [record(1, 0, "quiet")])
     unit = queue.take(3).records
@@ -144,7 +144,7 @@ def _taken(queue: CommandQueue, one: Record) -> Record:
 
 
 def test_positions_have_two_halves() -> None:
-    """A commit says where the first waiting command is, and which behind it are done."""
+    """A commit has the place of the first waiting command, and the finished commands behind it."""
     queue = known("loud", "quiet")
     queue.add([record(0, offset, "loud") for offset in range(10, 13)])
     queue.add([record(0, 13, "quiet")])
@@ -226,8 +226,9 @@ _STEPS = st.lists(
     ),
     max_size=20,
 )
-"""How many records of each partition are read, how many carried out, how many put back, whether the gateway dies, whose
-commands are held until the next step, whose are accepted, and what each takes and how many seconds go by."""
+"""How many records of each partition are read, how many carried out, how many put back, whether the gateway dies, the
+subscribers held until the next step, the accepted subscribers, and the cost of each command and how many seconds go by.
+"""
 
 
 @given(_TOPIC, _STEPS)

@@ -51,7 +51,7 @@ def _doubling(levels: int) -> dict[str, Any]:
 
 
 def _chain(length: int) -> list[dict[str, Any]]:
-    """Return types of which each holds the one before, although no JSON of theirs is nested."""
+    """Return types that each hold the type before, although none of their JSON is nested."""
     inner: Any = "int"
     chain = []
     for number in range(length):
@@ -76,7 +76,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_body_that_holds_too_much_is_a_dead_letter(name: str) -> None:
-    """It is refused before it is decoded, and the record beside it, of the same schema, is not."""
+    """The body is refused before decoding, and a good record of the same schema beside it is not."""
     schema, rest = HOSTILE[name]
     source = stream("i INT", form="avro", schema=schema, framing="raw")
     events, dead = decode(batch([b"\x02" + rest]), source, SETTINGS)
@@ -118,7 +118,7 @@ def test_ordinary_schemas_are_not_checked(kind: Any) -> None:
 
 @pytest.mark.parametrize("size", [*_HUGE, -1, 2**31, 2**63 - 1])
 def test_a_command_of_hostile_lengths_is_malformed(size: int) -> None:
-    """Whatever length a command's body claims, it is read no further than it goes."""
+    """Whatever length a command's body claims, reading stops at its end."""
     header = SingleObject(load_schema("command")).header
     texts = b"\x02a" * 3
     for body in (_number(size), b"\x02a" + _number(size), texts + _number(size), texts + b"\x00\x02" + _number(size)):
@@ -152,7 +152,7 @@ _KINDS = st.recursive(_PRIMITIVES, _containers, max_leaves=4)
 
 @given(kinds=st.lists(_KINDS, max_size=3), body=st.binary(max_size=40))
 def test_the_check_reads_as_the_decoder_does(kinds: list[Any], body: bytes) -> None:
-    """What the check lets through, fastavro reads or refuses, and writes again as what the check lets through."""
+    """A body that passes the check is read or refused by fastavro, and passes again when rewritten."""
     schema = fastavro.parse_schema(json.loads(_schema(_NODE, *kinds)))
     check = body_check(schema)
     try:

@@ -53,7 +53,7 @@ HEADER = AVRO[:10]
 
 @given(COMMANDS)
 def test_command_is_read_back(command: Command) -> None:
-    """A command in either encoding is the same command when read, and says which encoding it had."""
+    """A command in either encoding is read back unchanged, with its encoding."""
     assert decode_command(encode_command(command)) == command
 
 
@@ -104,7 +104,7 @@ def test_json_command_may_say_when_it_was_sent(sent_at: str) -> None:
     ids=repr,
 )
 def test_malformed_json_is_refused(value: bytes | None, command_id: str | None) -> None:
-    """What is no JSON object of a command's fields is refused, with its id where that can be read."""
+    """A value that is not a JSON object with a command's fields is refused, with its id if readable."""
     with pytest.raises(MalformedCommand) as raised:
         decode_command(value)
     assert (raised.value.encoding, raised.value.command_id) == ("json", command_id)
@@ -124,7 +124,7 @@ def test_malformed_json_is_refused(value: bytes | None, command_id: str | None) 
     ids=["id too long", "subscriber too long", "NUL", "line feed", "C1"],
 )
 def test_names_are_short_and_plain(command_id: str, subscriber: str, told: str | None, encoding: Encoding) -> None:
-    """What each reply repeats is bounded, and no subscriber has a control character; at the bound all is well."""
+    """Texts repeated in each reply are bounded, and no subscriber has a control character; at the bound all is well."""
     value = encode_command(Command(command_id, subscriber, "SHOW CQS", encoding))
     with pytest.raises(MalformedCommand) as raised:
         decode_command(value)

@@ -19,7 +19,7 @@ _CHANGES = st.lists(
     ),
     max_size=8,
 )
-"""Of each version: names of destinations that go, and names and constants of those that come."""
+"""For each version: names of removed destinations, and names and constants of added ones."""
 
 
 def _segment(gone: list[int], come: list[tuple[int, str]]) -> Segment:

@@ -42,6 +42,6 @@ def test_values_are_bounded_and_large_counts_exact() -> None:
 
 
 def test_what_an_earlier_version_pushed_is_read() -> None:
-    """One time for all, and counts of 32 bits."""
+    """A common time, and counts of 32 bits."""
     body = msgspec.msgpack.encode((5, np.array([1, 2], np.int32).tobytes(), np.array([3, 4], np.int32).tobytes()))
     assert [[1, 2], [3, 4], [5, 5]] == [column.tolist() for column in MatchTally.decode(body)]

@@ -1,4 +1,4 @@
-"""What a query's checkpoint says about how far it is."""
+"""The progress of a query, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_removed_checkpoint_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_spark_cannot_go_on_from_is_not_whole(tmp_path: Path) -> None:
-    """One without a batch, or with an empty file where the last one should be, is as good as lost."""
+    """A checkpoint without a batch, or with an empty last file, is as good as lost."""
     assert not _checkpoint(tmp_path / "absent").is_whole()
     (tmp_path / "commits").mkdir()
     assert not _checkpoint(tmp_path).is_whole()
@@ -70,7 +70,7 @@ def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_micro_batch_gets_other_bounds(tmp_path: Path) -> None:
-    """It begins where the one before ended, or where the source says; a changed file loses its checksum."""
+    """The batch begins at the end of the batch before, or at the source's start; a changed file loses its checksum."""
     checkpoint = _checkpoint(tmp_path)
     assert checkpoint.under_way("quotes") is None
     _log(tmp_path, 0, 90, committed=False)

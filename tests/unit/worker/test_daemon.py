@@ -1,4 +1,4 @@
-"""The daemon that forks Spark's Python workers: which archives stay on its path."""
+"""The daemon that forks Spark's Python workers: the archives that stay on its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.runtime.worker.daemon import drop_archives
 
 
 def test_archives_of_spark_leave_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our own, which `spark-submit --py-files` brings, stays, and what lies in it can be imported."""
+    """Our own archive, from `spark-submit --py-files`, stays, and its modules can be imported."""
     code = tmp_path / "cq-gateway.zip"
     with zipfile.ZipFile(code, "w") as archive:
         archive.writestr("brought_by_py_files.py", "name = 'ours'")

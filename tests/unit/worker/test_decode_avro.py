@@ -52,7 +52,7 @@ FIELDS = {
 
 
 SCHEMA = record_schema(FIELDS)
-# The same bytes, without logical types: so that a test can write what no logical type would.
+# The same bytes without logical types, so a test can write values outside their logical type.
 PHYSICAL = record_schema(
     {
         **FIELDS,
@@ -141,7 +141,7 @@ def test_every_type():
     ids=lambda value: repr(value)[:40],
 )
 def test_hostile_record_is_one_dead_letter(value):
-    """A record that does not fit is one dead letter, as it was received, and its neighbours are untouched."""
+    """An unfitting record is a single dead letter, as received, and its neighbours are untouched."""
     events, dead = decode(batch([body(i=1), value, body(i=3)]), RAW, SETTINGS)
 
     assert [1, 3] == events.column("i").to_pylist()
@@ -175,7 +175,7 @@ def test_fields_that_are_no_columns_do_no_harm(changes):
     ],
 )
 def test_framing(framing, value, good):
-    """What stands before the body must be what the stream's framing calls for."""
+    """The bytes before the body must fit the stream's framing."""
     events, _ = decode(batch([value]), stream(*COLUMNS, form="avro", schema=SCHEMA, framing=framing), SETTINGS)
 
     assert int(good) == events.count
@@ -243,7 +243,7 @@ def test_matching_columns_are_accepted():
     ],
 )
 def test_other_columns_are_refused(schema, column, detail):
-    """A column that the schema lacks or has in another type, or a schema that is none, is told in full."""
+    """A column missing in the schema or of a different type, or a malformed schema, is reported in full."""
     with pytest.raises(AvroMismatch) as caught:
         check_avro_columns(schema, [column])
 

@@ -62,7 +62,7 @@ def test_nested_columns():
     ids=["no UTF-8", "a time after the calendar", "a date after it", "a DECIMAL of five digits"],
 )
 def test_what_a_nested_column_cannot_hold(values):
-    """It makes a dead letter where the column names it, and spoils no record where it does not."""
+    """The value makes a dead letter if the column names it, and spoils no record otherwise."""
     body = nested_body(**values)
     _, dead = decode(batch([body]), nested_stream(*NESTED_COLUMNS), SETTINGS)
     assert "undecodable" == header(dead.to_pylist()[0], "code")

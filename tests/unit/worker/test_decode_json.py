@@ -1,4 +1,4 @@
-"""JSON records: what docs/expressions.md lets in, in which value, and what is a dead letter."""
+"""JSON records: values accepted by docs/expressions.md, and dead letters."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ GOOD = [
 
 @pytest.mark.parametrize("value", UNDECODABLE, ids=lambda value: repr(value)[:50])
 def test_hostile_record_is_one_dead_letter(value):
-    """A record that docs/expressions.md refuses is one dead letter as it was received; its neighbours are untouched."""
+    """A record refused by docs/expressions.md is a single dead letter as received; its neighbours are untouched."""
     events, dead = decode(batch([b'{"i":1}', value, b'{"i":3}'], keys=[b"a", b"\xff", None]), TYPED, SETTINGS)
 
     assert [1, 3] == events.column("i").to_pylist()
@@ -178,7 +178,7 @@ def test_hostile_record_is_one_dead_letter(value):
 
 @pytest.mark.parametrize(("value", "column", "expected"), GOOD, ids=lambda value: repr(value)[:50])
 def test_value_is_read_exactly(value, column, expected):
-    """All that docs/statements.md allows is read exactly, whatever stands in fields that are no columns."""
+    """All values allowed by docs/statements.md are read exactly, whatever stands in fields without a column."""
     events, dead = decode(batch([value]), TYPED, SETTINGS)
 
     assert dead is None
@@ -188,7 +188,7 @@ def test_value_is_read_exactly(value, column, expected):
 
 
 def test_all_hostile_records_in_one_batch():
-    """Bad records of every kind in one batch do not hide or move each other or a good one."""
+    """Bad records of every kind in a batch do not hide or move each other or a good record."""
     good = [value for value, _, _ in GOOD]
     mixed = [value for pair in zip(UNDECODABLE, good * 3, strict=False) for value in pair]
     events, dead = decode(batch(mixed), TYPED, SETTINGS)
@@ -212,7 +212,7 @@ def test_record_fields():
 
 
 def test_column_name_that_json_escapes():
-    """A column may have any name, those that JSON must escape included."""
+    """A column may have any name, even a name that JSON must escape."""
     events, dead = decode(batch([b'{"a\\"b":5}', b'{"a\\"b":"x"}']), stream('a"b INT'), SETTINGS)
 
     assert [5] == events.column('a"b').to_pylist()
@@ -220,7 +220,7 @@ def test_column_name_that_json_escapes():
 
 
 def test_dead_letter_of_an_oversized_record():
-    """A record too large for a dead letter is named by it and left out, so that Kafka takes it."""
+    """A dead letter names the record that is too large for it, and leaves the value out, so Kafka takes the letter."""
     value = b"[" + b"1," * 600_000 + b"1]"
     _, dead = decode(batch([value]), TYPED, SETTINGS)
 
@@ -281,7 +281,7 @@ values = st.fixed_dictionaries(
 
 @given(st.lists(values, max_size=5), st.booleans())
 def test_agrees_with_the_standard_library(records, ascii_only):
-    """Every record that Python's own JSON writes is read as Python's own JSON reads it."""
+    """Every record written by Python's JSON library is read with the same values."""
     texts = [json.dumps(record, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for record in records]
     texts = [text for text in texts if b"Infinity" not in text]
     events, dead = decode(batch(texts), TYPED, SETTINGS)

@@ -1,4 +1,4 @@
-"""The tables that a worker keeps for the streams that join them, over a log in memory."""
+"""A worker's replicas of the tables that its streams join, over a log in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JOIN = Computation("j_1", (Join("t_1", "t_1", (JoinKey(Column("symbol", "STRING
 
 
 class _Log(MemoryLog):
-    """One topic, which tells where it ends."""
+    """A topic that reports its ends."""
 
     def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         ends = {number: max(records, default=-1) + 1 for number, records in enumerate(self.partitions)}
@@ -72,7 +72,7 @@ class _Pins:
 
 
 class _Worker:
-    """Joined tables over a log, a clock that is set, and a Redis that can be wiped."""
+    """Joined tables over a log, with a settable clock, and a Redis that can be wiped."""
 
     def __init__(self, log: _Log) -> None:
         self.now = 0.0
@@ -89,7 +89,7 @@ class _Worker:
 
 
 class _SlowLog(_Log):
-    """It takes ten seconds for each batch."""
+    """A log that takes ten seconds for each batch."""
 
     worker: _Worker
 
@@ -100,7 +100,7 @@ class _SlowLog(_Log):
 
 
 def test_a_table_that_no_stream_joins_any_more_goes() -> None:
-    """After the time that is asked for, and not while any stream joins it; joined again, it is read again."""
+    """After the configured time, and not while any stream joins the table; joined again, it is read again."""
     log = _Log([{}])
     worker = _Worker(log)
     count, tables = worker.count, worker.tables
@@ -117,7 +117,7 @@ def test_a_table_that_no_stream_joins_any_more_goes() -> None:
 
 
 def test_rows_that_no_batch_under_way_sees_go() -> None:
-    """A stream's next batch tells that those before it are committed; another one's are waited for."""
+    """A stream's next batch shows that earlier batches are committed; other streams' batches are waited for."""
     log = _Log([{}])
     worker = _Worker(log)
     count = worker.count
@@ -152,7 +152,7 @@ def test_a_task_that_sleeps_until_its_batch_is_committed_pins_no_rows() -> None:
 
 
 def test_a_replay_sees_the_same_rows_when_redis_is_lost() -> None:
-    """What Redis has lost the log of pins knows; it is asked again only where something is missing."""
+    """The log of pins has the pins lost by Redis; it is asked only if something is missing."""
     log = _Log([{}])
     worker = _Worker(log)
     log.put(3, 1)
@@ -186,7 +186,7 @@ def test_a_worker_tells_of_its_tables_now_and_then() -> None:
 
 
 def test_a_long_reading_is_told_again_and_again() -> None:
-    """What waits for longer than a note counts still waits, in the eyes of the gateway."""
+    """A reading that lasts longer than a note is still waiting for the gateway."""
     log = _SlowLog([{}])
     worker = log.worker = _Worker(log)
     log.put(120, 1, gap=99)

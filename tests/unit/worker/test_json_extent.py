@@ -1,4 +1,4 @@
-"""What a nested JSON record may hold: its places are those of Arrow's arrays, and too many make it a dead letter."""
+"""Limits of a nested JSON record: its places are those of Arrow's arrays, and too many make it a dead letter."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_extent_is_that_of_arrows_arrays(given_value: tuple[SqlType, object])
 
 
 def test_few_bytes_make_no_large_rows() -> None:
-    """A record whose text is small beside what it would take is a dead letter; its neighbours are rows."""
+    """A record whose rows would be far larger than its text is a dead letter; its neighbours are rows."""
     large = b'{"name": "large", "items": [' + b",".join([b"{}"] * 100_000) + b"]}"
     full = b'{"name": "full", "items": [' + b",".join([b'{"f0": 1}'] * 90) + b"]}"
     events, letters = decode(batch([b'{"name": "a"}', large, full]), _WIDE, SETTINGS)

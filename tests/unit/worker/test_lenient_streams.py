@@ -1,4 +1,4 @@
-"""Lenient streams, and numbers as TIMESTAMP: what fits, what is NULL and counted, what stays a dead letter."""
+"""Lenient streams, and numbers as TIMESTAMP: fitting values, values that are NULL and counted, and dead letters."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("column", "value", "detail"), REFUSED)
 def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: bytes, detail: str) -> None:
-    """Of a nested column it is the path of the value that does not fit."""
+    """In a nested column, the path of the value that does not fit."""
     _, letters = decode(batch([b"{}" if "$'" not in column else b"[]", value]), declared(column), SETTINGS)
     [letter] = [row for row in letters.to_pylist() if row["value"] == value]
     assert detail in header(letter, "detail")

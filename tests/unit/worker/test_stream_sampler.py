@@ -1,4 +1,4 @@
-"""What a worker tells of a stream: the latest events, cut to size, and not too often."""
+"""A worker's samples of a stream: the latest events, cut to size, and not too often."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 def events(symbol: str, count: int, partition: int = 3) -> Events:
-    """Events of one symbol, every other one without a price."""
+    """Return events of one symbol, every second without a price."""
     values = [
         msgspec.json.encode({"symbol": symbol, "price": None if number % 2 else number}) for number in range(count)
     ]

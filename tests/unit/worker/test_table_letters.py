@@ -44,7 +44,7 @@ def _due(letters: TableLetters, store: _Store) -> int:
 
 
 def test_one_of_several_workers_writes_the_letters() -> None:
-    """The first that asks writes them; another one does only after that one is gone, and what is not written yet."""
+    """The first worker that asks writes them; another does only after the first is gone, and only unwritten ones."""
     log, store = MemoryLog([{}]), _Store()
     for value in (b"no json", b'{"symbol": "a"}', b"{}"):
         log.append(0, (None, value))

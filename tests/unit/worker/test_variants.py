@@ -1,4 +1,4 @@
-"""VARIANT columns: what records hold, what is a dead letter, and what results and predicates make of them."""
+"""VARIANT columns: values in records, dead letters, and their use in results and predicates."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_both_readers_and_parse_json_agree(value: Any) -> None:
-    """The fast reader, the exact one and parse_json have one text of a value, which means the value."""
+    """The fast reader, the exact reader and parse_json give the same text of a value, with its meaning."""
     text = json.dumps(value)
     exact = read_record(f'{{"v": {text}}}'.encode(), [_COLUMN])[0]
     assert _read(f'{{"v": {text}}}'.encode())[0] == [exact]

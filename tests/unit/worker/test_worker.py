@@ -1,4 +1,4 @@
-"""A worker's tasks over tables in memory: what it keeps from one to the next, and what it does without Redis."""
+"""A worker's tasks over tables in memory: its state between tasks, and its behaviour without Redis."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
 
 
 def test_a_table_that_was_dropped_with_its_topic_stops_nobody(redis: _Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waited to be joined with it has no results; while the topic may come back the whole stream waits."""
+    """Groups joined with the table have no results; while the topic may come back the whole stream waits."""
     joined = Computation("j_1", (Join("t_1", "p", ()),))
     redis.known_plans["g_2"] = msgspec.structs.replace(
         redis.known_plans["g_1"], group_id=GroupId("g_2"), computation=joined
