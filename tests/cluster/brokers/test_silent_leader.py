@@ -97,7 +97,6 @@ def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient
         wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=20)
 
 
-@pytest.mark.timeout(600)
 def test_commands_and_events_go_on(brokers: Brokers, admin: AdminClient, tmp_path: Path) -> None:
     """A gateway and an evaluator do not wait for the broker either, however long it is silent."""
     told = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}

@@ -261,7 +261,6 @@ class _Queries:
 
 
 @pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(600)  # three roles start anew
 def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
     """Workers, evaluator and gateway are killed, Redis is lost, and the stream gets a partition; CQs come and go.
 

@@ -17,7 +17,6 @@ from tests.stack.tracebacks import KAFKA_AWAY
 
 
 @pytest.mark.traceback(KAFKA_AWAY)
-@pytest.mark.timeout(600)  # Kafka starts anew
 def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stack, lab: Lab) -> None:
     """Kafka alone would go on, give the same offsets to other events, and empty the topic at its next start."""
     source = lab.stream(COLUMNS)
