@@ -17,9 +17,9 @@ _FOLDER = Path(__file__).parent / "cases" / "alerts"
 EXPECTED = _FOLDER / "expected.jsonl"
 """A line for each clause: its field of work, its text, and its value in each row; null where Spark refuses it."""
 FAILS = "fails"
-"""What stands for the value in a row on which Spark fails."""
+"""Stands for the value in a row on which Spark fails."""
 TIME = datetime(2026, 11, 20, 15, tzinfo=UTC)
-"""Of all records."""
+"""The time of all records."""
 STREAMS: dict[str, dict[str, Any]] = json.loads((_FOLDER / "streams.json").read_text("utf-8"))
 """By field of work, ``columns`` and ``rows``."""
 

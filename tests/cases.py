@@ -1,4 +1,4 @@
-"""Golden case files: what goes into a stage of the compiler, and what must come out.
+"""Golden case files: the input of a stage of the compiler, and the expected output.
 
 A file under ``tests/cases/<folder>/`` holds one or more cases, with a blank line between them:
 
@@ -36,7 +36,7 @@ _NEXT_CASE = re.compile(r"\n\s*\n(?=#)")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One input of a stage and its golden output."""
+    """An input of a stage and its golden output."""
 
     path: Path
     index: int
@@ -48,7 +48,7 @@ class Case:
     expected: str
 
     def check(self, actual: str, *, rewrite: bool = False) -> None:
-        """Assert that this came out, or with `rewrite` make it what must come out."""
+        """Assert that the output is the expected one, or with `rewrite` store it as expected."""
         actual = actual.strip("\n")
         if rewrite and actual != self.expected:
             self._rewrite(actual)
@@ -66,7 +66,7 @@ class Case:
 
 
 def load(folder: str, stage: str | None = None) -> list[Case]:
-    """Return the cases of a folder's files in order, or those of one stage only."""
+    """Return the cases of a folder's files in order, or of a single stage."""
     paths = sorted((FOLDER / folder).glob("*.case"))
     if not paths:
         raise FileNotFoundError(f"there are no case files in {FOLDER / folder}")

@@ -59,13 +59,13 @@ def encode_single_object(schema: object, record: object) -> bytes:
 
 
 def decode_single_object(schema: object, data: bytes) -> dict[str, object]:
-    """Return the record; it must be in the encoding and of that very schema."""
+    """Return the record; it must have the encoding and the given schema."""
     assert data[:10] == b"\xc3\x01" + fingerprint(schema), data[:10].hex()
     return fastavro.schemaless_reader(io.BytesIO(data[10:]), schema, None)  # type: ignore[return-value,arg-type]
 
 
 def json_event(event: Event, rng: random.Random) -> bytes:
-    """Return the event as one of the JSON objects that docs/expressions.md reads as it."""
+    """Return the event as a JSON object, in some form accepted by docs/expressions.md."""
     members = [f"{json.dumps(name)}: {_json(value, rng)}" for name, value in event.values.items()]
     if rng.random() < 0.2:
         members.append('"no column": {"nested": [1, "x", null]}')

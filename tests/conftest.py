@@ -1,4 +1,4 @@
-"""What all tests share: the order from cheap to dear, `--rewrite` for golden cases, and one real stack per run."""
+"""Parts shared by all tests: the order from cheap to dear, `--rewrite` for golden cases, and a real stack per run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-# As the evaluator's workers have it (runtime/application/spark_options.py): threads that wait for one another cost
-# a fifth more. Polars reads it when it is imported, later than this file.
+# As in the evaluator's workers (runtime/application/spark_options.py): threads waiting for one another cost a fifth
+# more. Polars reads the variable at its import, later than this file.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
-"""It runs in a Python of its own, which has Pathway."""
+"""The file runs in a separate Python with Pathway."""
 _COSTS = ("tests/spark/", "tests/stack/", CRASHES, "tests/cluster/")
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
@@ -71,13 +71,13 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish() -> None:
-    """Have what is left found again: libraries complain at the end of what is not let go of."""
+    """Unfreeze remaining objects: libraries complain at the end about objects never released."""
     gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Let go of what the test had from its fixtures, so that the clients among it end before their servers do."""
+    """Release the test's fixtures, so clients among them end before their servers do."""
     if isinstance(item, pytest.Function):
         item.funcargs.clear()
 
@@ -113,6 +113,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory, traces: Collector) -> Iterat
             stack.up()
             yield stack
         finally:
-            gc.collect()  # connections that are left end with their owners, not with a broker that is gone
+            gc.collect()  # remaining connections end with their owners, not with a broker that is gone
             if (stack.data / "endpoints.json").exists():
                 stack.down()

@@ -30,7 +30,7 @@ _READY_SECONDS = 60.0
 
 
 def goal_seconds(goal: float) -> float:
-    """Return how long something may take whose goal is that of a machine that does nothing else."""
+    """Return a time limit under the present load, from the goal on an idle machine."""
     return goal * max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
 
 
@@ -62,7 +62,7 @@ class Ground:
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
         names = [name for name in admin.list_topics(timeout=30).topics if name.startswith(self.settings.prefix)]
         for deleted in admin.delete_topics(names).values() if names else ():
-            with suppress(KafkaException):  # one that the test has just deleted may still be listed
+            with suppress(KafkaException):  # a topic deleted by the test may still be listed
                 deleted.result()
 
 
@@ -79,7 +79,7 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
 
     Args:
         evaluator: Whether it is wanted.
-        kafka: The address of a broker that runs already; without it there is one more.
+        kafka: The address of a running broker; without it a broker is started.
     """
     with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
         base = Settings(data=Path(folder))
@@ -111,7 +111,7 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
             if role is not None:
                 role.terminate()  # and with it its JVM, in order
                 role.wait()
-            gc.collect()  # connections that are left end with their owners, not with a broker that is gone
+            gc.collect()  # remaining connections end with their owners, not with a broker that is gone
             for process in started:
                 process.kill()
                 process.wait()
@@ -120,7 +120,7 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
 
 
 def _is_up(run: RunFolder, program: Program, _since: int) -> bool:
-    """Tell whether the evaluator serves; it waits for tables, which no gateway confirms here, and makes digests."""
+    """Tell whether the evaluator serves; without a gateway its tables are never confirmed, but it makes digests."""
     assert program.status is not None
     return run.read(program.status).get("state") in ("ready", "waiting")
 

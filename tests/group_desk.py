@@ -15,7 +15,7 @@ from tests.timer_desk import Desk
 __all__ = ["VENUES", "GroupDesk"]
 
 VENUES = 5
-"""Groups of a match: it is one of each venue."""
+"""Groups of a match, one for each venue."""
 
 
 class GroupDesk(Desk):

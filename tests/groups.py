@@ -1,4 +1,4 @@
-"""Which tests go to one of several processes together, so that no server starts more often than needed."""
+"""The assignment of tests to processes, so no server starts more often than needed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ORDER = ("second stack", "first stack", "third stack", "own servers", "spark", 
 
 
 def group_of(nodeid: str) -> str:
-    """Return the group of a test: a file, or the servers that it shares with other files.
+    """Return the group of a test: a file, or the servers shared with other files.
 
     Example:
         >>> group_of("tests/stack/queries/test_nested.py::test_a"), group_of("tests/unit/test_docs.py::test_b")

@@ -1,4 +1,4 @@
-"""Queries that join a stream with tables, and DuckDB, which runs each of them alone."""
+"""Queries that join a stream with tables, and DuckDB, which runs each of them separately."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = {
     "profiles": "symbol STRING, industry STRING, staff INT",
     "owners": "owner STRING, symbol STRING, n INT",
 }
-"""Of the stream, and of the tables."""
+"""Column types of the stream and the tables."""
 _ARROW = {"STRING": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "INT": pa.int32()}
 _DB = duckdb.connect()
 

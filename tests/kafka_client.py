@@ -21,14 +21,14 @@ from tests.kafka_tail import Tail
 __all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
 
 DEADLINE = 120.0
-"""Seconds after which a wait has failed: far above any healthy time, roles are restarted within it."""
+"""Seconds after which a wait has failed: far above any healthy time, enough to restart roles."""
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
     """Return when the condition, which must itself wait a little, holds.
 
     Raises:
-        AssertionError: It did not hold in time; the message says what was awaited.
+        AssertionError: The condition did not hold in time; the message names it.
     """
     deadline = time.monotonic() + timeout
     while not condition():
@@ -37,7 +37,7 @@ def wait_until(condition: Callable[[], object], what: str, timeout: float = DEAD
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One record of cq.replies."""
+    """A record of cq.replies."""
 
     key: str | None
     header: str | None
@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def command_id(self) -> str | None:
-        """The command that it answers, null when that could not be decoded."""
+        """The command that the reply answers, null when its id could not be decoded."""
         return self.fields["command_id"]
 
     @property
@@ -165,7 +165,7 @@ class RawClient:
         partition: int | None = 0,
         at_ms: int = 0,
     ) -> TopicPartition:
-        """Publish one record and return where it is once the broker has it."""
+        """Publish a record and return its place once the broker has it."""
         return self.publish_all(topic, [(value, key, partition, at_ms)])[0]
 
     def publish_all(
@@ -196,7 +196,7 @@ class RawClient:
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
         """Create a topic, with underscores for the points in names of its configuration, and return its name.
 
-        The broker knows of it then, which is a moment after its creation.
+        The broker knows the topic then, a moment after its creation.
         """
         options = {option.replace("_", "."): value for option, value in config.items()}
         for created in self.admin.create_topics([NewTopic(name, partitions, 1, config=options)]).values():

@@ -21,7 +21,7 @@ __all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 """A dedicated topic goes some time after its cq.end: there is nothing more to read then."""
 _STUCK_SECONDS = 10.0
-"""After which a partition is looked for that gives nothing: librdkafka does not tell of a topic that was deleted."""
+"""Time without messages after which a partition is checked: librdkafka does not report a deleted topic."""
 Place = tuple[str, int]
 """A topic and its partition."""
 
@@ -64,7 +64,7 @@ class Tail:
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
 
     def poll(self, seconds: float) -> list[Any]:
-        """Return the messages that come within that time, as soon as there is one."""
+        """Return the messages that arrive within a time, as soon as there is any."""
         messages = []
         # `consume` alone would wait for a thousand messages.
         first = self._consumer.poll(seconds or 0.001)
@@ -87,7 +87,7 @@ class Tail:
         return messages
 
     def _ask_again(self, place: Place) -> None:
-        """Read on where a topic is there after all, which a broker that had just started did not know."""
+        """Read on where a topic exists after all, unknown to a broker that had just started."""
         if place not in self.next:
             return
         try:
@@ -120,22 +120,22 @@ class Tail:
         return messages
 
     def _renew(self) -> None:
-        """Read on with another consumer: librdkafka never reads a topic again whose epoch fell when it was made anew.
+        """Read on with a new consumer: librdkafka never again reads a topic whose epoch fell when it was created anew.
 
-        The one before goes when a thread that polls it has returned.
+        The old consumer goes when the thread that polls it has returned.
         """
         consumer = Consumer(self._options)
         consumer.assign([TopicPartition(*place, offset) for place, offset in tuple(self.next.items())])
         self._consumer = consumer
 
     def topic_id(self, topic: str) -> str:
-        """Return what tells a topic from one of the same name that was deleted."""
+        """Return the id of a topic, different from a deleted topic of the same name."""
         began = time.monotonic()
         while True:
             try:
                 described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(30)
                 return str(described.topic_id)
-            except KafkaException as exc:  # a broker that starts does not know it for a moment, or it is away
+            except KafkaException as exc:  # a starting broker does not know the topic for a moment, or is away
                 if time.monotonic() > began + (30 if exc.args[0].code() in _GONE else 120):
                     raise
                 time.sleep(0.1)
@@ -145,7 +145,7 @@ class Tail:
         self._consumer.close()
 
     def _is_gone(self, topic: str) -> bool:
-        """Tell whether a topic was deleted; a broker that starts does not know it for a moment."""
+        """Tell whether a topic was deleted; a starting broker does not know a topic for a moment."""
         deadline = time.monotonic() + 3
         while time.monotonic() < deadline:
             with suppress(KafkaException):
@@ -172,7 +172,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One record of a result topic."""
+    """A record of a result topic."""
 
     topic: str
     partition: int
@@ -201,7 +201,7 @@ class Result:
 class Results:
     """Destinations, each read from its reply's offset; repeats are dropped by (key, ce_id), as docs/results.md says.
 
-    Reading checks what holds of every result: an id never comes with two contents, and first writings of one source
+    Reading checks properties of every result: an id never comes with two contents, and first writings of a source
     partition are in source order.
     """
 
@@ -289,7 +289,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record of cq.deadletters."""
+    """A record of cq.deadletters."""
 
     key: bytes | None
     value: bytes | None

@@ -53,7 +53,7 @@ class Query:
 
     @property
     def left(self) -> set[str] | None:
-        """The labels that its outcome has, None where nothing is put together: those of its metrics."""
+        """The labels of the expression's result, None without an aggregation: those of its metrics."""
         found = _BY.findall(self.expression)
         return _labels(found) if found else None
 

@@ -1,4 +1,4 @@
-"""Each query run alone by an independent engine (DuckDB) over the events that were published: what results must be."""
+"""Each query run separately by an independent engine (DuckDB) over the published events: the expected results."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def anchors(text: str) -> set[str]:
 
 
 def check_section(name: str, marker: str, made: str, *, rewrite: bool) -> None:
-    """Check that the section of a page between two marks is the one that is made, or write it anew."""
+    """Check that the section of a page between two marks equals the generated text, or rewrite it."""
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     before, _, rest = page(name).partition(begin)
     found, _, after = rest.partition(end)

@@ -37,7 +37,7 @@ RECORD_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What CREATE STREAM declares."""
+    """The declaration of a CREATE STREAM."""
 
     name: str
     columns: tuple[Column, ...]
@@ -51,7 +51,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One source record before it is encoded; a column that is absent from `values` is absent from the record."""
+    """A source record before encoding; a column absent from `values` is absent from the record."""
 
     values: dict[str, object] = field(default_factory=dict)
     partition: int = 0
@@ -70,7 +70,7 @@ class Conjunct:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One output column: a column (`sql` empty) or an expression, in the gateway's SQL and in the oracle's."""
+    """An output column: a column (`sql` empty) or an expression, in the gateway's SQL and in the oracle's."""
 
     name: str
     type: str

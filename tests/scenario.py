@@ -28,7 +28,7 @@ SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.scenario"))
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One act or expectation."""
+    """An act or expectation."""
 
     line: int
     sign: str

@@ -27,7 +27,7 @@ def select(query: Query, rng: random.Random) -> str:
 
 
 def literal(value: object, kind: str, rng: random.Random) -> str:
-    """Return a constant in one of the spellings that mean it beside a column of that type."""
+    """Return a constant in some spelling valid beside a column of the type."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

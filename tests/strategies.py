@@ -116,7 +116,7 @@ def conjunct(rng: random.Random, columns: Sequence[Column]) -> Conjunct:
 
 
 def constant(rng: random.Random, column: Column) -> object:
-    """Return a constant beside that column, mostly one that events hold."""
+    """Return a constant for a column, mostly a value present in events."""
     if column.name == "_partition":
         return rng.randrange(3)
     if column.name == "_offset":

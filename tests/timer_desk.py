@@ -1,6 +1,6 @@
 """The gateway's timers alone: CQs are put into the working copy, and matches on `cq.pending`, directly.
 
-What commands and the evaluator cost is measured elsewhere; here the clock can be moved, and nothing else runs.
+Commands and the evaluator are measured elsewhere; here the clock can be moved, and nothing else runs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Desk:
     """Timers, ends and lifetimes wired as in the gateway, on one stream `t` with the column `k`."""
 
     columns = (StreamColumn("k", "BIGINT"),)
-    """Of the stream."""
+    """Columns of the stream."""
     select = "SELECT k FROM t WHERE k = 0"
     """The query of all CQs, which differ in its constants."""
 
@@ -186,7 +186,7 @@ class Desk:
         self.commits.finish()
 
     def take_turns(self, messages: Sequence[Message]) -> int:
-        """Have commands wait for their turns, and carry out one unit that waits for nothing; return how many it had."""
+        """Have commands wait for their turns, and carry out a unit that waits for nothing; return its size."""
         self._commands.queue.add(messages)
         count = self._commands.take_turns(_UNIT)
         self.commits.finish()
@@ -211,7 +211,7 @@ class Desk:
         self._producer.flush()
 
     def evaluate(self, count: int, further: Mapping[str, int] | None = None) -> None:
-        """Have so many more events evaluated, which nobody wants, and those of partitions that were added."""
+        """Have further events evaluated that match nobody, also on added partitions."""
         self._offset += count
         self._further |= further or {}
         self._tell()

@@ -42,7 +42,7 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the chosen benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all without one")
     parser.add_argument("--out", type=Path, default=Path("bench-results"), help="where tables and charts go")
@@ -53,7 +53,7 @@ def main() -> None:
         parser.error(f"no benchmark is named {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     logging.basicConfig(level=logging.WARNING)
     for name in options.names or BENCHMARKS:
-        # Each in a process of its own: one that has ended its JVM starts no other.
+        # Each in a separate process: after the end of its JVM a process starts no second JVM.
         process = get_context("spawn").Process(target=BENCHMARKS[name].main, args=(options, options.out))
         process.start()
         process.join()

@@ -13,7 +13,7 @@ _ACROSS = 4
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One measure at several places."""
+    """A measure at several places."""
 
     name: str
     xs: Sequence[float]

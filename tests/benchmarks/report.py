@@ -1,4 +1,4 @@
-"""What a benchmark found: printed as a table, kept as JSON, drawn as bars."""
+"""The findings of a benchmark: printed as a table, kept as JSON, drawn as bars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Figure", "Report"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure, and what it should be."""
+    """A measured figure, and its target."""
 
     name: str
     value: float

@@ -1,4 +1,4 @@
-"""Chaos: ``python -m tests.chaos [--seed N] [--minutes M] [--faults NAME,…]``; ``--planted`` shows what it catches."""
+"""Chaos: ``python -m tests.chaos [--seed N] [--minutes M] [--faults NAME,…]``; ``--planted`` tests chaos itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds that production meets after hours, lowered so that a chaos run meets them in every round."""
+"""Bounds that production meets after hours, lowered for a chaos run to meet them in every round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold whenever everything is quiet again: nothing lost, nothing twice, nothing of another content."""
+"""Invariants at every quiet moment: nothing lost, nothing doubled, nothing with different content."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Comparison:
         ]
 
     def wrong(self) -> list[str]:
-        """Return what was handed over twice, to the wrong CQ, or not as the oracle has it."""
+        """Return results that came twice, to the wrong CQ, or differ from the oracle's."""
         lines = []
         for cq in self._cqs:
             got, rows = self._got(cq), self._rows_of(cq)
@@ -66,7 +66,7 @@ class Comparison:
         return lines
 
     def wrong_records(self, lab: Lab) -> list[str]:
-        """Return the records of change-based destinations that are not what the oracle has.
+        """Return the records of change-based destinations that differ from the oracle's.
 
         That no id stands for two contents is seen to when they are read.
         """
@@ -83,7 +83,7 @@ class Comparison:
         return lines
 
     def _is_row(self, cq: Cq, position: Position, wanted: Row, value: bytes) -> bool:
-        """Tell whether a result is the oracle's, and what it is joined with is no older than the event."""
+        """Tell whether a result is the oracle's, with a joined row no older than the event."""
         if cq.join is None:
             return row_of(cq.query, value) == wanted
         *rest, industry, (_, written) = row_of(replace(cq.query, items=(*cq.query.items, *JOINED)), value)
@@ -124,12 +124,12 @@ class Comparison:
 
 
 def _destination(cq: Cq) -> str:
-    """Return what CQs share that get the same records; a virtual CQ's reader takes its own of its group's."""
+    """Return the common key of CQs that get the same records; a virtual CQ's reader selects its own."""
     return json.dumps([cq.subscriber, cq.name]) if cq.mode == "virtual" else cq.created["destination"]["id"]
 
 
 def _written(cq: Cq, missing: Collection[Position], lab: Lab) -> str:
-    """Return what a CQ's reader can find on its topic: how many records, and at which offsets what it lacks."""
+    """Return the contents of a CQ's topic: how many records, and at which offsets the missing ones are."""
     found: list[tuple[Position, int]] = []
     destination, kinds, tail = cq.created["destination"], Counter[str](), Tail(lab.client.bootstrap)
     begins = destination["offset"] if cq.mode == "virtual" else {destination["partition"]: destination["offset"]}

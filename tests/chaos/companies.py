@@ -28,10 +28,10 @@ class Join:
     left: bool
     """Whether an event without a row counts, with NULLs."""
     industry: str | None
-    """The industry that is asked for, if one is."""
+    """The industry to select, if any."""
 
     def clauses(self, table: str) -> str:
-        """Return what follows the stream, which is called `x`."""
+        """Return the clauses behind the stream, which is called `x`."""
         condition = f" WHERE industry = '{self.industry}'" if self.industry else ""
         return f"{'LEFT ' if self.left else ''}JOIN {table} ON x.symbol = listed{condition}"
 
@@ -58,7 +58,7 @@ class Companies:
         self._write(self._rng.sample(_LISTED, 3))
 
     def written(self, event: Event) -> int | None:
-        """Return the least number that an event which is published from now on may meet; None where it has no row."""
+        """Return the least number that an event published from now on may meet; None where it has no row."""
         symbol = event.values.get("Symbol")
         return self._written.get(symbol) if isinstance(symbol, str) else None
 
@@ -74,7 +74,7 @@ class Companies:
 
 
 def industry_of(event: Event) -> str | None:
-    """Return what the row of an event's symbol says, if it has one."""
+    """Return the industry in the row of an event's symbol, if there is a row."""
     symbol = event.values.get("Symbol")
     return _industry(symbol) if isinstance(symbol, str) and symbol in _LISTED else None
 

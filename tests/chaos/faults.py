@@ -1,4 +1,4 @@
-"""What can happen: processes killed or stopped, Redis lost or set back, a full disk, a clock that jumps."""
+"""The possible faults: processes killed or stopped, Redis lost or set back, a full disk, a clock that jumps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["FAULTS", "TRACES", "Fault", "Ground"]
 
 
 class Ground:
-    """What faults are done to."""
+    """The target of faults."""
 
     def __init__(self, host: Any, lab: Lab, source: Source, rng: random.Random, tell: Callable[[str], None]) -> None:
         self.host = host
@@ -33,7 +33,7 @@ class Ground:
 
 
 Fault = Callable[[Ground], None]
-"""Does it, and returns when it is over; what it broke may still be on its way up."""
+"""Does the fault, and returns when it is over; broken parts may still be on their way up."""
 
 
 def _kill(*roles: str) -> Fault:
@@ -116,7 +116,7 @@ def _add_partition(ground: Ground) -> None:
             known = client.partitions(source.topic, 5)
             if known < wanted:
                 client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(5)
-        except KafkaException:  # it is away, or has just added it
+        except KafkaException:  # Kafka is away, or has just added the partition
             ground.host.revive()
             return False
         return known == wanted

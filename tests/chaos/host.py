@@ -1,4 +1,4 @@
-"""The gateway under test: a data folder that can be filled up, roles whose clock can be moved or that have a fault."""
+"""The gateway under test: a data folder that can be filled up, and roles with a movable clock or a planted fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["HANG_SECONDS", "RESULTS", "ROLES", "Deployment", "Host", "open_host"
 ROLES = ("redis", "gateway", "evaluator", "kafka")
 
 HANG_SECONDS = 25.0
-"""After which the supervisor starts a role again that hangs: within the time for which the longest SIGSTOP lasts."""
+"""Time after which the supervisor restarts a hanging role: shorter than the longest SIGSTOP."""
 
 RESULTS = {"CQ_RESULTS_DEDICATED_LIMIT": "100", "CQ_RESULTS_LINGER_SECONDS": "60"}
 """Few topics, so that CQs meet the limit; they linger for longer than Kafka is away, when nobody reads them."""
@@ -34,7 +34,7 @@ _HOOKS = Path(__file__).parent / "hooks"
 
 
 class Deployment(Protocol):
-    """A gateway and an evaluator that run somewhere: what a run asks of them, whatever is done to them."""
+    """A running gateway and evaluator: the operations that a run needs, whatever the faults."""
 
     @property
     def bootstrap(self) -> str:
@@ -52,7 +52,7 @@ class Deployment(Protocol):
         """Return when both roles work."""
 
     def strays(self) -> list[psutil.Process]:
-        """Return processes that are left of roles that have ended."""
+        """Return remaining processes of ended roles."""
 
 
 class Host:
@@ -81,7 +81,7 @@ class Host:
         return self.stack.redis_url
 
     def pid(self, role: str) -> int | None:
-        """Return a role's process as the supervisor tells it, if it runs."""
+        """Return a role's process by the supervisor's report, if it runs."""
         found = self.stack.endpoints()["pids"].get(role)
         return None if found is None else int(found)
 
@@ -105,7 +105,7 @@ class Host:
         return found
 
     def await_ready(self, timeout: float = 240.0) -> None:
-        """Return when all is ready, by what the supervisor has told after this call; start it if it is gone."""
+        """Return when all is ready, by a report of the supervisor after this call; start a missing supervisor."""
         run, begun = RunFolder(self.data), time.monotonic()
         self.revive()
 
@@ -136,7 +136,7 @@ class Host:
 
 @contextmanager
 def open_host(*, small_disk: bool, planted: str = "") -> Iterator[Host]:
-    """Start the stack on a folder of its own, which is gone afterwards; not one of its processes may be left.
+    """Start the stack in a fresh folder, which is removed afterwards; none of its processes may be left.
 
     Args:
         small_disk: Whether the data folder is to be on a small disk of its own; root alone may have it.
@@ -179,7 +179,7 @@ def _disk(folder: Path, small: bool) -> Iterator[None]:
 
 
 def _end(data: Path) -> None:
-    """Kill what a run that failed has left."""
+    """Kill remaining processes of a failed run."""
     for process in supervised(data):
         with suppress(psutil.NoSuchProcess):
             process.kill()

@@ -1,4 +1,4 @@
-"""The CQs of a chaos run: what they ask for, which events each was promised, and what it got."""
+"""The CQs of a chaos run: their queries, the events promised to each, and the results received."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ __all__ = ["AT_ONCE", "DIGESTS", "Cq", "new_cq"]
 DIGESTS = ("digest", "counted")
 """The modes of timer-based CQs."""
 AT_ONCE = 12
-"""So many events, by their numbers, are one group of a counted CQ."""
+"""Events per group of a counted CQ, by their numbers."""
 _MODES = {"shared": 40, "dedicated": 10, "virtual": 10, "digest": 15, "counted": 12, "joined": 13}
-"""Of a hundred CQs, how many are of which mode."""
+"""How many of a hundred CQs have each mode."""
 
 _EVERY = ("1 second", "2 seconds", "3 seconds")
 _EVERY_COUNTED = (*_EVERY, "10 seconds")
-"""With a tick so long that groups are put together before it."""
+"""With a tick so long that groups are put together earlier."""
 _START = "START '2026-01-01T00:00:00Z'"
-"""Gives timer-based CQs one phase, so that equal ones share a destination."""
+"""Gives timer-based CQs a common phase, so equal CQs share a destination."""
 
 
 @dataclass(slots=True)
 class Cq(Life):
-    """One CQ of the run, and what the SDK has handed over for it."""
+    """A CQ of the run, and its results from the SDK."""
 
     mode: str = "shared"
     """``shared``, ``dedicated``, ``virtual``, ``digest``, ``counted`` (a digest of groups) or ``joined``."""
     join: Join | None = None
     """How a joined one is joined with the table."""
     promised_until: int = 0
-    """So many events were certainly evaluated, and in digests, at the last quiet moment before its DROP."""
+    """Number of events certainly evaluated, and in digests, at the last quiet moment before its DROP."""
     got: Counter[Position] = field(default_factory=Counter)
     """Per event: how often it was handed over as a match."""
     digested: Counter[object] = field(default_factory=Counter)
     """Per number of an event: how often it was handed over in a digest."""
     rows: dict[Position, Row] = field(default_factory=dict)
-    """Per event, what was handed over, where the raw records don't show it: of virtual CQs."""
+    """Per event, the result received, where raw records don't show it: for virtual CQs."""
     redis_lost: bool = False
-    """Whether Redis was lost in the round of its DROP: what was not evaluated by then is evaluated without it."""
+    """Whether Redis was lost in the round of its DROP: events unevaluated by then are evaluated without the CQ."""
     retired: bool = False
     """Whether it was dropped, and compared for the last time."""
 
@@ -57,17 +57,17 @@ class Cq(Life):
         return self.gone_from is not None
 
     def must(self, count: int) -> range:
-        """The events that it must have got, of so many.
+        """The events that the CQ must have got, out of `count`.
 
-        A DROP discards what a digest has not brought yet, and takes effect at once where the reader filters, or where
-        Redis is lost before it is evaluated (docs/faults.md, what is not survived).
+        A DROP discards matches not yet in a digest, and takes effect at once where the reader filters, or where Redis
+        is lost before the evaluation (docs/faults.md, what is not survived).
         """
         due = Life.must(self, count)
         at_once = self.drop_sent is not None and (self.mode in (*DIGESTS, "virtual") or self.redis_lost)
         return range(due.start, min(due.stop, self.promised_until)) if at_once else due
 
     def may(self, count: int) -> range:
-        """The events that it may have got, of so many: a reader that filters reads others' up to its CQ's end."""
+        """The events that the CQ may have got, out of `count`: a filtering reader reads on up to its CQ's end."""
         allowed = Life.may(self, count)
         return range(allowed.start, count) if self.mode == "virtual" else allowed
 
@@ -112,7 +112,7 @@ def _counted(select: str, rng: random.Random) -> str:
 
 
 def _virtual(rng: random.Random, declared: Stream) -> Query:
-    """Return a query that a reader can filter for itself: one comparison of numbers, and plain columns."""
+    """Return a query that a reader can filter by itself: a comparison of numbers, and plain columns."""
     columns = {column.name: column for column in declared.columns}
     where = (Conjunct(columns["volume"], rng.choice(COMPARISONS), (rng.choice(BIGINTS),)),)
     items = tuple(Item(name, columns[name].type, column=name) for name in ("id", "Symbol", "volume"))
@@ -120,7 +120,7 @@ def _virtual(rng: random.Random, declared: Stream) -> Query:
 
 
 def _with(asked: Query, name: str, kind: str) -> Query:
-    """Have the rows tell a column: which events they are of, or what they are joined by."""
+    """Add a column to the rows: to identify their events, or to join by."""
     if any(item.name == name for item in asked.items):
         return asked
     return replace(asked, items=(Item(name, kind, column=name), *asked.items))

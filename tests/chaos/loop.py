@@ -1,4 +1,4 @@
-"""Something that is done again and again, in a thread of its own, until it is stopped."""
+"""An action repeated in a separate thread until it is stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Loop"]
 
 
 class Loop:
-    """A thread that goes on while it is entered; what it raises is raised by `check`, and at the end."""
+    """A thread that runs while entered; `check`, and the end, raise its exceptions."""
 
     def __init__(self, name: str, step: Callable[[], None], pause: float) -> None:
         """Prepare to call `step`, so many seconds apart."""

@@ -67,7 +67,7 @@ class Readers:
             client.close()
 
     def _open(self) -> None:
-        """Follow the new CQs, those of a subscriber by one subscription."""
+        """Follow the new CQs, with a subscription per subscriber."""
         new, self._new = self._new, []
         self._open_at = time.monotonic() + _OPEN_EVERY
         for subscriber in {cq.subscriber for cq, _ in new}:

@@ -12,7 +12,7 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """Measures from the moment of a fault to the first reply and the first result of what was sent after it."""
+    """Measures the time from a fault to the first reply and the first result of later commands and events."""
 
     def __init__(self, source: Source, events: Events, commands: Commands, lab: Lab) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""A chaos run: rounds of a storm, in which something breaks, and of a quiet moment, in which everything must hold."""
+"""A chaos run: rounds of a storm, with faults, and of a quiet moment, at which everything must hold."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _QUIET_STEPS = 10
 _QUIET_MOST = 300.0
 
 _REDIS_LOST = ("wipe-redis", "set-back-redis", "kill-primary", "stop-primary", "cut-primary")
-"""Faults after which Redis lacks what was dropped and is not evaluated yet."""
+"""Faults after which Redis lacks dropped CQs whose events are not evaluated yet."""
 _LOST_AT_ONCE = ("kill", "wipe", "set-back")
-"""How the names of faults begin that are over in an instant, so that the time from them on is that of the recovery."""
+"""Name prefixes of faults that are over in an instant, after which only the recovery takes time."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a run came to."""
+    """The outcome of a run."""
 
     rounds: int = 0
     events: int = 0
@@ -52,10 +52,10 @@ class Tally:
     results: int = 0
     repeats: int = 0
     recovered: dict[str, list[float]] = field(default_factory=dict)
-    """Per role that was killed, the seconds until it worked again."""
+    """Per killed role, the seconds until it worked again."""
 
     def line(self) -> str:
-        """Return it as one line."""
+        """Return the outcome as one line."""
         counts = ", ".join(
             f"{getattr(self, name)} {name}" for name in ("rounds", "events", "commands", "cqs", "results", "repeats")
         )
@@ -67,7 +67,7 @@ class Tally:
 
 
 class Chaos:
-    """One run on one deployment."""
+    """A run on a deployment."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class Chaos:
         """Begin.
 
         Args:
-            host: What it is done to: what its faults take.
-            seed: Of queries and events.
+            host: The deployment: the target of the faults.
+            seed: The seed of queries and events.
             tell: Is given what happens, line by line.
-            faults: What can happen, by name.
+            faults: The possible faults by name.
             pause: Seconds between two publications of events; results are read five times as often.
-            logs: Data folders of roles, whose logs may get no stack trace but those that faults cause.
+            logs: Data folders of roles, whose logs may get no stack trace except those caused by faults.
         """
         self.tally = Tally()
         self._pause = pause
@@ -113,7 +113,7 @@ class Chaos:
         self._source.fence()
 
     def round(self, faults: Sequence[str]) -> None:
-        """Let these faults happen, one after the other, while all goes on; then check.
+        """Let these faults happen in sequence, while all goes on; then check.
 
         Raises:
             AssertionError: Something was lost, doubled or left over, or a role has logged a stack trace that no fault
@@ -219,7 +219,7 @@ class Chaos:
 
     def _await_results(self, comparison: Comparison, readers: Loop) -> None:
         """Return when nothing is missing, or nothing that is has come for long."""
-        missing = comparison.missing()  # which may take as long as the wait, on a machine that does other work
+        missing = comparison.missing()  # the comparison may take as long as the wait, on a machine with other work
         since, steps = time.monotonic(), readers.steps
         while missing:
             waited = time.monotonic() - since
@@ -234,19 +234,19 @@ class Chaos:
         return [cq for cq in self._commands.cqs if cq.created is not None]
 
     def _check_lives(self) -> None:
-        """Every CQ that was accepted is there, and no other."""
+        """Every accepted CQ exists, and no further CQ."""
         for who in ("alice", "bob"):
             subscriber = self._lab.subscriber(who)
             told = {item["cq"] for item in self._lab.client.result("SHOW CQS LIMIT 1000", subscriber)["cqs"]}
             assert {cq.name for cq in self._commands.live if cq.subscriber == subscriber} == told, who
 
     def _check_leftovers(self) -> None:
-        """The topics are those of what lives, or has ended not long ago, and every process has its role."""
+        """The topics belong to live or recently ended CQs, and every process has its role."""
         self._await_topics(_topics(self._commands.live), _topics(cq for cq in self._accepted() if cq.gone))
         wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 30.0)
 
     def _await_topics(self, wanted: set[str], lingering: Set[str] = frozenset()) -> None:
-        """Return when there are those topics, the stream's, the table's, those of before, and at most the lingering."""
+        """Return when the topics are the wanted ones, the sources', earlier ones, and at most the lingering."""
         kept = self._topics_before | {self._source.topic, self._companies.topic}
 
         def wrong() -> set[str]:
@@ -280,6 +280,6 @@ def _stream_keys(host: Deployment) -> set[bytes]:
 
 def _checkpoints(host: Deployment) -> set[Path]:
     """Return the folders of checkpoints that hold something."""
-    with suppress(FileNotFoundError):  # one goes while it is looked at
+    with suppress(FileNotFoundError):  # a file may vanish during the look
         return {path for path in host.data.rglob("checkpoints/*") if path.is_dir() and any(path.iterdir())}
     return _checkpoints(host)

@@ -1,4 +1,4 @@
-"""What goes on while things break: events are published, commands sent, and what is answered is kept account of."""
+"""The load during faults: events are published, commands sent, and replies accounted for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.strategies import event
 __all__ = ["Commands", "Events"]
 
 _MOST_LIVE = 40
-"""CQs that live at once: few enough that a busy machine with two cores goes on."""
+"""CQs live at the same time: few enough for a busy machine with two cores."""
 _MOST_WAITING = 30
 """Commands without a reply, while the gateway is away."""
 
@@ -30,7 +30,7 @@ class Events:
 
     def __init__(self, source: Source, declared: Stream, companies: Companies, rng: random.Random) -> None:
         self.written: dict[Position, int] = {}
-        """By event: the least number that the row which it is joined with may have."""
+        """By event: the least number allowed in its joined row."""
         self._source = source
         self._companies = companies
         self._declared = declared
@@ -42,12 +42,12 @@ class Events:
 
     @property
     def begun(self) -> int:
-        """So many were published, or may be being published."""
+        """Number of events published, or perhaps being published."""
         return len(self._source.events) + self._under_way
 
     @property
     def done(self) -> int:
-        """So many the broker has for certain."""
+        """Number of events that the broker has for certain."""
         return len(self._source.events)
 
     def step(self) -> None:
@@ -72,14 +72,14 @@ class Events:
 
 
 class Commands:
-    """Sends commands and takes their replies; every record that it sends is due exactly one."""
+    """Sends commands and takes their replies; every sent record is due exactly one reply."""
 
     def __init__(self, lab: Lab, declared: Stream, table: str, events: Events, rng: random.Random) -> None:
         self.cqs: list[Cq] = []
         self.due: Counter[str] = Counter()
         """Per command id, how many records with it were sent."""
         self.evaluated = 0
-        """So many events were certainly evaluated at the last quiet moment."""
+        """Number of events certainly evaluated at the last quiet moment."""
         self.answered: list[tuple[float, float]] = []
         """When each command was sent, and its reply here, monotonic seconds."""
         self.accepted: Callable[[Cq, Reply], None] = lambda _cq, _reply: None
@@ -92,15 +92,15 @@ class Commands:
         self._waiting: dict[str, tuple[Cq | None, str, str, float]] = {}
         self._first: dict[str, Reply] = {}
         self._heard = 0
-        """So many of the client's replies were taken."""
+        """Number of the client's replies taken so far."""
 
     @property
     def live(self) -> list[Cq]:
-        """Those that were accepted and not asked to go."""
+        """Accepted CQs without a DROP."""
         return [cq for cq in self.cqs if cq.created is not None and cq.drop_sent is None]
 
     def step(self) -> None:
-        """Send one command at most, and take the replies that are here."""
+        """Send at most one command, and take the present replies."""
         roll = self._rng.random()
         if len(self._waiting) >= _MOST_WAITING:
             pass

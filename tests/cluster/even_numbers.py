@@ -1,4 +1,4 @@
-"""A stream of numbers with a CQ of the even ones: what a death has lost or doubled can be told by counting."""
+"""A stream of numbers with a CQ of the even ones: losses and doubles after a death show by counting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVENTS = 4_000
 
 
 def deaths(client: Client, bootstrap: str, victims: Iterable[str]) -> Iterator[str]:
-    """Yield the victims, each amid events: it is to be killed then, and each match is there once all the same."""
+    """Yield the victims, each amid events: the caller kills it then, and each match must still exist exactly once."""
     _create(client)
     producer = Producer({"bootstrap.servers": bootstrap})
     published = 0
@@ -35,7 +35,7 @@ def _create(client: Client) -> None:
 
 
 def _publish(producer: Producer, begin: int) -> int:
-    """Publish the next numbers, and return the one that comes after them."""
+    """Publish the next numbers, and return the following number."""
     for number in range(begin, begin + _EVENTS):
         producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
         producer.poll(0)
@@ -44,6 +44,6 @@ def _publish(producer: Producer, begin: int) -> int:
 
 
 def _matches(client: Client, count: int) -> list[int]:
-    """Return the numbers of the CQ's matches from the first one on, as many as there should be, in order."""
+    """Return the numbers of the CQ's matches from the first on, as many as expected, in order."""
     with client.subscribe("even") as results:
         return sorted(match.row["n"] for _, match in zip(range(count), results, strict=False))

@@ -1,4 +1,4 @@
-"""A gateway on a host of its own that stands by, and is started again whenever it ends, as a platform does."""
+"""A standby gateway on a host of its own, restarted whenever it ends, as by a platform."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LOOK_SECONDS = 0.2
 
 
 class GatewayKeeper:
-    """The gateway, and a thread that looks after it."""
+    """The gateway, and a thread that restarts it."""
 
     def __init__(self, folder: Path, host: Host, told: Mapping[str, str]) -> None:
-        """Start it.
+        """Start the gateway.
 
         Args:
             folder: Its data folder, made here.
-            host: Where it runs.
+            host: The host of the gateway.
             told: Its settings.
         """
         self._log = folder / "log"
@@ -45,7 +45,7 @@ class GatewayKeeper:
         return self._process.pid
 
     def log(self) -> str:
-        """Return the end of what it has logged."""
+        """Return the end of the gateway's log."""
         return self._log.read_text(errors="replace")[-3000:]
 
     def end(self) -> None:
@@ -76,6 +76,6 @@ def gateway_keeper(folder: Path, host: Host, told: Mapping[str, str]) -> Iterato
 
 
 def active_pid(settings: Settings) -> int:
-    """Return the process of the gateway that has the lease, 0 where none has it."""
+    """Return the process of the gateway with the lease, 0 without a holder."""
     holder = Lease(settings, "gateway").holder()
     return int(holder.split("/")[1]) if holder else 0

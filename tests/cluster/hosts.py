@@ -1,4 +1,4 @@
-"""Hosts that servers of a test run on: this machine's loopback, or one of a network that the test has made."""
+"""Hosts for a test's servers: this machine's loopback, or a host of a network made by the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Host:
 
     address: str
     namespace: str = ""
-    """The network namespace that it is, empty where it is this machine."""
+    """The network namespace of the host, empty for this machine."""
     link: str = ""
     """The end of its link that lies at the switch."""
 
@@ -25,7 +25,7 @@ class Host:
         return [*(("ip", "netns", "exec", self.namespace) if self.namespace else ()), *command]
 
     def cut(self) -> None:
-        """Take its link away: whoever it talks to hears nothing any more, not even that it is gone."""
+        """Take the host's link away: its peers hear nothing any more, not even a closed connection."""
         self._set("down")
 
     def mend(self) -> None:

@@ -1,6 +1,6 @@
 """The long run: every surface in process, then a hostile client against real servers.
 
-Run ``python -m tests.fuzz --cases 100000 --seed 7``; it stops at the first case that is not refused properly, and says
+Run ``python -m tests.fuzz --cases 100000 --seed 7``; it stops at the first case without a proper refusal, and prints
 how to repeat it.
 """
 
@@ -20,7 +20,7 @@ from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
 _AT_ONCE = 500
-"""Hostile commands of one name: what they bring is looked at before more are sent."""
+"""Hostile commands under a single name: their effects are checked before more are sent."""
 
 
 def run(

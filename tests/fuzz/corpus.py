@@ -14,7 +14,7 @@ COLUMNS = (
     ("symbol", "STRING"), ("price", "DOUBLE"), ("volume", "BIGINT"), ("qty", "INT"), ("flag", "BOOLEAN"),
     ("amount", "DECIMAL(18,4)"), ("day", "DATE"), ("at", "TIMESTAMP"),
 )  # fmt: skip
-"""Of the stream that statements are about."""
+"""Columns of the stream used in statements."""
 
 TOKENS = (
     "SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "(", ")", ",", ";", "''", "'", '"', "`", "--", "/*", "*/",
@@ -26,7 +26,7 @@ TOKENS = (
     "CREATE", "DROP", "ALTER", "PAUSE", "CQ", "STREAM", "SHOW", "DESCRIBE", "EXPLAIN", "LIMIT 1", "DECIMAL(38, 38)",
     "regexp_replace", "(a+)+$", "(" * 50, "NOT " * 50, "'10 minutes'", "CRON", "'* * * * *'",
 )  # fmt: skip
-"""Pieces that statements are made of, and some that they are not."""
+"""Pieces of statements, and some foreign ones."""
 
 RECORDS = tuple(
     json.dumps(record).encode()
@@ -38,7 +38,7 @@ RECORDS = tuple(
         dict.fromkeys((name for name, _ in COLUMNS)),
     )
 )
-"""Of that stream, in JSON."""
+"""Records of the stream, in JSON."""
 
 SCHEMA = json.dumps(
     {
@@ -51,7 +51,7 @@ SCHEMA = json.dumps(
         ],
     }
 )  # fmt: skip
-"""Of a stream in Avro."""
+"""Schema of a stream in Avro."""
 
 
 @cache

@@ -23,12 +23,12 @@ def hostile_commands(
 ) -> int:
     """Send broken commands at once, as a new subscriber, and return how many were accepted.
 
-    Each record has exactly one reply, a safe one.
+    Each record has exactly one reply, a safe reply.
 
     Args:
         lab: Where; the CQs that come to be are dropped.
         source: The stream that statements are about.
-        rng: What decides.
+        rng: The source of randomness.
         count: How many.
         neighbour: Asks one thing after another as the records arrive.
     """
@@ -93,5 +93,5 @@ class Neighbour:
             self.seconds.append(time.monotonic() - began)
 
     def p99(self) -> float:
-        """Return the seconds in which all but one of a hundred answers came."""
+        """Return the seconds within which 99 of 100 answers came."""
         return statistics.quantiles(self.seconds, n=100)[98]

@@ -41,7 +41,7 @@ _FILTERS = ("", "", " FILTER (WHERE {value} > {times})")
 
 
 def hostile_aggregate(rng: random.Random, stream: str) -> str:
-    """Return a query with GROUP BY that takes as much as it can."""
+    """Return a query with GROUP BY that costs as much as possible."""
     times = rng.randrange(2, 200)
     value, other = (rng.choice(_VALUES).format(pattern=rng.choice(_PATTERNS), times=times) for _ in range(2))
     condition = rng.choice(_FILTERS).replace("{value}", other).replace("{times}", str(times))

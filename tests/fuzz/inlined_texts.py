@@ -1,4 +1,4 @@
-"""Random templates of CREATE CQ in which one literal stands in several places of the plan.
+"""Random templates of CREATE CQ with a literal in several places of the plan.
 
 Subqueries, views, conditions of ON, aliases in GROUP BY and HAVING, and aggregates inline expressions. Each function
 takes a `random.Random`, so that a seed names a template and its texts for ever. Literals are written ``{kind}``.
@@ -106,7 +106,7 @@ def inlined_catalog() -> Catalog:
 
 
 def filled(template: str, rng: random.Random, like: str | None = None) -> str:
-    """Return a template with literals; with a text of it, most literals are those of that text."""
+    """Return a template with literals; given a text, most literals are taken from it."""
     pools = [_POOLS[kind] for kind in _PLACE.findall(template)]
     literals = [rng.choice(pool) for pool in pools]
     if like is not None:

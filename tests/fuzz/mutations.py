@@ -11,7 +11,7 @@ __all__ = ["broken_bytes", "broken_text"]
 
 
 def broken_text(rng: random.Random, text: str) -> str:
-    """Return a text after one to four changes; one in eight is left whole."""
+    """Return a text after one to four changes; an eighth of all texts stays whole."""
     for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3, 4))):
         text = rng.choice(_ON_TEXT)(rng, text)
     return text

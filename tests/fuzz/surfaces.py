@@ -45,7 +45,7 @@ _SECRET = "hush-hush"
 _UNSAFE = re.compile(
     rf"Traceback|File \"|\.py\b|site-packages| object at 0x|/(?:home|usr|work|root|tmp|var|opt)\b|{_SECRET}"
 )
-"""What no message may hold: a stack trace, a path of this machine, a secret."""
+"""Contents forbidden in messages: a stack trace, a path of this machine, a secret."""
 
 
 def assert_safe(messages: Iterable[str | None], given: str = "") -> None:

@@ -1,4 +1,4 @@
-"""One Spark for all tests of this folder."""
+"""A Spark session for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "768m")
-        # It runs for seconds: code that is compiled quickly is worth more than code that runs quickly.
+        # The session runs for seconds: quick compilation is worth more than quick code.
         .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {shared_classes()}")
         .config("spark.sql.session.timeZone", "UTC")
-        # It makes TRUE of `1.5 > CAST(NULL AS INT)`, a fault of Spark's.
+        # The rule makes TRUE of `1.5 > CAST(NULL AS INT)`, a fault of Spark's.
         .config(
             "spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
         )

@@ -1,6 +1,7 @@
 """Expressions as people write them, evaluated here and by Spark over the same rows of edge values.
 
-Where an expression fails in Spark, which stops its query, it is NULL here: such a row is told by evaluating it alone.
+Where an expression fails in Spark, which stops its query, it is NULL here: failing rows are found by evaluating them
+singly.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Corpus:
         return wrong
 
     def accepted(self, texts: Sequence[str]) -> list[str]:
-        """Return those of some expressions that are not refused."""
+        """Return the accepted expressions."""
         found = []
         for text in texts:
             try:
@@ -156,7 +157,7 @@ def _placed(expression: Expression, values: Sequence[Value]) -> Expression:
 
 
 def _evaluated(frame: DataFrame, texts: Sequence[str], rows: range) -> list[tuple[str, list[Any]]]:
-    """Return the type and values that Spark gives each expression; halves tell which rows fail."""
+    """Return the type and values that Spark gives each expression; failing rows are found by halving."""
     if not texts:
         return []
     with warnings.catch_warnings():
@@ -200,7 +201,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _type(frame: DataFrame, text: str) -> str:
-    """Return the type of an expression that fails; empty where Spark refuses it whole."""
+    """Return the type of a failing expression; empty where Spark refuses it whole."""
     try:
         return str(frame.selectExpr(_spark_text(text)).schema.fields[0].dataType.simpleString().upper())
     except PySparkException:

@@ -99,8 +99,8 @@ def _spark_literal(value: object, kind: str) -> str:
     if kind == "BIGINT":
         return f"CAST({value} AS BIGINT)"
     if kind.startswith("DECIMAL") and abs(number := Decimal(str(value))) >= _BEYOND:
-        # As a literal it decides a comparison with a whole number, of NULL too: the one place where Spark's NULL is not
-        # SQL's (its rule `integralAndDecimalLiteral`).
+        # As a literal it decides a comparison with a whole number, even with NULL: the only place where Spark's NULL is
+        # not SQL's (its rule `integralAndDecimalLiteral`).
         _, digits, exponent = number.as_tuple()
         return f"CAST('{number}' AS DECIMAL({len(digits)},{-int(exponent)}))"
     return f"CAST('{value}' AS DOUBLE)" if kind == "DOUBLE" else str(value)
@@ -203,4 +203,4 @@ _SPARK: dict[str, Callable[[list[str], str, str], str]] = {
     "to_date": _to_date,
     "to_timestamp": lambda texts, _, __: f"try_cast({texts[0]} AS TIMESTAMP)",
 }
-"""What has no ``try_`` form: wrapped so that it is NULL where the function fails, or leaves the calendar."""
+"""Expressions without a ``try_`` form: wrapped to be NULL where the function fails, or leaves the calendar."""

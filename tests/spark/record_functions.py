@@ -24,7 +24,7 @@ __all__ = ["EXPECTED", "read", "shown", "spelt"]
 
 EXPECTED = Path(__file__).parents[1] / "cases" / "functions" / "expected.jsonl"
 _RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
-"""Of the years 1 to 9999, in days and microseconds since 1970: what lies beyond is NULL here."""
+"""The years 1 to 9999, in days and microseconds since 1970: values beyond are NULL here."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTED = {"DATE": "unix_date", "TIMESTAMP": "unix_micros"}
 

@@ -31,7 +31,7 @@ def test_files_are_written_read_and_removed(spark: SparkSession, tmp_path: Path,
 
 
 def test_a_checkpoint_is_the_same_by_its_folder_and_its_url(spark: SparkSession, tmp_path: Path) -> None:
-    """A position that Spark wrote is found by both, and a new beginning that one notes is known to the other."""
+    """A position written by Spark is found by both, and a new beginning noted through one is known to the other."""
     for kind, text in (("offsets", '{"quotes":{"0":7}}'), ("commits", "{}")):
         (tmp_path / kind).mkdir()
         (tmp_path / kind / "3").write_text(f"v1\n{text}")

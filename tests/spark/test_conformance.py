@@ -1,4 +1,4 @@
-"""What an expression means is what Spark says that it means, from the text of a query to the rows that it matches."""
+"""Expressions mean the same as in Spark, from the text of a query to its matching rows."""
 
 from __future__ import annotations
 

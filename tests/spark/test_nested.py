@@ -238,7 +238,7 @@ get_json_object(to_json(payload), '$.user.name')
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> list[dict[str, Any]]:
-    """What Spark makes of all expressions, by row."""
+    """Spark's results for all expressions, by row."""
     table = pa.Table.from_pylist([_typed(row) for row in _ROWS], _TYPES)
     predicates = [f"({text}) AS p{i}" for i, text in enumerate(_PREDICATES)]
     values = [f"{text} AS v{i}" for i, text in enumerate(_VALUES)]

@@ -162,12 +162,12 @@ regexp_replace(s, '(\d)', '<$1>') LIKE '%<2>%'
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> list[dict[str, Any]]:
-    """What Spark makes of all expressions, by row."""
+    """Spark's results for all expressions, by row."""
     kinds = {"id": pa.int32(), "s": pa.string(), "t": pa.string(), "n": pa.int32(), "l": pa.int64(), "f": pa.bool_()}
     table = pa.Table.from_pylist(_ROWS, pa.schema(kinds))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # pyspark leaves its sockets to the garbage collector
-        # What fails is NULL so, in functions without a try_ form too.
+        # Failures are NULL with this setting, even in functions without a try_ form.
         settings = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "false"}
         for name, value in settings.items():
             spark.conf.set(name, value)

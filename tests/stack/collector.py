@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry that keeps the spans it is told: OTLP over HTTP, with OpenTelemetry's own messages."""
+"""A collector of OpenTelemetry that keeps received spans: OTLP over HTTP, with OpenTelemetry's own messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Collector:
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        """What the roles are given."""
+        """The endpoint given to the roles."""
         self._lock = threading.Lock()
         self._spans: list[ToldSpan] = []
 

@@ -15,7 +15,7 @@ from tests.stack.server import Stack
 from tests.stack.tracebacks import LogWatch
 
 _FEW = {"partitions": 4}
-"""What a gateway has that a test plays: it makes its topics in each test."""
+"""Settings of a gateway played by a test: it makes its topics in each test."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,7 +30,7 @@ def log_watch() -> Iterator[LogWatch]:
 def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterator[None]:
     """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``.
 
-    A trace may come late: the next test may meet those that the test before it has named.
+    A trace may come late: the next test accepts traces named by the test before.
     """
     before, own = log_watch.named, [mark.args[0] for mark in request.node.iter_markers("traceback")]
     log_watch.check(Stack.folders, before)
@@ -41,7 +41,7 @@ def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterat
 
 @pytest.fixture(scope="session")
 def quiet_stream(stack: Stack) -> Iterator[QuietStream]:
-    """A stream that has no events while other tests run, a minute at least; then the same query goes on."""
+    """A stream without events while other tests run, for at least a minute; then the same query goes on."""
     with closing(Lab(stack.bootstrap)) as lab:
         quiet = QuietStream(stack, lab)
         yield quiet
@@ -58,7 +58,7 @@ def lab(stack: Stack) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def shared_lab(stack: Stack) -> Iterator[Lab]:
-    """A corner that all tests of a file share, for what none of them changes."""
+    """A lab shared by all tests of a file, for objects that none of them changes."""
     with stack.evaluating(), closing(Lab(stack.bootstrap)) as lab:
         yield lab
 
@@ -72,7 +72,7 @@ def servers(stack: Stack) -> Iterator[Ground]:
 
 @pytest.fixture
 def ground(servers: Ground) -> Iterator[Ground]:
-    """The servers, under a prefix that no other test has; its topics go with the test, before Kafka has thousands."""
+    """The servers, under a unique prefix; its topics are deleted with the test, before Kafka has thousands."""
     own = {"prefix": f"t{uuid.uuid4().hex[:8]}.", "results": servers.settings.results.model_copy(update=_FEW)}
     ground = Ground(servers.settings.model_copy(update=own))
     yield ground

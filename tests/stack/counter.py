@@ -1,4 +1,4 @@
-"""A gateway that serves commands in the test's own thread, on real servers and with a clock that is set by hand."""
+"""A gateway that serves commands in the test's own thread, on real servers and with a clock set by hand."""
 
 from __future__ import annotations
 

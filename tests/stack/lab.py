@@ -19,7 +19,7 @@ _FENCE = "the fence"
 
 
 class Source:
-    """A stream, its topic, and what was published to it."""
+    """A stream, its topic, and its published events."""
 
     def __init__(self, lab: Lab, name: str, topic: str, partitions: int, blank: bytes) -> None:
         self.name = name
@@ -57,8 +57,8 @@ class Source:
     def fence(self) -> None:
         """Return when everything published so far is evaluated and its results are on their topics.
 
-        A batch that holds the first fence events holds all before them; the second event, published after their
-        results were seen, is of a later batch, which begins only when the earlier one is committed.
+        A batch with the first fence events has all earlier events; the second event, published after their results were
+        seen, is in a later batch, which begins only when the earlier batch is committed.
         """
         if self.watched is None:
             text = f'CREATE CQ "{self.name}" AS SELECT _partition, _offset FROM "{self.name}" DO PUBLISH SHARED'
@@ -92,7 +92,7 @@ class Source:
 
 
 class Lab:
-    """Makes streams and CQs under names that no other test has, and removes them."""
+    """Makes streams and CQs under unique names, and removes them."""
 
     def __init__(self, bootstrap: str, prefix: str = "cq.") -> None:
         self.client = RawClient(bootstrap, prefix)
@@ -146,7 +146,7 @@ class Lab:
         clauses: str = "",
         who: str = "alice",
     ) -> Any:
-        """Create a CQ on a stream with that predicate, none if it is empty."""
+        """Create a CQ on a stream with a predicate, or without if the predicate is empty."""
         text = f"SELECT {columns} FROM {source.name}" + (f" WHERE {predicate}" if predicate else "")
         return self.create(name, text, self.subscriber(who), clauses=clauses)
 
@@ -159,7 +159,7 @@ class Lab:
         return reply
 
     def matches(self, created: Any, source: Source) -> list[Result]:
-        """Return all matches of a CQ for what was published so far, each once, without those of the fence's events."""
+        """Return all matches of a CQ for the events published so far, each once, without the fence's."""
         source.fence()
         return self.settled_matches(created, source)
 

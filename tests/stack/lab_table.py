@@ -11,7 +11,7 @@ __all__ = ["LabTable"]
 
 
 class LabTable:
-    """A table on a topic of its own. It goes with the stack, unless a test drops it."""
+    """A table on a topic of its own. The table is removed with the stack, unless a test drops it."""
 
     def __init__(self, lab: Lab, columns: str, *, partitions: int = 1, form: str = "json") -> None:
         self._lab = lab
@@ -35,5 +35,5 @@ class LabTable:
         return answer
 
     def drop(self) -> None:
-        """Drop it, which must be accepted."""
+        """Drop the table; the drop must be accepted."""
         self._lab.client.result(f"DROP TABLE {self.name}", self._lab.subscriber("owner"))

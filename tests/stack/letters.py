@@ -1,4 +1,4 @@
-"""Waiting for the dead letters that must come, and noticing those that must not."""
+"""Waiting for expected dead letters, and noticing unexpected ones."""
 
 from __future__ import annotations
 

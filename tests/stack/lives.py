@@ -1,4 +1,4 @@
-"""CQs that come and go while events flow: what each was promised, event by event, and whether that is what came."""
+"""CQs that come and go while events flow: the promise to each, event by event, and its fulfilment."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Life", "Play"]
 
 @dataclass(slots=True)
 class Life:
-    """One CQ. Times are counts of events published until then."""
+    """A CQ. Times are counts of events published until then."""
 
     query: Query
     text: str
     name: str
     subscriber: str
     evaluated_before: int
-    """So many events were certainly evaluated when CREATE was sent: it cannot see them."""
+    """Number of events certainly evaluated when CREATE was sent: the CQ cannot see them."""
     live_from: int | None = None
     """When the reply to CREATE was here: everything published from now on it must see."""
     drop_sent: int | None = None
@@ -38,13 +38,13 @@ class Life:
     """Command ids without a reply so far."""
 
     def must(self, count: int) -> range:
-        """The events that it must have seen, of so many."""
+        """The events that the CQ must have seen, out of `count`."""
         return range(
             count if self.live_from is None else self.live_from, count if self.drop_sent is None else self.drop_sent
         )
 
     def may(self, count: int) -> range:
-        """The events that it may have seen, of so many."""
+        """The events that the CQ may have seen, out of `count`."""
         return range(self.evaluated_before, count if self.gone_from is None else self.gone_from)
 
 

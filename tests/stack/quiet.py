@@ -16,7 +16,7 @@ LONG_SECONDS = 65.0
 
 
 class QuietStream:
-    """A stream with one CQ that matches each event. The stream has had an event."""
+    """A stream with a CQ that matches each event. The stream has had an event."""
 
     def __init__(self, stack: Stack, lab: Lab) -> None:
         self._stack = stack

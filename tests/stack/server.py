@@ -24,11 +24,11 @@ __all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "TRA
 
 DEDICATED_LIMIT = 20
 SPARK_FROM = 40
-"""Destinations due at one instant from which on Spark makes their digests: few, so that tests can have as many."""
+"""Destinations due at an instant from which on Spark makes their digests: few enough for tests."""
 EVENT_ROWS = 1000
-"""Rows that an event may make with those of a table: as few as can be set."""
+"""Rows that an event may make with those of a table: the smallest allowed value."""
 LINGER_SECONDS = 8
-"""Seconds from a dedicated topic's cq.end to its deletion: enough to read it, short enough to see it go."""
+"""Seconds from a dedicated topic's cq.end to its deletion: enough to read the end, short enough to see the deletion."""
 TRACED_SHARE = 0.01
 """How many of the events of the shared servers are traced."""
 _ENVIRONMENT = {
@@ -38,20 +38,20 @@ _ENVIRONMENT = {
     "CQ_COMMANDS_REMEMBER_DAYS": "1",
     "CQ_EVALUATOR_EVENT_ROWS": str(EVENT_ROWS),
     "CQ_TIMERS_SPARK_FROM": str(SPARK_FROM),
-    # Java lives some minutes here, on the cores that run the tests: its second compiler would cost more than it saves.
+    # Java lives some minutes here, on the cores of the tests: its second compiler would cost more than it saves.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
 }
 _OWN_LINE = re.compile(r"\d{4}-\d\d-\d\d \S+ (INFO|WARNING|ERROR|CRITICAL) ")
 
 
 class Stack:
-    """`cq up` on a data folder; everything that it tells comes from the files and exit codes of docs/operating.md."""
+    """`cq up` on a data folder; all knowledge about it comes from the files and exit codes of docs/operating.md."""
 
     prefix = "cq."
     known: ClassVar[WeakSet[Stack]] = WeakSet()
-    """Those of this process, for the report of a failure."""
+    """Stacks of this process, for the report of a failure."""
     folders: ClassVar[list[Path]] = []
-    """The data folders of all stacks of this process, also of those that have ended."""
+    """The data folders of all stacks of this process, ended ones included."""
 
     def __init__(self, data: Path, *options: str, within: Sequence[str] = (), **environment: str) -> None:
         """Prepare `cq up` on a folder.
@@ -59,7 +59,7 @@ class Stack:
         Args:
             data: The folder.
             options: Further ones.
-            within: A command that runs `cq` where it is to run.
+            within: A command that runs `cq` in another environment.
             environment: Variables.
         """
         self.data = data
@@ -85,7 +85,7 @@ class Stack:
         return json.loads((self.data / "endpoints.json").read_text())
 
     def up(self) -> str:
-        """Start everything, return when it is ready, and give what was printed."""
+        """Start everything, return when it is ready, and give the output."""
         return self._cq("up", "--data", str(self.data), *self._options, "--detach", timeout=400)
 
     def down(self) -> None:
@@ -93,7 +93,7 @@ class Stack:
         pids = [pid for pid in self.endpoints()["pids"].values() if pid]
         families: list[int] = []
         for pid in pids:
-            with suppress(psutil.NoSuchProcess):  # one that has ended
+            with suppress(psutil.NoSuchProcess):  # an ended process
                 families += [child.pid for child in psutil.Process(pid).children(recursive=True)]
         self._cq("down", "--data", str(self.data), timeout=120)
         deadline = time.monotonic() + 20
@@ -133,21 +133,21 @@ class Stack:
         return local_answer(RunFolder(self.data))
 
     def told_of_stream(self, name: str) -> dict[str, Any]:
-        """Return what `cq status` tells of a stream: nothing until the evaluator has told of it."""
+        """Return the report of `cq status` on a stream: empty until the evaluator has reported it."""
         return dict(self.told()["streams"].get(name, {}))
 
     def told_of_table(self, name: str) -> dict[str, Any]:
-        """Return what `cq status` tells of a table: nothing until the gateway has told of it."""
+        """Return the report of `cq status` on a table: empty until the gateway has reported it."""
         return dict(self.told()["tables"].get(name, {}))
 
     def kill(self, role: str) -> int:
-        """Kill a role with SIGKILL and return the pid that it had."""
+        """Kill a role with SIGKILL and return its former pid."""
         pid = int(self.endpoints()["pids"][role])
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def kill_workers(self) -> None:
-        """Kill all Python processes in which events are evaluated, once there is one: the first events begin them."""
+        """Kill all Python processes that evaluate events, once there is one: the first events start them."""
         deadline = time.monotonic() + 120
         while not self._killed_workers():
             assert time.monotonic() < deadline, "no worker evaluates events"

@@ -24,7 +24,7 @@ class SteadyLoad:
         """Begin.
 
         Args:
-            client: Of a subscriber who has nothing yet.
+            client: The client of a new subscriber.
             bootstrap: Kafka's address.
             stream: The name of the stream, and of its topic.
         """

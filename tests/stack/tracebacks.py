@@ -1,4 +1,4 @@
-"""Stack traces in the logs of the roles: each is a fault, unless the test that caused it has named it.
+"""Stack traces in the logs of the roles: each is a fault, unless the test names it.
 
 A test names the traces that it causes: ``@pytest.mark.traceback("a regular expression")``, as often as there are kinds.
 """
@@ -94,7 +94,7 @@ class LogWatch:
         assert not told, "\n".join(told)
 
     def new(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
-        """Return by file of a log the stack traces that are new in it; a log that was begun anew is read from there."""
+        """Return new stack traces by log file; a truncated log is read from its beginning."""
         return {
             path: found
             for folder in folders

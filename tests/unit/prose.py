@@ -1,7 +1,7 @@
 """The sentences of docstrings and comments, for the tests of the house's plain words.
 
-A sentence names its subject. Pronouns in place of a noun ("what", "those", "it") make a text hard to read, most of all
-at the beginning of a sentence. `prose_ceilings.json` says how far each room is from this.
+A sentence names its subject. Pronouns in place of nouns make a text hard to read, most of all at the beginning of a
+sentence. `prose_ceilings.json` says how far each room is from this.
 """
 
 from __future__ import annotations

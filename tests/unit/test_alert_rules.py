@@ -1,4 +1,4 @@
-"""The alert rules, checked by Prometheus's own tool: the series that raise each rule, and those that do not."""
+"""The alert rules, checked by Prometheus's own tool: some series raise each rule, and some do not."""
 
 from __future__ import annotations
 

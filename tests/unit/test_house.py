@@ -55,7 +55,7 @@ def test_no_test_sets_a_private_name() -> None:
 def test_sentences_name_their_subject() -> None:
     """No room has more pronouns, or more sentences without a subject, than its ceiling; lower a ceiling that is high.
 
-    A sentence begins with a noun, not with "Of", "What", "Those", "So many", "One" or "It".
+    A sentence begins with a noun; `prose.py` lists the forbidden beginnings.
     """
     for room, prose in read_prose(_FILES, ROOT).items():
         share, nameless = _CEILINGS.get(room, [GOAL, 0])

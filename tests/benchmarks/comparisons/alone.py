@@ -1,4 +1,4 @@
-"""What grouping is compared with: each query by itself, as a compiled predicate over the decoded batch."""
+"""The comparison for grouping: each query by itself, as a compiled predicate over the decoded batch."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def _predicate(columns: tuple[tuple[str, str], ...], constants: tuple[str | floa
 
 
 def run_alone(predicates: Sequence[Predicate], events: Events) -> int:
-    """Run one query after the other over a batch; return how many pairs of event and query were found."""
+    """Run the queries in sequence over a batch; return how many pairs of event and query were found."""
     return sum(predicate(events).size for predicate in predicates)

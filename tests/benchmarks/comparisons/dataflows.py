@@ -1,9 +1,9 @@
 """CQs over a join with a table, beside Pathway: matching alone, in one process each, on the same events.
 
-Pathway (Rust under Python, from PyPI) has no group for queries that differ in constants. Either these are one more
-table of one dataflow, or each query is a dataflow of its own. It needs Python 3.10 to 3.13 and some eighty packages,
-so it is not among ours: ``pip install pathway==0.33.0`` in an environment of its own, whose Python `--pathway-python`
-names.
+Pathway (Rust under Python, from PyPI) has no group for queries that differ in constants. The constants are a further
+table of a single dataflow, or each query is a dataflow of its own. Pathway needs Python 3.10 to 3.13 and some eighty
+packages, so it is not among ours: ``pip install pathway==0.33.0`` in a separate environment, given by
+`--pathway-python`.
 """
 
 from __future__ import annotations

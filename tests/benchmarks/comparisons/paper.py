@@ -1,7 +1,7 @@
 """NiagaraCQ's experiments again: grouped evaluation against each query alone, Figures 5.3 to 5.6 and 5.8.
 
-Grouped is what a worker runs for a batch. Alone is the same decoded batch given to a loop over one compiled predicate
-for each query, and, for small numbers, one Spark query for each (`paper_spark`). Times are of the CPU, medians.
+Grouped is what a worker runs for a batch. Alone is the same decoded batch given to a loop over a compiled predicate for
+each query, and, for small numbers, a Spark query for each (`paper_spark`). Times are of the CPU, medians.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was measured at one place of a figure; times in ms of CPU for one batch."""
+    """The measurements at a place of a figure; times in ms of CPU for one batch."""
 
     x: int
     delivered: int
@@ -63,7 +63,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of the paper's figures: what is varied, and the queries and the delta at each place."""
+    """A figure of the paper: its variable, and the queries and the delta at each place."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Figure:
     """Gives the queries and how many tuples changed."""
     xs: Sequence[int]
     target: str = ""
-    """Of grouped ÷ alone at the last place."""
+    """Target of grouped ÷ alone at the last place."""
 
 
 def _figures(most: int) -> list[Figure]:

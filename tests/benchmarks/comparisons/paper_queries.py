@@ -83,7 +83,7 @@ def selections(count: int, among: int = CHANGED, fired: int | None = None) -> Se
     Args:
         count: How many.
         among: Constants are those of the first so many symbols, in turn.
-        fired: How many of the queries have such a constant, the others one that never changes; None for all.
+        fired: How many queries have such a constant, the rest a constant that never changes; None for all.
     """
     fired = count if fired is None else fired
     constants = [(symbol(number % among) if number < fired else f"U{number:06d}",) for number in range(count)]

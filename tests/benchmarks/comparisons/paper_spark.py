@@ -1,4 +1,4 @@
-"""One Spark query for each continuous query, as one would write them without a gateway, against one for all of them."""
+"""A Spark query for each continuous query, as written without a gateway, against one for all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A dataflow of Pathway over a folder of CSV files; `dataflows.py` runs it with a Python that has Pathway.
 
 ``python pathway_flow.py FOLDER shared`` joins events, profiles and the queries' constants in one dataflow; ``… alone``
-has a dataflow for each query. It prints the seconds that the run took.
+has a dataflow for each query. The program prints the seconds of the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Constants(pw.Schema):
 
 
 def main(folder: Path, how: str) -> None:
-    """Run it once over all that is there, which costs Pathway least."""
+    """Run the dataflow once over all present data, which costs Pathway least."""
     events, profiles = _read(folder, "events", Event), _read(folder, "profiles", Profile)
     joined = events.join(profiles, events.symbol == profiles.symbol).select(events.row, events.price, profiles.industry)
     if how == "shared":

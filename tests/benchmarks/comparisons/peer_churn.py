@@ -24,7 +24,7 @@ from tests.benchmarks.report import Report
 __all__ = ["measure"]
 
 _PART = 100
-"""One query in so many is replaced each second."""
+"""The share of queries replaced each second: one in this many."""
 _COMMITS = 10
 """In a second, at most."""
 _SECONDS = 4.0

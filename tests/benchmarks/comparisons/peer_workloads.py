@@ -21,7 +21,7 @@ Event = dict[str, str | int]
 
 
 class Conjunct(NamedTuple):
-    """One comparison; `value` is a tuple for ``in`` and ``between`` (both ends included)."""
+    """A comparison; `value` is a tuple for ``in`` and ``between`` (both ends included)."""
 
     column: str
     op: Literal["=", "<>", ">", "<", "between", "in", "prefix", "suffix", "wildcard", "nocase"]

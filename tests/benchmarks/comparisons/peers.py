@@ -1,7 +1,7 @@
 """The field's workloads W1 to W7, beside a peer that is installed from the same registry: matching alone, on one core.
 
-The peer is mokaccino, a percolator in Rust. It takes one document at a time, ready made, and gives the numbers of the
-queries; ours takes decoded events in batches, and gives what the output is made from. Both find the same.
+The peer is mokaccino, a percolator in Rust. The peer takes a document at a time, ready made, and gives the numbers of
+the queries; ours takes decoded events in batches, and gives the input of the output stage. Both find the same.
 """
 
 from __future__ import annotations

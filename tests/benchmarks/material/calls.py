@@ -45,7 +45,7 @@ def tag(number: int) -> str:
 
 
 def publish(bootstrap: str, topic: str, count: int, users: int) -> None:
-    """Write that many calls of that many users, about 300 bytes each, the same ones each time."""
+    """Write a number of calls of a number of users, about 300 bytes each, always the same."""
     send(bootstrap, topic, _records(count, users))
 
 

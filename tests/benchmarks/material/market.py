@@ -45,7 +45,7 @@ def symbol(number: int) -> str:
 
 
 def publish(bootstrap: str, topic: str, count: int, symbols: int) -> None:
-    """Write that many quotes of that many symbols, about 75 bytes each, the same ones each time."""
+    """Write a number of quotes of a number of symbols, about 75 bytes each, always the same."""
     send(bootstrap, topic, _records(count, symbols))
 
 

@@ -31,7 +31,7 @@ PARTITIONS = 2
 COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT"}
 
 SELECTION = "SELECT symbol, price, volume FROM quotes WHERE symbol = 'S00000' AND price < 1.5"
-"""The query of which the benchmarks have many, with other constants."""
+"""The query that the benchmarks multiply with different constants."""
 
 
 def stream(stream_id: str = "s_bench", name: str = "quotes") -> Stream:
@@ -47,7 +47,7 @@ def symbol(number: int) -> str:
 
 
 def queries(prefix: str, count: int) -> Iterator[tuple[str, str]]:
-    """Yield named queries of one shape, no two alike; together they match about one event once."""
+    """Yield named queries of one shape, no two alike; together they match an event about once."""
     depth = max(count / SYMBOLS, 1)
     for number in range(count):
         limit = 2 * TOP_PRICE / depth * (number // SYMBOLS + 0.5) / depth
@@ -85,9 +85,9 @@ def send(bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]])
 
 
 def quote_rows(count: int, seed: int = 2) -> dict[str, pa.Array]:
-    """Return the constants of `SELECTION` for that many queries: together they match about one event once.
+    """Return the constants of `SELECTION` for a number of queries: together they match an event about once.
 
-    Each symbol has as many queries; their limits lie so low that one of them, on average, is met.
+    Each symbol has equally many queries; their limits are so low that on average one query matches.
     """
     random = np.random.default_rng(seed)
     names = pa.array([symbol(number) for number in range(SYMBOLS)])

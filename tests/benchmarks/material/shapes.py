@@ -63,11 +63,12 @@ _WRITTEN_IN_ALERTS: tuple[Callable[[Random], str], ...] = (
 
 
 def single_conjuncts(count: int, *, of_alerts: bool = False) -> Iterator[list[str]]:
-    """Yield for each kind of conjunct so many SELECTs that have it alone.
+    """Yield for each kind of conjunct a number of SELECTs with this conjunct alone.
 
     Args:
         count: How many.
-        of_alerts: The kinds that authors of alerts use beside comparisons and arithmetic, instead of those of shapes.
+        of_alerts: The kinds used by authors of alerts beside comparisons and arithmetic, instead of the kinds of
+            shapes.
     """
     random = Random(3)
     for make in _WRITTEN_IN_ALERTS if of_alerts else _CONJUNCTS:

@@ -48,7 +48,7 @@ class Contents:
             select: The query, its own constants only telling their types.
             constants: By slot (``c0``, …) the constants of all rows.
             mode: Where matches go.
-            bounds: Of a query over groups (`grouping.model.panes`); constants are of its WHERE alone.
+            bounds: For an aggregate query (`grouping.model.panes`); constants are of its WHERE alone.
         """
         query = compile_select(select, Catalog([self.stream], self._tables))
         self._know(query.plan, query.select)

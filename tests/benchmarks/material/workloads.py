@@ -1,4 +1,4 @@
-"""The queries that the evaluator is measured with: one kind each, of any number, with about one match an event."""
+"""The queries to measure the evaluator with: a single kind each, in any number, with about one match per event."""
 
 from __future__ import annotations
 

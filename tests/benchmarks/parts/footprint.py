@@ -58,9 +58,9 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _footprint(ground: Ground, fill: Callable[[str, int], Contents], rows: int) -> tuple[float, float]:
-    """Return bytes per row, measured in a process of its own: what an earlier one freed would be used again."""
+    """Return bytes per row, measured in a fresh process, because memory freed earlier would be used again."""
     tables = Tables(ground.settings)
-    # What the first load brings along (modules, memory pools) is not the rows'.
+    # The first load brings modules and memory pools, which are not the rows'.
     tables.put(fill("s_small", _FEW))
     tables.put(fill("s_large", rows))
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
@@ -69,7 +69,7 @@ def _footprint(ground: Ground, fill: Callable[[str, int], Contents], rows: int) 
 
 
 def _load(settings: Settings) -> tuple[int, int]:
-    """Load the tables as a worker does; return the growth of this process and what the tables say that they have."""
+    """Load the tables as a worker does; return the growth of this process and the tables' own count of bytes."""
     store = TableStore(settings)
     warm = ConstantTables("s_small")
     warm.at(TableVersion(1, 1), store)

@@ -1,4 +1,4 @@
-"""What `mapInArrow` runs for a batch, in this process: decode, match, split; without Spark, Kafka and Redis."""
+"""The work of `mapInArrow` for a batch, in this process: decode, match, split; without Spark, Kafka and Redis."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Worker:
-    """A worker with the constant tables of one stream, whose queries may be over joins."""
+    """A worker with the constant tables of a stream, whose queries may be over joins."""
 
     contents: Contents
     views: Mapping[str, TableView] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Worker:
         return spent
 
     def _rows(self, events: Events) -> Iterator[tuple[RowSource, Snapshot]]:
-        """Yield what the queries are evaluated on: the events, and for each join their rows with those of tables."""
+        """Yield the inputs of the queries: the events, and for each join their rows with those of tables."""
         if (own := self.snapshot.over("")).tables:
             yield events, own
         for computation in self.snapshot.computations:

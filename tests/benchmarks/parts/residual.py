@@ -1,4 +1,4 @@
-"""What it costs to check a predicate that no index decides: µs of CPU for each pair of event and row."""
+"""The cost of checking a residual predicate: µs of CPU for each pair of event and row."""
 
 from __future__ import annotations
 

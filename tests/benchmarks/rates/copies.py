@@ -1,4 +1,4 @@
-"""What evaluation is compared with: the same topic copied by Spark through a `mapInArrow` that matches nothing."""
+"""The comparison for evaluation: the same topic copied by Spark through a `mapInArrow` that matches nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one CQ that matches everything costs the others: CPU time an event, and how late their results come."""
+"""The cost of a CQ that matches everything for the others: CPU time per event, and lateness of their results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What guarding and watching cost: events per second behind TLS and logins, metrics read, beside without either.
+"""The cost of security and monitoring: events per second behind TLS and logins, metrics read, beside without either.
 
-All sides do what `executors` measures, from and to one broker, by its listener in plain text or by the one with TLS,
-client certificates and SCRAM; constant tables come from Redis behind TLS and ACL. Of the guarded sides, in one process
-and on two executors, the metrics are read every second. Tokens guard commands, of which there are none here.
+All sides do the work of `executors`, from and to one broker, by its plain listener or by the listener with TLS, client
+certificates and SCRAM; constant tables come from Redis behind TLS and ACL. On the guarded sides, in one process and on
+two executors, the metrics are read every second. Tokens guard commands, of which there are none here.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _JOINED, _COLUMN, _SEVERAL, _NATIVE = "CQs over a join", "CQs on a column", "CQs
 _OWNERS = 10
 """Rows of a symbol in the table of owners."""
 _MET_EVERY = 10
-"""Of so many owners one has a CQ, so that an event has about one match."""
+"""The share of owners with a CQ, one in this many, so an event has about one match."""
 _ON_STREAM = "SELECT symbol, price, industry FROM quotes WHERE industry = 'a' AND price < 1.5"
 _ON_TABLE = """SELECT q.symbol, q.price, p.industry FROM quotes q JOIN profiles p ON q.symbol = p.symbol
     WHERE p.industry = 'a' AND price < 1.5"""

@@ -25,7 +25,7 @@ OWN = "copy with headers, written as results are"
 _BATCHES = 4
 """Micro-batches of a run; the first one does not count."""
 _SLOW = 100
-"""Of a slow kind, so many times fewer events."""
+"""Divisor of the number of events for a slow kind."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

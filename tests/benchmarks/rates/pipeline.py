@@ -1,4 +1,4 @@
-"""Runs of one Spark application over the same topic, one after the other, each from its first event to its last."""
+"""Runs of a Spark application over the same topic, in sequence, each from its first event to its last."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PROGRAMS = (("kafka.Kafka", "kafka"), ("valkey.conf", "valkey"), ("-m", "worker
 _LONGEST_SECONDS = 900.0
 
 Side = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What `mapInArrow` runs."""
+"""The function run by `mapInArrow`."""
 Start = Callable[[SparkSession, Settings], StreamingQuery]
 """Starts a query over the whole of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What Spark reported of one run, its first micro-batch (tables are loaded, queries started) left out."""
+    """Spark's report on a run, without its first micro-batch (tables are loaded, queries started)."""
 
     events: int
     seconds: float
@@ -58,7 +58,7 @@ def through(stream: Stream, side: Side) -> Start:
 
 
 def run(spark: SparkSession, start: Start, events: int, settings: Settings) -> Run:
-    """Run a query until it has read that many events; no other one may run.
+    """Run a query until it has read a number of events; no other query may run.
 
     The session must keep the progress of all batches (``spark.sql.streaming.numRecentProgressUpdates``).
     """

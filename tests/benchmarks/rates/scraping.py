@@ -19,7 +19,7 @@ _STATUS = {
     "state": "running", "behind": 0, "events": 1, "events_deleted": 0, "failures": 0, "batch_events": 1,
     "quiet_seconds": 0.1, "phases": {"addBatch": 1.0, "walCommit": 0.1, "latestOffset": 0.1},
 }  # fmt: skip
-"""Of one stream, as `Streams.status` has it."""
+"""The status of a stream, as in `Streams.status`."""
 
 
 @contextmanager

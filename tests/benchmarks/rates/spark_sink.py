@@ -1,4 +1,4 @@
-"""Spark's own Kafka sink, with the options that make it fast: what copies and single queries are written by."""
+"""Spark's own Kafka sink, with the options for speed: the writer of copies and single queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_jobs.runtime.kafka.sink import checkpoint_location
 __all__ = ["HEADERS", "ROWS", "header_lists", "write_by_spark"]
 
 ROWS = "key binary, value binary, topic string, partition int, headers array<struct<key: string, value: binary>>"
-"""What the sink takes."""
+"""The input of the sink."""
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 """Headers of one record, as the sink takes them."""

@@ -1,7 +1,7 @@
 """Events per second from Kafka to Kafka, against copies of the same topic and against few CQs.
 
-All sides run in one Spark application over the same topic, one after the other, round after round; ratios are medians
-over the rounds. The first round warms up and does not count.
+All sides run in one Spark application over the same topic, in turn, round after round; ratios are medians over the
+rounds. The first round warms up and does not count.
 """
 
 from __future__ import annotations

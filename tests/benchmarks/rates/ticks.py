@@ -38,7 +38,7 @@ _MINUTE = 60_000
 _NOW = 1_800_000_000_000
 _ROUNDS = 3
 _MATCHED_EVERY = 5
-"""Of so many stores one has matches at the tick."""
+"""The share of stores with matches at the tick: one in this many."""
 _PAUSE_MS = 50
 _WAITING_STORES = 1000
 

@@ -15,7 +15,7 @@ _RESULT_SECONDS = 180.0
 
 
 class Arrivals:
-    """Publishes events that CQs of `quotes.queries` meet, and reads what comes of them."""
+    """Publishes events matched by CQs of `quotes.queries`, and reads their results."""
 
     def __init__(self, bootstrap: str) -> None:
         """Begin at the end of all results."""
@@ -44,7 +44,7 @@ class Arrivals:
         Raises:
             RuntimeError: None came for minutes.
         """
-        self._price -= 1.0  # by which its results are known from those of earlier ones
+        self._price -= 1.0  # identifies its results among those of earlier events
         told = f"{self._price:.1f}".encode()
         self._producer.produce(
             quotes.TOPIC, f'{{"symbol": "{quotes.symbol(0)}", "price": {self._price:.1f}}}', partition=0

@@ -30,7 +30,7 @@ from tests.benchmarks.whole.registration import redis_bytes
 __all__ = ["add_options", "main"]
 
 _LAG = 300
-"""So many CQs of the churn are live at a time."""
+"""Live CQs of the churn."""
 _BURST_SECONDS = 0.02
 _SETTLED_SECONDS = 30.0
 
@@ -51,7 +51,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         stream = client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)["id"]
         client.create_all(quotes.queries("q", options.among), timeout=600)
         redis = Redis.from_url(product.redis_url)
-        # What comes first is not counted: the JVMs compile what they meet for the first time, for a minute and more.
+        # The beginning is not counted: the JVMs compile code met for the first time, for a minute and more.
         with closing(Session(product.bootstrap, "churn")) as other:
             churn = _Churn(other, options.churn_rate)
             warm = time.monotonic() + options.churn_warm_seconds

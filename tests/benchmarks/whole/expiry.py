@@ -69,7 +69,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 class _Span:
-    """What was evaluated and spent from its making to its end."""
+    """The work done and the CPU spent from its creation to its end."""
 
     def __init__(self, product: Product, redis: Redis) -> None:
         self._product = product

@@ -1,4 +1,4 @@
-"""What one who sends broken commands without end costs a neighbour: from command to reply, and the gateway's part."""
+"""The cost of a flood of broken commands for a neighbour: from command to reply, and the gateway's part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIDES = {
     "beside a flood": _COMMANDS,
     _RENEWED: _COMMANDS,
 }
-"""The topic on which the flood is. One that nobody reads takes the client's and Kafka's part of it away alone."""
+"""The topic on which the flood is. The flood on an unread topic costs only the client's and Kafka's part."""
 _WRONG = 1_000
 """Broken commands in a row of a subscriber beside a neighbour."""
 _AT_ONCE = 300

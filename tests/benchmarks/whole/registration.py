@@ -95,7 +95,7 @@ def _create_side_by_side(bootstrap: str, subscribers: int, creates: int) -> floa
 
 
 def _new(count: int) -> Iterator[tuple[str, str]]:
-    """Yield queries of which no two have one signature: each has other conjuncts, told by the bits of its number."""
+    """Yield queries with different signatures: each has different conjuncts, by the bits of its number."""
     columns = ("price > {}", "price < {}", "volume > {}", "volume < {}", "price <> {}", "volume <> {}")
     for number in range(count):
         digits = f"{number:b}"

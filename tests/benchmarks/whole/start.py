@@ -69,7 +69,7 @@ def _add_memory(report: Report, product: Product) -> None:
 
 
 def _share(process: psutil.Process) -> int:
-    """Return the memory of a process, in bytes, of what it shares its share; 0 where it is gone, as workers are."""
+    """Return the memory of a process in bytes, its share of shared pages included; 0 where the process is gone."""
     try:
         return int(process.memory_full_info().pss)
     except psutil.NoSuchProcess:

@@ -1,7 +1,7 @@
-"""Python imports this before anything else in the roles of a chaos run, which have its folder on their path.
+"""Python imports this module before anything else in the roles of a chaos run, by its folder on their path.
 
-It moves the roles' clock by as many seconds as a file says, lowers bounds, and plants the fault that the environment
-names. The product knows nothing of it.
+The module moves the roles' clock by the seconds in a file, lowers bounds, and plants the fault named in the
+environment. The product knows nothing of it.
 """
 
 from __future__ import annotations

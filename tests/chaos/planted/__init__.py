@@ -1,4 +1,4 @@
-"""Builds with a fault, to see that chaos finds it: a module each, whose `plant` is called in every role."""
+"""Builds with a fault, to prove that chaos finds faults: a module each, with a `plant` called in every role."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ PLANTED = {
     "cursors_dropped": "kill-gateway",
     "cqs_forgotten": "wipe-redis",
 }
-"""Each fault, and what has to happen for it to show."""
+"""Each fault, and the events needed to reveal the fault."""
 
 
 def when_imported(name: str, change: Callable[[ModuleType], None]) -> None:
-    """Change a module as soon as it is imported: a role does not import modules that it doesn't need."""
+    """Change a module as soon as it is imported: a role imports only needed modules."""
     sys.meta_path.insert(0, _Finder(name, change))
 
 
 def replace(owner: object, name: str, other: object) -> None:
-    """Set an attribute that a module or class has; without it the fault would do nothing, and chaos would find none."""
+    """Replace an existing attribute of a module or class; a missing attribute would make the fault do nothing."""
     assert hasattr(owner, name), f"{owner} has no {name}"
     setattr(owner, name, other)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module through the other finders, and changes it after its execution."""
+    """Finds a module through the other finders, and changes the module after its execution."""
 
     def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
         self._name = name

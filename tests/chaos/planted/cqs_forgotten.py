@@ -1,4 +1,4 @@
-"""A Redis that was lost comes back without every third CQ."""
+"""A lost Redis comes back without every third CQ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["plant"]
 
 
 def plant() -> None:
-    """Plant it."""
+    """Plant the fault."""
     when_imported("gateway.state.recovery.catalog_replay", _change)
 
 

@@ -1,4 +1,4 @@
-"""A tick that has fired is not noted: the next one begins where it began."""
+"""A fired tick is not noted: the next digest begins at the same place again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["plant"]
 
 
 def plant() -> None:
-    """Plant it."""
+    """Plant the fault."""
     when_imported("gateway.state.timer_state", _change)
 
 

@@ -1,4 +1,4 @@
-"""A gateway that comes back takes its last unit for written, although it died between Redis and Kafka."""
+"""A gateway that comes back takes its last unit for written, despite its death between Redis and Kafka."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["plant"]
 
 
 def plant() -> None:
-    """Plant it, and have the gateway be between the two for longer, so that a kill meets it there."""
+    """Plant the fault, and keep the gateway between the two for longer, so a kill meets it there."""
     when_imported("gateway.state.recovery.recovery", _drop)
     when_imported("gateway.state.commit", _dawdle)
 

@@ -1,4 +1,4 @@
-"""A worker takes its first micro-batch for one that an earlier worker has written, and passes over it."""
+"""A worker takes its first micro-batch for a written one, and skips the batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST_BATCHES = 3
 
 
 def plant() -> None:
-    """Plant it."""
+    """Plant the fault."""
     when_imported("spark_jobs.runtime.worker.worker", _change)
 
 

@@ -11,7 +11,7 @@ __all__ = ["plant"]
 
 
 def plant() -> None:
-    """Plant it."""
+    """Plant the fault."""
     when_imported("gateway.state.commit", _keep_pending)
     when_imported("gateway.state.recovery.recovery", _write_again)
 

@@ -1,4 +1,4 @@
-"""Three brokers of one Kafka cluster, each a process, that can be killed, stopped and started again."""
+"""Three brokers of a Kafka cluster, each a process, to be killed, stopped and started again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Brokers:
         process.wait(_SECONDS)
 
     def await_started(self) -> None:
-        """Return when each broker has said that it is there."""
+        """Return when each broker has logged its start."""
         deadline = time.monotonic() + _SECONDS
         for number, process in self.running.items():
             log = self.folder / str(number) / "kafka.log"

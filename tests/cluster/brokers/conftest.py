@@ -1,4 +1,4 @@
-"""The cluster that these tests share; each leaves it whole."""
+"""The cluster shared by these tests; each leaves it whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that hang: Kafka tells of a commit, and never shows it in a partition that had no leader just then."""
+"""Transactions that hang: Kafka confirms a commit, and never shows the records in a partition without a leader."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.kafka_client import wait_until
 from tests.stack.state.office import Office
 
 _ALONE = 2
-"""The broker that leads what hangs, and has the only copy."""
+"""The broker that leads the hanging partition, and has its only copy."""
 
 
 class _SlowProducer(Producer):
-    """A producer that does something before it asks for a commit."""
+    """A producer that runs a function before its request for a commit."""
 
     before_commit: Callable[[], object] = staticmethod(lambda: None)
 
@@ -57,7 +57,7 @@ _CONFIG: dict[str, dict[str, str]] = {"catalog": {"cleanup.policy": "compact"}, 
 def test_a_commit_that_hangs_is_written_again(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch, alone: list[str]
 ) -> None:
-    """What was accepted is on the catalog, and each command has one reply, when its broker is there again."""
+    """Accepted CQs are on the catalog, and each command has one reply, once the broker is back."""
     with _ground(brokers, f"hang{len(alone)}.", alone) as ground:
         monkeypatch.setattr(writer, "Producer", _SlowProducer)
         office = Office(ground)

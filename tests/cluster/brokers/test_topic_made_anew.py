@@ -21,7 +21,7 @@ _SECONDS = 20
 
 
 def test_a_topic_that_was_made_anew_behind_another_broker(brokers: Brokers) -> None:
-    """It is written to at once, and read some seconds later."""
+    """The topic is written to at once, and read some seconds later."""
     admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
     _make(admin, [1, 2])
     writer, inbox = TransactionalWriter(Settings(kafka={"bootstrap": brokers.bootstrap})), Inbox(brokers.bootstrap, {})

@@ -1,4 +1,4 @@
-"""What can happen to a cluster: members killed, stopped for longer than leases last, and cut off."""
+"""The possible faults of a cluster: members killed, stopped for longer than leases last, and cut off."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _cut_broker(platform: Platform, ground: Ground) -> None:
 
 
 def _cut_gateway(platform: Platform, _: Ground) -> None:
-    """Cut the active gateway off; where the evaluator's driver runs beside it, that one too."""
+    """Cut the active gateway off, and the evaluator's driver too if it runs beside the gateway."""
     place = platform.active_gateway()[1]
     _cut(_EVALUATOR_SECONDS if place == platform.site else _GATEWAY_SECONDS, place)
 
@@ -105,7 +105,7 @@ def _cut_driver(platform: Platform, _: Ground) -> None:
 
 
 def _cut_primary(platform: Platform, _: Ground) -> None:
-    """Cut the primary off, and the Sentinel beside it, which takes it for the primary until it hears the others."""
+    """Cut the primary off, and its neighbouring Sentinel, which believes in the primary until it hears the others."""
     _cut(_SERVER_SECONDS, platform.pair.servers[platform.pair.primary()])
 
 
@@ -129,7 +129,7 @@ CUTS: dict[str, PlatformFault] = {
     "cut-driver": _cut_driver,
     "cut-primary": _cut_primary,
 }
-"""Those that need hosts with links of their own."""
+"""Faults that need hosts with links of their own."""
 FAULTS = _KILLS_AND_STOPS | CUTS
 
 

@@ -1,4 +1,4 @@
-"""What chaos of a cluster is done to: brokers, a Redis pair, Spark and two gateways, each on a host of its own."""
+"""The target of cluster chaos: brokers, a Redis pair, Spark and two gateways, each on a host of its own."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Platform(Host):
         return self.pair.url(self.pair.primary())
 
     def active_gateway(self) -> tuple[psutil.Process, Place]:
-        """Return the gateway that holds the lease, and the place where it runs; wait until there is one."""
+        """Return the gateway with the lease, and its place; wait until there is one."""
         found: list[tuple[psutil.Process, Place]] = []
 
         def there() -> bool:

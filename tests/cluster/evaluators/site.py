@@ -1,4 +1,4 @@
-"""A gateway and several evaluators beside one another, each evaluator as in a container of its own."""
+"""A gateway and several evaluators, each evaluator as in a container of its own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.processes import kill_all
 __all__ = ["Role", "Site", "site"]
 
 _APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child") if os.geteuid() == 0 else ()
-"""A room of process numbers of its own, as a container has it: nobody sees there whether a process elsewhere lives.
+"""A separate process namespace, as in a container: processes elsewhere are invisible there.
 
-Only root may make one; without it a successor knows at once that a process is dead.
+Only root may make a namespace; without it a successor sees at once if a process is dead.
 """
 _STATE_SECONDS = 240.0
-"""How long a role may take to reach a state: on a machine with other work Spark takes minutes to start."""
+"""How long a role may take to reach a state: on a busy machine Spark takes minutes to start."""
 _OWN = {
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
     "CQ_METRICS_PORT": "0",
@@ -39,7 +39,7 @@ _OWN = {
 
 
 class Role:
-    """A role as a process, with what it tells of itself."""
+    """A role as a process, with its status."""
 
     def __init__(self, command: tuple[str, ...], folder: Path, environment: dict[str, str]) -> None:
         """Start it."""
@@ -54,7 +54,7 @@ class Role:
             )
 
     def told(self) -> dict[str, Any]:
-        """Return what it tells of itself, {} before it has told anything."""
+        """Return the role's status, {} before its first report."""
         try:
             told: dict[str, Any] = json.loads(self._status.read_text())
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class Role:
         return told
 
     def wait_for(self, state: str) -> None:
-        """Wait until it tells that state."""
+        """Wait until the role reports a state."""
 
         def reached() -> bool:
             assert self.process.poll() is None, self.said()
@@ -95,16 +95,16 @@ class Role:
         return process.children()[0] if _APART and process.name() == "unshare" else process
 
     def family(self) -> list[psutil.Process]:
-        """Return its processes: its own, and all that it has started."""
+        """Return the role's processes: its own, and all its children."""
         return [self.driver(), *self.driver().children(recursive=True)]
 
     def stop(self) -> None:
-        """Tell it to stop, as whoever runs containers does, and wait until it has ended in order."""
+        """Tell the role to stop, as a container platform does, and wait for its orderly end."""
         self.driver().terminate()
         assert 0 == self.process.wait(60), self.said()
 
     def kill(self) -> None:
-        """Kill it with all that it has started."""
+        """Kill the role with all its children."""
         if self.process.poll() is None:
             kill_all(self.family())
         self.process.wait(30)
@@ -141,7 +141,7 @@ class Site:
         return self._started(host, (sys.executable, "-m", "gateway.cli", "gateway"), {})
 
     def evaluator(self, host: str, **environment: str) -> Role:
-        """Start an evaluator on a host: with its own data folder, which a later one on that host has again."""
+        """Start an evaluator on a host, with the host's own data folder, which a later evaluator there uses again."""
         return self._started(host, (*_APART, sys.executable, "-m", "spark_jobs.runtime.driver.job"), environment)
 
     def _started(self, host: str, command: tuple[str, ...], environment: dict[str, str]) -> Role:

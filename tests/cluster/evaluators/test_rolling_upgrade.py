@@ -1,4 +1,4 @@
-"""Both roles are replaced while they work, as a rolling upgrade does it: an oracle says what must have come."""
+"""Both roles are replaced while they work, as in a rolling upgrade: an oracle gives the expected results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GOAL_SECONDS = {"gateway": 5.0, "evaluator": 15.0}
 
 
 class _Upgrade:
-    """The roles of a site, each of which can be replaced by one that was started beside it."""
+    """The roles of a site; each can be replaced by a successor started beside it."""
 
     def __init__(self, running: Site, folder: Path) -> None:
         self.data = folder
@@ -61,7 +61,7 @@ class _Upgrade:
             role.wait_for("ready")
 
     def strays(self) -> list[psutil.Process]:
-        """Return what still runs of roles that were replaced."""
+        """Return remaining processes of replaced roles."""
         return [process for process in self._ended if process.is_running()]
 
 
@@ -78,7 +78,7 @@ def upgrade(tmp_path: Path) -> Iterator[_Upgrade]:
 def test_roles_are_replaced_without_a_loss(upgrade: _Upgrade) -> None:
     """The evaluator, then the gateway, amid events, commands, ticks and readers: 0 lost, 0 doubled, a reply each.
 
-    Each successor stands by when the one before is told to stop; nothing is left of that one.
+    Each successor stands by when its predecessor is told to stop; nothing is left of the predecessor.
     """
     faults = {"replace-evaluator": upgrade.of_evaluator, "replace-gateway": upgrade.of_gateway}
     chaos = Chaos(upgrade, 16, print, faults, pause=0.4)

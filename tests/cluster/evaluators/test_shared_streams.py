@@ -1,4 +1,4 @@
-"""Two evaluators share the streams of one prefix: one dies, the other one goes on, and a stream moves over."""
+"""Two evaluators share the streams of a prefix: one dies, the other goes on, and a stream moves over."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.stack.lab import Lab, Source
 
 _NOW = json.dumps({"fast": "quotes"})
 _BEFORE = json.dumps({"fast": "quotes, letters"})
-"""What the evaluator "fast" was started with: it has a stream more."""
+"""The evaluator "fast" was started with this setting: it has a stream more."""
 _UNDISTURBED_SECONDS = 5.0
-"""Until events are evaluated while another evaluator dies; one that had to begin anew would take longer."""
+"""Time limit for events to be evaluated while another evaluator dies; a restart would take longer."""
 _EVENTS = 5_000
 
 
@@ -33,7 +33,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_streams_are_spread_over_evaluators(running: Site) -> None:
-    """Each has its own, a stream moves from one to the other, and every match is there once."""
+    """Each evaluator has its own streams, a stream moves from one to the other, and every match is there once."""
     fast = running.evaluator("first", CQ_EVALUATOR_NAME="fast", CQ_EVALUATOR_STREAMS=_BEFORE)
     with closing(Lab(running.bootstrap, running.ground.settings.prefix)) as lab:
         quotes, letters, numbers = sources = [
@@ -48,7 +48,7 @@ def test_streams_are_spread_over_evaluators(running: Site) -> None:
         _publish(numbers)
         numbers.fence()
 
-        # Both are told to have it: the one that came first has it, and everybody can see.
+        # Both are assigned the stream: the first to come has it, and everybody can see this.
         _await_word(fast, "letters", None, "running")
         _await_word(rest, "letters", 'the evaluator "fast" has it', "waiting")
         _await_status(running, "degraded", quotes="evaluator/fast", letters="evaluator/fast", numbers="evaluator")
@@ -92,7 +92,7 @@ def _await_word(evaluator: Role, stream: str, reason: str | None, state: str) ->
 
 
 def _await_status(running: Site, state: str, **evaluators: str) -> None:
-    """Wait until `cq status` tells, from the gateway's notes, which evaluator has which stream."""
+    """Wait until `cq status` shows, from the gateway's notes, the evaluator of each stream."""
     found: dict[str, Any] = {}
 
     def told() -> bool:

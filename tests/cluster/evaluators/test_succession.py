@@ -1,4 +1,4 @@
-"""An evaluator takes over from one that died or sleeps where nobody can look for its process, when the lease lapses."""
+"""An evaluator succeeds a dead or sleeping one, whose process nobody can check, when the lease lapses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_a_successor_waits_for_the_lease(running: Site) -> None:
-    """A standby takes over, and one without CQ_STANDBY waits for a dead one, not for a living one; nothing is lost.
+    """A standby takes over, and an evaluator without CQ_STANDBY waits for a dead holder only; nothing is lost.
 
     The first host's evaluator comes back last: what its checkpoint says is long past by then.
     """
@@ -56,7 +56,7 @@ def test_a_successor_waits_for_the_lease(running: Site) -> None:
 
 
 def test_an_evaluator_that_sleeps_is_succeeded(running: Site, tmp_path: Path) -> None:
-    """Driver, JVM and workers are stopped amid what they do, as a host that stands still, and go on when succeeded.
+    """Driver, JVM and workers are stopped amid their work, like a frozen host, and go on when succeeded.
 
     Both have the same checkpoint. The old evaluator ends, and nothing is lost or doubled.
     """

@@ -1,4 +1,4 @@
-"""Two servers of Valkey, of which one follows the other, and Sentinels that promote it."""
+"""Two servers of Valkey, a primary and its follower, and Sentinels that promote the follower."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pair:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What gateway and evaluator are told."""
+        """Settings for gateway and evaluator."""
         return {
             "CQ_REDIS_URL": self.url(next(iter(self.servers))),
             "CQ_REDIS_SENTINELS": ",".join(f"{host.address}:{port}" for port, host in self.sentinels.items()),
@@ -49,7 +49,7 @@ class Pair:
         return f"redis://{self.servers[port].address}:{port}/0"
 
     def start(self, port: int) -> None:
-        """Start a server, or a Sentinel; a server that was the primary becomes a follower when Sentinels see it."""
+        """Start a server, or a Sentinel; Sentinels make a former primary a follower when they see it."""
         place = self.folder / str(port)
         options = ("--sentinel",) if port in self.sentinels else ()
         with (place / "log").open("ab") as log:
@@ -68,7 +68,7 @@ class Pair:
         return port
 
     def await_followed(self) -> None:
-        """Return when the primary has a follower that has all that it has."""
+        """Return when the primary has a follower with all its data."""
         deadline = time.monotonic() + _SECONDS
         while not self._followed():
             assert time.monotonic() < deadline, "no server follows the primary"

@@ -11,7 +11,7 @@ from tests.stack.steady_load import SteadyLoad
 
 
 def test_a_follower_takes_over_and_gives_back(tmp_path: Path) -> None:
-    """It may lack what was written last: the gateway replays that, and nothing is lost or comes twice."""
+    """The follower may lack the last writes: the gateway replays them, and nothing is lost or comes twice."""
     with watched_pair(tmp_path / "pair") as pair:
         stack = Stack(tmp_path / "data", **pair.settings)
         try:

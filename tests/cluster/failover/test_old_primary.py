@@ -1,6 +1,7 @@
-"""A primary that was asleep while its follower was promoted goes on: what it says and takes counts no more.
+"""A primary that was asleep while its follower was promoted goes on: its answers and writes count no more.
 
-For eight seconds no Sentinel tells it so. It takes itself for the primary, and its tables are confirmed for its run.
+For eight seconds no Sentinel tells it so. The server takes itself for the primary, and its tables are confirmed for its
+run.
 """
 
 from __future__ import annotations

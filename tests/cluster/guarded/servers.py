@@ -32,7 +32,7 @@ from tests.cluster.guarded.token_server import token_server
 __all__ = ["PASSWORDS", "GuardedServers", "guarded_servers"]
 
 PASSWORDS = {name: f"hush-{name}" for name in ("cq", "alice", "bob", "carol")}
-"""Of the product, and of subscribers."""
+"""Passwords of the product, and of subscribers."""
 _LOGIN = "org.apache.kafka.common.security"
 
 

@@ -17,7 +17,7 @@ __all__ = ["network", "require_namespaces"]
 
 
 def require_namespaces() -> None:
-    """Skip the test where no network can be made; fail it where CQ_REQUIRE_NETNS=1 says that one must be."""
+    """Skip the test if no network can be made; fail if CQ_REQUIRE_NETNS=1 requires one."""
     reason = "" if os.geteuid() == 0 else "only root may make network namespaces"
     if not shutil.which("ip"):
         reason = "network namespaces need `ip` (iproute2)"
@@ -29,15 +29,15 @@ def require_namespaces() -> None:
 
 @contextmanager
 def network(names: Sequence[str], number: int = 77) -> Iterator[list[Host]]:
-    """Make hosts that reach each other and this machine, and nobody else; they are gone with the block.
+    """Make hosts that reach each other and this machine, and nobody else; they are removed after the block.
 
     Args:
         names: The hosts', ten letters at most.
-        number: The network's, so that one of another number may be there at the same time.
+        number: The network's number, to have several networks at the same time.
     """
     subnet, switch = f"10.213.{number}", f"cq{number}-switch"
     with ExitStack() as closing:
-        # Once the switch is gone, what still looks for a host must not look for it outside this machine.
+        # Once the switch is gone, packets to a host must not leave this machine.
         _made(closing, f"route add blackhole {subnet}.0/24 metric 9999", f"route del blackhole {subnet}.0/24")
         _made(closing, f"link add {switch} type bridge", f"link del {switch}")
         _ip(f"address add {subnet}.1/24 dev {switch}", f"link set {switch} up")
@@ -68,7 +68,7 @@ def _kill_all(host: Host) -> None:
 
 
 def _made(closing: ExitStack, make: str, undo: str) -> None:
-    subprocess.run(["ip", *undo.split()], check=False, capture_output=True)  # what a run that was killed has left
+    subprocess.run(["ip", *undo.split()], check=False, capture_output=True)  # left over from a killed run
     _ip(make)
     closing.callback(_ip, undo)
 

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster: a master and two workers of one core, each a process."""
+"""A Spark standalone cluster: a master and two workers with one core each, all separate processes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _READY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """The cluster while it runs."""
+    """The running cluster."""
 
     master: str
-    """Its address, as Spark has it."""
+    """The master's address, as Spark has it."""
     folder: Path
     hosts: Sequence[Host]
     """The workers'."""
@@ -47,7 +47,7 @@ class Standalone:
         ]
 
     def start_worker(self, number: int) -> None:
-        """Start a worker, the first time or in place of one that died."""
+        """Start a worker, the first time or in place of a dead worker."""
         name = f"worker{number}"
         options = ("--cores", "1", "--memory", "2g", "--work-dir", str(self.folder / name), self.master)
         worker = _start(self.closing, self.hosts[number], self.folder, name, "worker.Worker", *options)
@@ -74,7 +74,7 @@ def standalone(folder: Path, hosts: Sequence[Host] = (LOCAL,) * 3) -> Iterator[S
 
 
 def _start(closing: ExitStack, host: Host, folder: Path, name: str, main: str, *options: str) -> psutil.Process:
-    """Run a part of the cluster until it says that it is ready."""
+    """Run a part of the cluster until its report of readiness."""
     log = folder / f"{name}.log"
     own = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": host.address}
     command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", host.address]

@@ -1,7 +1,7 @@
 """The evaluator on a Spark cluster, of which executors, workers and the driver die; its checkpoints behind a URL.
 
-The URL is of Hadoop's `viewfs`, a file system that is none of Java's own, as `s3a` and `hdfs` are: whatever takes it
-for a path fails. It shows a local folder.
+The URL is of Hadoop's `viewfs`, a file system outside Java's own, like `s3a` and `hdfs`: no code can use the URL as a
+path. The file system shows a local folder.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _kill_worker(cluster: Standalone) -> None:
 
 
 def _kill_driver(cluster: Standalone, stack: Stack) -> None:
-    """Kill the evaluator; the executor that it had ends itself."""
+    """Kill the evaluator; its executor ends itself."""
     executors = cluster.executors()
     stack.await_restart("evaluator", stack.kill("evaluator"))
     assert not psutil.wait_procs(executors, timeout=60)[1]

@@ -1,4 +1,4 @@
-"""A Python for executors, as each of the documented ways brings it: none has the repository."""
+"""A Python for executors, for each documented way: none has the repository."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOMS = ("gateway", "grouping", "schemas", "spark_jobs")
 
 
 def bare_python(folder: Path) -> Path:
-    """Make an environment with the packages that we need and without our own, and return its Python."""
+    """Make an environment with the needed packages and without our own, and return its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     [packages] = folder.glob("lib/*/site-packages")
-    # Of a folder that a .pth names no further .pth is read: this one's would bring the repository.
+    # Python reads no .pth inside a folder named in a .pth: the one here would bring the repository.
     (packages / "packages.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin" / "python"
 

@@ -74,7 +74,7 @@ def test_packed_environment(ground: Ground, cluster: Standalone, tmp_path: Path)
 def _assert_evaluated(
     ground: Ground, cluster: Standalone, folder: Path, command: list[str], own: Mapping[str, str]
 ) -> None:
-    """See that a CQ has its result, and that the evaluator ends with all that Spark has started for it."""
+    """Check that a CQ has its result, and that the evaluator ends with all processes started by Spark."""
     settings = ground.settings
     kafka = settings.kafka.bootstrap
     told = {

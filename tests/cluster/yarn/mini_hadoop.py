@@ -1,6 +1,7 @@
-"""A Hadoop cluster as a program: YARN with two node managers, and HDFS, in one JVM, as in Hadoop's own tests.
+"""A Hadoop cluster as a program: YARN with two node managers, and HDFS, in a single JVM, as in Hadoop's own tests.
 
-It writes the configuration that clients need into a folder, tells where HDFS is, and ends with its standard input.
+The program writes the clients' configuration into a folder, prints the address of HDFS, and ends with its standard
+input.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _OPTIONS = {
 
 
 def main() -> None:
-    """Run it in the folder given first, with the jars of the one given second."""
+    """Run the cluster in the first folder, with the jars of the second."""
     folder, jars = map(Path, sys.argv[1:])
     os.chdir(folder)
     path = os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))
@@ -61,7 +62,7 @@ def _start_yarn(jvm: Any, options: Any) -> Any:
 
 
 def _write(folder: Path, options: Any) -> None:
-    """Write where the servers are: other options name classes that clients do not have."""
+    """Write the addresses of the servers: other options name classes missing in clients."""
     root = ElementTree.Element("configuration")
     known = options.getPropsWithPrefix("yarn.resourcemanager.")
     wanted = {f"yarn.resourcemanager.{name}": known[name] for name in known if name.endswith("address")}

@@ -40,7 +40,7 @@ class Hadoop(NamedTuple):
 
     process: psutil.Process
     folder: Path
-    """Of its configuration."""
+    """Folder of its configuration."""
     hdfs: str
     """The address of HDFS."""
 

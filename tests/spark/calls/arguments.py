@@ -55,7 +55,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "FORMAT": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'dd/MM/yy'", "'HH:mm:ss.SSS'", "'yyyyMMdd'"),
     "SECONDS": ("0", "59.999999", "60", "12.5", "-1", NULL),
 }  # fmt: skip
-"""By parameter as `grouping.functions.function` names them: what stands for it."""
+"""Arguments by parameter, named as in `grouping.functions.function`."""
 POOLS["DAY"] = POOLS["DATE"] + POOLS["TIMESTAMP"]
 POOLS["WRITTEN"] = POOLS["DAY"]
 POOLS["BYTES"] = (*POOLS["STRING"], "X''", "X'00FF7E'", "X'C3A9'", "CAST('é' AS BINARY)", "X'feff0041'")

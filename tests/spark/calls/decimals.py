@@ -1,4 +1,4 @@
-"""The corpus's CASTs of FLOAT and DOUBLE to DECIMAL: halves, digits that no binary fraction has, what is too wide."""
+"""The corpus's CASTs of FLOAT and DOUBLE to DECIMAL: halves, digits without a binary fraction, values too wide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus's expressions that make maps: keys that are NULL or there twice, maps that are NULL or empty."""
+"""The corpus's expressions that make maps: NULL or repeated keys, NULL or empty maps."""
 
 from __future__ import annotations
 

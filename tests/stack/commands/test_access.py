@@ -23,7 +23,7 @@ _TWINS = ("user-278437", "user-1593089")
 
 
 def _signed(settings: Settings, folder: Path, *subscribers: str) -> Counter:
-    """Return a gateway that asks for tokens, whose commands are signed by the keys of these subscribers."""
+    """Return a gateway that requires tokens, and signs commands with the keys of these subscribers."""
     keys = {name: Ed25519PrivateKey.generate() for name in subscribers}
     for name, key in keys.items():
         public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

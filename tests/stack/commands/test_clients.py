@@ -1,4 +1,4 @@
-"""The programs of `docs/results.md` in other languages: each runs against the servers and prints what Python's does."""
+"""The programs of `docs/results.md` in other languages: each runs against the servers and prints Python's output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _program(title: str, stack: Stack, lab: Lab, folder: Path) -> Path:
-    """Write a program of the page for names that no other test has, and return where it is."""
+    """Write a program of the page with unique names, and return its path."""
     [block] = [block for block in _PAGE if block.title == title]
     names = {
         "127.0.0.1:9092": stack.bootstrap,

@@ -102,7 +102,7 @@ def test_a_command_id_counts_once(shared_lab: Lab, source: Source, encoding: str
 
 
 def test_avro_is_answered_in_avro(shared_lab: Lab, source: Source) -> None:
-    """A command in Avro, with its optional fields, is answered in Avro; subscriber and header say whose it is."""
+    """A command in Avro, with its optional fields, is answered in Avro; subscriber and header identify its sender."""
     client, alice = shared_lab.client, shared_lab.subscriber()
     fields = {
         "command_id": "with-all",
@@ -131,7 +131,7 @@ def test_key_and_subscriber_must_agree(shared_lab: Lab) -> None:
 
 @pytest.mark.parametrize("case", NOT_RECORDS)
 def test_malformed_commands(shared_lab: Lab, case: str) -> None:
-    """What is no command gets one `malformed-command` at its key and one dead letter; the next is served."""
+    """A malformed command gets one `malformed-command` at its key and one dead letter; the next is served."""
     client, sender = shared_lab.client, shared_lab.subscriber("sender " + case)
     letters = shared_lab.dead_letter_tail()
     value = NOT_RECORDS[case]
@@ -147,7 +147,7 @@ def test_malformed_commands(shared_lab: Lab, case: str) -> None:
 
 
 def test_commands_without_a_key(shared_lab: Lab) -> None:
-    """A command without a key cannot be answered: it is a dead letter, and the next one is served."""
+    """A command without a key cannot be answered: it becomes a dead letter, and the next command is served."""
     client = shared_lab.client
     letters = shared_lab.dead_letter_tail()
     value = json.dumps({"command_id": "keyless", "subscriber": shared_lab.subscriber(), "text": "SHOW CQS"}).encode()

@@ -87,7 +87,7 @@ def test_statements_are_answered_as_the_page_says(example: Example, name: str) -
 
 @pytest.mark.parametrize("name", ["results.md", "sdk.md"])
 def test_programs_print_what_the_page_says(example: Example, name: str, run: Callable[[Block], str]) -> None:
-    """Each program of a page, in order, runs and prints what stands below it."""
+    """Each program of a page, in order, runs and prints the output below it."""
     printed = ""
     for block in blocks(name):
         if block.language == "python":
@@ -113,7 +113,7 @@ def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -
 def run(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[Block], str]:
-    """What carries out a program of a page and returns what it printed."""
+    """Return a function that runs a program of a page and returns its output."""
     monkeypatch.chdir(tmp_path)
 
     def run(block: Block) -> str:

@@ -56,7 +56,7 @@ def test_cqs_of_others(ground: Ground) -> None:
 
 
 def test_cqs_dropped_by_an_operator(ground: Ground) -> None:
-    """Those of one subscriber that LIKE selects are dropped, with those created just before, and no others."""
+    """The CQs of a subscriber selected by LIKE are dropped, even those created just before, and no others."""
     counter = _operated(ground)
     texts = ["DROP CQS LIKE '_' OF alice", "SHOW CQS OF alice"]
     counter.serve([("1", "alice", CREATE.format("d")), ("2", "alice", CREATE.format("long"))])
@@ -80,7 +80,7 @@ def test_without_tokens_a_setting_makes_operators(ground: Ground) -> None:
 
 
 def test_the_audit_trail(ground: Ground) -> None:
-    """It has each statement about others once, who sent it, and what came of it, also of those who were refused."""
+    """The trail has each statement about others once, with its sender and outcome, refused ones included."""
     counter = _operated(ground)
     text = "DROP CQS LIKE 'c' OF alice"
     counter.serve([("x1", "root", text), ("x1", "root", text), ("x2", "alice", text), ("x3", "root", "SHOW CQS")])

@@ -1,4 +1,4 @@
-"""What one subscriber may cost: beyond it the answer is `quota-exceeded`, whatever its size, and the next is served."""
+"""The limits of a subscriber: beyond them the answer is `quota-exceeded`, whatever the size, and the next is served."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_dropped_table_leaves_nothing_in_redis(ground: Ground) -> None:
 
 
 def test_too_many_cqs(ground: Ground) -> None:
-    """A subscriber is told how many CQs it has, also those that came to be just before."""
+    """The error says how many CQs a subscriber has, including those just created."""
     limits = LimitSettings(cqs_per_subscriber=2)
     counter = Counter(ground.settings.model_copy(update={"limits": limits}))
     create = "CREATE CQ {} AS SELECT a FROM s WHERE a = 'x'"

@@ -1,4 +1,4 @@
-"""Every code of docs/commands.md that a statement can get, and what is said with it."""
+"""Every code of docs/commands.md that a statement can get, with its texts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def _commands(numbers: Iterable[int], text: str = "SHOW CQS LIMIT 1") -> list[tu
 def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 commands again, in any order, and a new one of another: all are answered.
 
-    One after the other they would take longer than the test may; on a loaded machine they may take as long as they do.
+    Singly they would take longer than the test may; on a loaded machine the time does not matter.
     """
     monkeypatch.setattr("gateway.commands.repeats.ANSWER_SECONDS", 60.0)
     counter = Counter(ground.settings)
@@ -48,7 +48,7 @@ def test_repeats_far_apart(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_repeats_that_take_too_long_are_asked_for_again(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not looked up in time is `unavailable`, and not carried out twice; the same id then has its reply."""
+    """A reply not found in time is `unavailable`, without a second run; later the same id has its reply."""
     counter = Counter(ground.settings)
     commands = _commands(range(3), "CREATE CQ a AS SELECT k FROM t WHERE k = 1")
     counter.serve(commands)

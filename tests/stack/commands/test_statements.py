@@ -1,4 +1,4 @@
-"""What statements on CQs answer (docs/statements.md)."""
+"""The answers of statements on CQs (docs/statements.md)."""
 
 from __future__ import annotations
 

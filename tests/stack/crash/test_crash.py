@@ -15,7 +15,7 @@ from tests.stack.tracebacks import KAFKA_AWAY
 
 COLUMNS = "symbol STRING, n INT"
 MANY = 100
-"""CREATEs that are under way when a role is killed, and as many again while it is away."""
+"""CREATEs under way when a role is killed, and as many again while it is away."""
 
 
 def flow(lab: Lab, source: Source, first: int, count: int) -> None:

@@ -11,9 +11,9 @@ from tests.stack.tracebacks import WORKER_DEATH
 
 
 @pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(900)  # on a machine that does much else besides; half a minute on one that doesn't
+@pytest.mark.timeout(900)  # on a machine with much other work; half a minute on an idle one
 def test_chaos(stack: Stack) -> None:
-    """What breaks while all goes on costs nobody a result, doubles none, and leaves nothing behind."""
+    """Faults during work cost nobody a result, double none, and leave nothing behind."""
     chaos = Chaos(Host(stack, None, small_disk=False), seed=12, tell=print)
     chaos.round(["kill-workers", "add-partition", "kill-gateway", "set-back-redis"])
     chaos.finish()

@@ -32,7 +32,7 @@ _TYPES = {
     "ts": pa.timestamp("us"), "flag": pa.bool_(), "part": pa.int32(), "pos": pa.int64(), "industry": pa.string(),
     "said": pa.int32(), "owner": pa.string(), "shares": pa.int32(), "owned": pa.int32(),
 }  # fmt: skip
-"""Of the joined rows; `said` and `owned` are numbers of changes."""
+"""Columns of the joined rows; `said` and `owned` are numbers of changes."""
 _JOINED = (
     "SELECT n, q.symbol AS symbol, price, amount, ts, flag, q._partition AS part, q._offset AS pos, industry,"
     " p.said AS said, owner, shares, o.said AS owned FROM {quotes} q LEFT JOIN {profiles} p ON q.symbol = p.symbol"
@@ -65,7 +65,7 @@ _ENGINE = duckdb.connect()
 
 
 class _Table:
-    """A table, and what it has said of each symbol."""
+    """A table, and its history for each symbol."""
 
     def __init__(self, lab: Lab, columns: str) -> None:
         self._table = LabTable(lab, columns)
@@ -133,7 +133,7 @@ class _Market:
         self._lab.client.publish_all(self.source.topic, records)
 
     def check(self, rows: Iterable[Row]) -> None:
-        """Check that each event was joined once, with the rows of a moment since it was published."""
+        """Check that each event was joined once, with the rows of a moment since its publication."""
         met: dict[int, list[Row]] = defaultdict(list)
         for row in rows:
             met[row["n"]].append(row)
@@ -182,7 +182,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 class _Queries:
-    """CQs over one join with the same ticks: one has the rows of the join, the others count them."""
+    """CQs over the same join with the same ticks: one has the rows of the join, the others count them."""
 
     def __init__(self, lab: Lab, joined: str, start_ms: int) -> None:
         self._lab = lab
@@ -198,7 +198,7 @@ class _Queries:
         return self._lab.create(name, select.replace("FROM v", f"FROM {self._joined}"), clauses=clauses)
 
     def watch(self, name: str, **values: int) -> None:
-        """Create one whose digests are compared."""
+        """Create a CQ whose digests are compared."""
         self._selects[name] = select = _QUERIES[name].format(**values)
         more = {"nothing": "EVEN IF EMPTY", "most": f"DIGEST TOP {_MOST} BY s"}.get(name, "")
         over = f"OVER LAST '{_OVER_MS // 1000} seconds'" if name == "wide" else ""
@@ -207,8 +207,8 @@ class _Queries:
     def await_accepted(self) -> None:
         """Return when the times of all later events are after all acceptances so far.
 
-        An event of an earlier time would be in an earlier digest of rows than in one of a CQ that was just accepted, or
-        before the START of all.
+        An event of an earlier time would be in an earlier digest of rows than in that of a just accepted CQ, or before
+        the START of all.
         """
         accepted_ms = now_ms()
         self._lab.results.until(lambda: now_ms() > accepted_ms + _LATE_MS, "events after the acceptance")
@@ -264,8 +264,8 @@ class _Queries:
 def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
     """Workers, evaluator and gateway are killed, Redis is lost, and the stream gets a partition; CQs come and go.
 
-    Each digest holds what DuckDB makes of the joined rows that a digest without groups has of the same tick, and of
-    these each event has those of a moment between its publication and its evaluation.
+    Each digest equals DuckDB's result over the joined rows in the plain digest of the same tick, and each of these rows
+    shows the tables at a moment between the event's publication and its evaluation.
     """
     market = _Market(lab, random.Random(14))
     queries = _Queries(lab, market.joined, now_ms() - 250)

@@ -25,7 +25,7 @@ _REMOVED_EVERY = 4
 
 
 def _publish_at_once(stack: Stack, topic: str) -> None:
-    """Publish events that become visible together, so that one micro-batch takes them."""
+    """Publish events that become visible together, so a single micro-batch takes them."""
     producer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": topic, "linger.ms": 50})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -68,7 +68,7 @@ def test_a_replay_sees_the_rows_that_the_batch_saw(stack: Stack, lab: Lab) -> No
 def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, lab: Lab) -> None:
     """Workers and the evaluator are killed, and the table gets a partition, while rows are set, changed and removed.
 
-    Each event has one result, with its row as it was when the event was published or at a later moment.
+    Each event has one result, with its row as of its publication or a later moment.
     """
     source, table = (
         lab.stream("symbol STRING, n INT", partitions=2),
@@ -108,7 +108,7 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
 
 @pytest.mark.traceback(KAFKA_AWAY)
 def test_a_topic_made_anew_after_its_broker_died_is_read(stack: Stack, lab: Lab) -> None:
-    """The leader's epoch of the new topic is lower than the one that the driver has seen, which takes it for stale."""
+    """The leader's epoch of the new topic is lower than the known epoch, so the driver takes the topic for stale."""
     topic = lab.client.make_topic(f"anew-{lab.token}")
     killed = stack.kill("kafka")
     stack.await_restart("kafka", killed)

@@ -49,7 +49,7 @@ def _come_back(stack: Stack, killed: dict[str, int]) -> None:
 
 
 def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
-    """Check that each match so far is in exactly one digest of each timer class, and that no digest is half there."""
+    """Check that each match so far is in exactly one digest of each timer class, and that all digests are complete."""
     for name, created in made.items():
         flow.await_all(created, "A", timeout=300)
         came = numbers(digests(lab, created))

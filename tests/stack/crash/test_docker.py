@@ -59,7 +59,7 @@ def test_an_operator_looks_from_within(services: DockerCompose) -> None:
 
 
 def test_no_container_runs_as_root(services: DockerCompose) -> None:
-    """What the containers run is nobody's root, whatever the images say."""
+    """Nothing in the containers runs as root, whatever the images say."""
     for service in ("kafka", "valkey", "gateway", "evaluator"):
         user, _, _ = services.exec_in_container(["id", "-u"], service)
         assert user.strip() != "0", service

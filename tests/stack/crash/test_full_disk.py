@@ -1,7 +1,7 @@
 """A disk without room: the embedded broker ends before it damages its own log (docs/faults.md).
 
-`make chaos` fills a small disk, which only root may mount. Here an index is made shorter than Kafka takes it for: the
-JVM meets a page that cannot be had, as it does on a full disk.
+`make chaos` fills a small disk, which only root may mount. Here an index is made shorter than Kafka believes: the JVM
+meets a missing page, as on a full disk.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)  # each starts everything anew
 
 @pytest.fixture(params=["with its Redis", "without Redis"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
-    """Everything on such a folder; without its Redis all comes back from Kafka, as that version wrote it."""
+    """A stack on a kept folder; without its Redis all comes back from Kafka, as written by the old version."""
     with tarfile.open(_KEPT / "folder-0.1.0.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     stack = Stack(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""What makes a destination, who shares it, and how it ends (docs/statements.md, docs/results.md)."""
+"""The identity of destinations, their sharing, and their ends (docs/statements.md, docs/results.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_makes_a_destination(lab: Lab, quotes: Source) -> None:
 
 
 def test_sharers_get_each_result_once(lab: Lab) -> None:
-    """One record serves both CQs of a destination; after one is dropped the other still gets its results."""
+    """A record serves both CQs of a destination; after a drop the other still gets its results."""
     source = lab.stream(QUOTES)
     first = lab.where(source, "a", "symbol = 'A'")
     lab.where(source, "b", "'A' = symbol", who="bob")

@@ -72,7 +72,7 @@ def _bounds(desk: Desk) -> list[tuple[int, ...]]:
 
 
 def test_who_shared_and_expires_together_is_told_by_the_end(ground: Ground) -> None:
-    """One `cq.end` tells all; those who leave others behind, even paused ones, get a `cq.leave` each, once."""
+    """A single `cq.end` tells all; members who leave others behind, even paused ones, get a `cq.leave` each, once."""
     desk, trigger = Desk(ground.settings, NOW), TriggerSpec()
     alone, shared = (desk.destination(number, trigger).destination_id for number in (1, 2))
     desk.put([(f"alone{n}", 1, trigger) for n in range(_CQS)], _EXPIRE)

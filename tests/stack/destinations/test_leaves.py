@@ -1,4 +1,4 @@
-"""CQs that leave a destination to others, and destinations that are taken up again: every reader learns its own end."""
+"""CQs that leave a destination to others, and destinations taken up again: every reader learns its own end."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_reader_ends_with_its_cq_while_others_go_on(
 
 
 def test_a_virtual_reader_reads_all_partitions_before_it_ends(lab: Lab, clients: Sequence[Client]) -> None:
-    """One who leaves a virtual destination to another one has all results, wherever they lie; so has the last one."""
+    """A member who leaves a virtual destination has all results, wherever they lie; so has the last member."""
     source = lab.stream(partitions=2)
     select = f"SELECT qty FROM {source.name} WHERE qty >= 0"
     alice, bob, *_ = clients

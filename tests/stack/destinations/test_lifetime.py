@@ -35,7 +35,7 @@ def _expired(lab: Lab, name: str, made: Any) -> Any:
 
 
 def test_start_and_expire_of_a_change_based_cq(lab: Lab) -> None:
-    """It sees the record times [START, EXPIRE); then it is gone, its end says so, and its name is free."""
+    """The CQ sees the record times [START, EXPIRE); then it is gone, its end says so, and its name is free."""
     source = lab.stream()
     source.fence()
 
@@ -82,7 +82,7 @@ def test_what_was_published_before_expire_still_counts(lab: Lab) -> None:
 
 
 def test_the_last_digest_comes_at_expire(lab: Lab) -> None:
-    """What is pending at EXPIRE comes in a last digest of that tick, then the end; on a tick there is one digest."""
+    """Matches pending at EXPIRE come in a last digest, then the end; on a regular tick there is a single digest."""
     source = lab.stream()
     source.fence()
 

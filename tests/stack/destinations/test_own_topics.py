@@ -105,7 +105,7 @@ def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
     assert {(stays, 0): 0} == topics.offsets.known_ends(places)
     ground.make_topic(shrinks, 1)
     left = {(shrinks, 0): 0, (stays, 0): 0}
-    for client in (topics, Topics(ground.settings)):  # one that knew the old topic, and one that did not
+    for client in (topics, Topics(ground.settings)):  # a client that knew the old topic, and a fresh client
         assert left == client.offsets.known_ends(places)
         assert not client.offsets.silent(places)
     offsets = TopicOffsets(open_admin(ground.settings))
@@ -114,7 +114,7 @@ def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
 
 
 def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
-    """The ends of other topics are told; the forbidden one keeps the end that it had."""
+    """The ends of other topics are returned; the forbidden topic keeps its last known end."""
     topics, places = Topics(cluster.settings), [("secret", 0), ("open", 0)]
     for topic in ("secret", "open"):
         cluster.make_topic(topic, 1)

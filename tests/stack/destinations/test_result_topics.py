@@ -107,7 +107,7 @@ def test_a_topic_that_somebody_deleted_is_made_again(ground: Ground) -> None:
 
 
 def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
-    """What a gateway made for a CQ before it died is deleted by the next one; topics of live CQs are not."""
+    """Topics created for a CQ by a gateway that died are deleted by the next; topics of live CQs are not."""
     counter = Counter(ground.settings)
     kept = [reply.result["destination"]["id"] for reply in counter.answers(_create(1), _create(2))]
     for owner in ("d", "g"):
@@ -117,7 +117,7 @@ def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
 
 
 def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
-    """Others of the group that live, whose results go elsewhere, do not keep it; one that comes later has it anew."""
+    """Live CQs of the group with other destinations do not keep it; a later virtual CQ has it anew."""
     counter = Counter(_limited(ground))
     _, virtual = counter.answers(_create(1, "DO PUBLISH SHARED"), _create(2, "DO PUBLISH VIRTUAL"))
     topic = virtual.result["destination"]["topic"]
@@ -167,7 +167,7 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
 
 
 def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have written to one of that name before, which was deleted."""
+    """The writer may have written to a deleted topic of the same name."""
     told: list[str] = []
     note_made = TransactionalWriter.note_made
 

@@ -1,4 +1,4 @@
-"""What happens to a source topic under its stream, and which topics a stream may read (docs/statements.md)."""
+"""Changes of a source topic under its stream, and the topics readable to a stream (docs/statements.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _described(lab: Lab, source: Source) -> dict[str, int]:
 
 
 def test_a_topic_made_again_goes_on_under_new_ids(lab: Lab) -> None:
-    """Events of the new topic have ids that those of the old one never had; the loss is told, and the CQ goes on."""
+    """Events of the new topic have fresh ids; the loss is reported, and the CQ goes on."""
     source, letters = lab.stream(_N), lab.dead_letter_tail()
     everything = lab.create("all", f"SELECT n, _offset AS o FROM {source.name}", clauses="DO PUBLISH SHARED")
     digest = lab.create("digest", f"SELECT n FROM {source.name} WHERE n >= 0", clauses="EVERY '1 second'")
@@ -126,7 +126,7 @@ def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "{other}commands", "{other}results.d_1", "cq.commands"])
 def test_topics_of_kafka_and_of_gateways_are_not_read(lab: Lab, name: str) -> None:
-    """What another gateway's subscribers say and get is theirs alone."""
+    """Commands and results of another gateway's subscribers are theirs alone."""
     other = f"other-{lab.token}."
     large, ever = {"max_message_bytes": str(LARGEST_RECORD)}, {"retention_ms": "-1"}
     options = {"replies": large, "catalog": {"cleanup_policy": "compact"} | large, "pending": ever}

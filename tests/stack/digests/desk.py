@@ -1,4 +1,4 @@
-"""The gateway's timers on real servers with a clock that is moved by hand, and what they have written."""
+"""The gateway's timers on real servers with a clock moved by hand, and their written records."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STEP = 100
 
 
 def let_pass(desk: Desk, milliseconds: int) -> None:
-    """Let time go on, and the gateway with it; one that has just begun has read its log before.
+    """Let time go on, and the gateway with it, after it has read its log.
 
-    It fires nothing until then, and how long the reading takes is the machine's time, not the desk's.
+    The gateway fires nothing until then, and the reading takes the machine's time, not the desk's.
     """
     while not desk.timers.taken_in:
         desk.timers.step()

@@ -49,8 +49,7 @@ class Many:
     def publish(self, before_tick: Callable[[], object] = lambda: None) -> tuple[list[dict[str, Any]], int]:
         """Publish some events of each symbol; return them, evaluated by then, and their tick, which is still to come.
 
-        Their times lie ahead, so that they wait for a tick that is far enough away; on a machine that takes longer
-        to evaluate them than that, further away.
+        Their times lie ahead, so they wait for a distant tick; on a slow machine the distance is increased.
 
         Args:
             before_tick: Is called when they are evaluated, and is over before their tick.
@@ -81,11 +80,11 @@ class Many:
         return sum(one.row["count"] for one in digests(self._lab, self.made["count"]))
 
     def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 180.0) -> None:
-        """Compare all digests of a tick, when they are there, with what each CQ alone would have in it."""
+        """Compare all digests of a tick, when they are there, with the expected digests of each CQ."""
 
         def of(name: str) -> list[Any]:
             found = digests(self._lab, self.made[name])
-            if name == "empty":  # a gateway that died behind an earlier tick makes up for both in one digest
+            if name == "empty":  # a gateway that died behind an earlier tick makes up for both in a single digest
                 return [one.row for one in found if tick_of(one) >= tick_ms][:1]
             return [one.row for one in found if tick_of(one) == tick_ms]
 

@@ -33,7 +33,7 @@ _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
 
 
 class _Evaluator:
-    """An evaluator that has the stream, and does what the test says."""
+    """An evaluator that owns the stream, controlled by the test."""
 
     def __init__(self, settings: Settings, stream_id: StreamId) -> None:
         self._settings = settings.model_copy(
@@ -41,7 +41,7 @@ class _Evaluator:
         )
         self._stream_id = stream_id
         self._lease = Lease(settings, "evaluator", "fast")
-        self._lease.lifetime_ms = HOUR  # nobody renews it; it ends when the test says so, however slow the machine is
+        self._lease.lifetime_ms = HOUR  # nobody renews the lease; the test ends it, however slow the machine is
         self._ownership = Ownership(settings, EvaluatorFences.of(self._settings, self._lease.token))
         self._jobs = DigestJobs(settings)
         self.lead()
@@ -80,7 +80,7 @@ class _Evaluator:
         writer.close()
 
     def tell(self, job: Job) -> None:
-        """Say that it is done."""
+        """Report the job as done."""
         assert self._jobs.change(job, "done") is not None
 
 
@@ -98,7 +98,7 @@ def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 @pytest.fixture
 def evaluator(desk: Desk) -> Iterator[_Evaluator]:
-    """The one that has the stream."""
+    """The evaluator that owns the stream."""
     (stream_id,) = desk.working.inventory.streams
     evaluator = _Evaluator(desk.settings, stream_id)
     yield evaluator
@@ -114,7 +114,7 @@ def _stores(desk: Desk) -> list[tuple[bytes, int]]:
 
 
 def _results(desk: Desk) -> dict[str, Any]:
-    """Return all results by their ids, each of which has one content however often it was written."""
+    """Return all results by their ids; an id has the same content however often it was written."""
     reader = LogReader(desk.settings)
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, bytes] = {}
@@ -138,7 +138,7 @@ def _big_tick(desk: Desk) -> None:
 
 
 def _check_next_tick(desk: Desk) -> None:
-    """The hour after, and the one after that, have what came in since, each match once."""
+    """The next two hourly digests have the later matches, each match once."""
     take_in(desk, _stores(desk), desk.now_ms)
     for hour in (2, 3):
         desk.now_ms = NOW + hour * HOUR
@@ -207,7 +207,7 @@ def test_an_evaluator_that_dies_is_waited_for_as_long_as_it_could_write(
     assert len(_results(desk)) == before
     let_pass(desk, 4000)
     assert _counts(desk, NOW + HOUR) == [1] * _CQS
-    # What came in behind the cut is in the digests of the next hour.
+    # Matches behind the cut are in the digests of the next hour.
     await_taken_in(desk)
     desk.now_ms = NOW + 2 * HOUR
     let_pass(desk, 2000)
@@ -230,7 +230,7 @@ def test_a_gateway_that_dies_goes_on_where_it_was(
     if job is not None and moment in ("done", "closed"):
         evaluator.tell(job)
     if moment == "closed":
-        # One order is closed on Kafka; its destinations are not armed anew.
+        # An order is closed on Kafka; its destinations are not armed anew.
         with monkeypatch.context() as patched:
             patched.setattr(digest_orders.OrderDesk, "carried_out", _crash)
             with pytest.raises(OperationalError, match="dies here"):

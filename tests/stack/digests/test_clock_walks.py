@@ -22,7 +22,7 @@ _AGES_MS = (0, 0, -5_000, -300, 400, 2_500)
 
 
 class _Deaths:
-    """The gateway's writes of cuts and digests, before or behind which it may die."""
+    """The gateway's writes of cuts and digests; it may die before or behind each."""
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self._left = 0
@@ -79,7 +79,7 @@ def test_a_successor_knows_which_ticks_have_fired_ahead(ground: Ground) -> None:
     have_matches(3)
     desk.now_ms = NOW + 40_000
     have_matches(5)
-    desk.now_ms = NOW + 25_000  # between the ticks that have fired and those ahead that have
+    desk.now_ms = NOW + 25_000  # between the past ticks and the future ones that have fired
     have_matches(2)
     keys = desk.working.connection.keys
     desk.working.connection.redis.delete(keys.watermarks, keys.ticks_read)

@@ -1,4 +1,4 @@
-"""A cut that a crash left open, ticks that were missed, and positions that come back from their checkpoints."""
+"""A cut left open by a crash, missed ticks, and positions restored from their checkpoints."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_same_digests_after_a_crash_behind_the_cut(ground: Ground, monkeypat
 
 
 def test_missed_ticks_become_one_digest(ground: Ground) -> None:
-    """After hours in which nobody fired, one digest comes: that of the last missed tick, from the last one before."""
+    """After hours without a gateway, a single digest comes: the last missed tick's, from the last tick before."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
     stores = desk.stores(range(_CQS), _HOURLY)
@@ -105,7 +105,7 @@ def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch:
 
 
 def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
-    """What was published there before it may not be evaluated yet, though the partition is not known here."""
+    """Events published there earlier may not be evaluated yet, though the partition is not known here."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY], expire_ms=NOW + 30_000)
     let_pass(desk, 2000)
@@ -127,7 +127,7 @@ def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_clock_that_is_set_ahead_and_turned_back(ground: Ground, restarted: bool) -> None:
-    """Ticks fire by the clock as it is; one that fired ahead of its time does not fire again, and nothing is lost."""
+    """Ticks fire by the present clock; a tick that fired ahead of its time does not fire again, and nothing is lost."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
     stores = desk.stores(range(_CQS), _HOURLY)
@@ -184,7 +184,7 @@ def test_a_clock_that_is_turned_back_between_a_digest_and_the_end_of_its_tick(gr
 def test_a_start_reads_the_log_behind_the_checkpoints_only(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, wiped: bool
 ) -> None:
-    """What waits comes back from the checkpoints and the log's tail, each match once; Redis is not needed for it."""
+    """Waiting matches come back from the checkpoints and the log's tail, each once; Redis is not needed."""
     monkeypatch.setattr(checkpoints, "TAIL_BYTES", 1)
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
@@ -209,7 +209,7 @@ def test_a_start_reads_the_log_behind_the_checkpoints_only(
 
 
 def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None:
-    """Only those for which something waits are armed; ticks of the others cost nothing, whatever their number."""
+    """Only destinations with waiting matches are armed; ticks of the others cost nothing, whatever their number."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
     armed = desk.working.connection.keys.timers("s_bench")
@@ -222,7 +222,7 @@ def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None
 
 
 def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) -> None:
-    """What was published before a tick is in its digest if it is evaluated in time; what is late counts in metrics."""
+    """Matches published before a tick are in its digest if evaluated in time; late ones count in metrics."""
 
     def late() -> tuple[float, float]:
         ticks, matches = (REGISTRY.get_sample_value(f"cq_late_{what}_total") for what in ("ticks", "matches"))
@@ -263,7 +263,7 @@ def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) ->
     ],
 )
 def test_a_clock_that_jumps_again_and_again(ground: Ground, moves: list[tuple[int, int]]) -> None:
-    """However it is set, to and fro, no digest is written twice, and each match is in one of them.
+    """For all moves of the clock, no digest is written twice, and each match is in exactly one.
 
     Each move is by how many seconds the clock is off, and for how many.
     """

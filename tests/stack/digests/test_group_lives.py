@@ -1,4 +1,4 @@
-"""CQs over groups on real servers, in all that may happen to them: they count what a digest of matches would hold."""
+"""Aggregate CQs on real servers, through their life cycle: they count the contents of a digest of matches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_ticks_count_from_the_acceptance(lab: Lab) -> None:
         _ms(lab.client.result(f"DESCRIBE CQ c{least}", lab.subscriber())["created_at"]) % 1000 for least in range(4)
     ]
     assert [0] * 4 == [phase % 10 for phase in phases]
-    # A command that waits for its topic counts from when it was tried first.
+    # For a command that waited for its topic, the phase counts from the first try.
     assert all((phase - at + 500) % 1000 - 500 < 10 for phase, at in zip(phases, accepted, strict=True))
     flow = Flow(lab, source)
     source.fence()
@@ -121,7 +121,7 @@ def test_groups_over_joins(lab: Lab) -> None:
     part = f"FROM {source.name} q JOIN {owners.name} o ON q.symbol = o.symbol GROUP BY o.owner"
     many = lab.create("many", f"SELECT o.owner, {sums} {part}", clauses="EVERY '1 second'")
     flow = Flow(lab, source)
-    flow.publish("A", "B", "A", "C", "B", time_ms=now_ms() + 2000)  # so that one tick has all of them
+    flow.publish("A", "B", "A", "C", "B", time_ms=now_ms() + 2000)  # all of them before one tick
     lab.results.until(lambda: (_counted(lab, one), _counted(lab, many)) == (4, 6), "all counted")
     assert _rows(digests(lab, one)) == [{"industry": "y", "n": 2, "total": 5}]
     assert _rows(digests(lab, many)) == [

@@ -1,4 +1,4 @@
-"""Queries over groups on real servers: every match is counted once, in the digest that holds it as a row."""
+"""Aggregate queries on real servers: every match is counted once, in the digest that has it as a row."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_total_is_in_the_group_of_its_matches(lab: Lab) -> None:
 
 
 def test_windows_of_ticks(lab: Lab) -> None:
-    """OVER LAST counts the matches of a tick and of those before it; when the last of them is out it sends nothing."""
+    """OVER LAST counts the matches of a tick and of earlier ticks; with an empty window nothing is sent."""
     source = lab.stream()
     clauses = f"START '{instant(now_ms())}' EVERY '1 second' OVER LAST '3 seconds' DO PUBLISH SHARED"
     created = lab.where(source, "wide", "", columns="count(*) AS n, max(qty) AS most", clauses=clauses)

@@ -1,4 +1,4 @@
-"""What is pending when destinations end, are taken up again, or are left to CQs that are paused."""
+"""Pending matches when destinations end, are taken up again, or are left to paused CQs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _counts(found: dict[str, dict[str, int]]) -> dict[tuple[str, int], int]:
 
 
 def test_timer_classes_that_end_together_each_get_their_last_digest(ground: Ground) -> None:
-    """Several destinations read one store of matches: what one was given is still there for the others."""
+    """Several destinations read the same store: matches delivered to one are still there for the others."""
     desk = Desk(ground.settings, NOW)
     desk.put([("hourly", 1, _HOURLY), ("daily", 1, _DAILY)], _EXPIRE)
     take_in(desk, desk.stores([1], _HOURLY), NOW + 1)

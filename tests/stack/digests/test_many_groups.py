@@ -17,7 +17,7 @@ _EXPIRE = NOW + 2 * HOUR + HOUR // 2
 
 
 class _Desk(GroupDesk):
-    """One store, whose groups pass HAVING."""
+    """A single store, whose groups pass HAVING."""
 
     symbols = 1
     half = 20
@@ -33,7 +33,7 @@ def _letters(desk: _Desk) -> list[tuple[bytes, bytes]]:
 
 
 def test_a_digest_of_too_many_groups_is_a_dead_letter(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waited for it is passed over, once; later ticks have their own, and the end comes behind a refused one."""
+    """Its waiting matches are skipped, once; later ticks have their own, and the end comes behind a refused digest."""
     most = VENUES - 1
     monkeypatch.setattr(merging, "GroupMerge", lambda select, count: GroupMerge(select, count, most))
     desk = _Desk(ground.settings, NOW)

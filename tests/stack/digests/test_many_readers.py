@@ -1,4 +1,4 @@
-"""One store of matches that many destinations read: they are armed some at a time, and each gets all its own."""
+"""A store of matches with many readers: they are armed some at a time, and each gets all its matches."""
 
 from __future__ import annotations
 

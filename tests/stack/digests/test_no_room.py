@@ -1,4 +1,4 @@
-"""A digest that finds no room for its rows: it waits, the others go on, and nobody dies of it."""
+"""A digest without room for its rows: it waits, the others go on, and nothing crashes."""
 
 from __future__ import annotations
 

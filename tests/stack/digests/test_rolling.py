@@ -1,4 +1,4 @@
-"""What waits of groups is put together on the log, and each digest is what it would have been."""
+"""Waiting groups are merged on the log, without any change to the digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timer-based CQs on real servers, in real time: every match in exactly one digest, the one that the contract says."""
+"""Timer-based CQs on real servers, in real time: every match in exactly one digest, as promised by the contract."""
 
 from __future__ import annotations
 

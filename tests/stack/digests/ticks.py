@@ -79,7 +79,7 @@ class Flow:
         self._lab.results.until(came, f"digest of all {symbol}", timeout)
 
     def check(self, created: Any, symbol: str, every_ms: int) -> None:
-        """Check that every event is in exactly one digest, and in the right one.
+        """Check that every event is in exactly one digest, and in the right digest.
 
         That is the first whose tick is later than the event's time, where the event was there before the tick.
         """

@@ -1,8 +1,8 @@
-"""Faults for the tests of quarantine: where this folder is on ``PYTHONPATH``, some queries harm what evaluates them.
+"""Faults for the tests of quarantine: with this folder on ``PYTHONPATH``, some queries harm their evaluator.
 
-A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would, one on a column
-``endless`` never comes to an end; a SELECT list with an item ``deadly`` ends the worker when it is encoded, one with an
-item ``raising`` raises.
+A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would, a predicate on a column
+``endless`` never comes to an end; a SELECT list with an item ``deadly`` ends the worker when it is encoded, a list with
+an item ``raising`` raises.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a group bears: by the workers' figures and what came since, over a working copy on a real Redis."""
+"""The limits of a group: by the workers' figures and later changes, over a working copy on a real Redis."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def working(settings: Settings) -> WorkingCopy:
 
 
 def _asked(plan: GroupPlan, constant: object, mode: str = "shared") -> tuple[CompiledQuery, Destination]:
-    """Return a query and the destination that it asks for."""
+    """Return a query and its destination."""
     query = CompiledQuery(plan, ConstantRow((STRING,), (constant,)), _SELECT)  # type: ignore[arg-type]
     constants = canonical_constants(query.row)
     return query, Destination("d_" + "0" * 24, "s_1", plan.group_id, "s00", constants, mode, 0)
 
 
 def _tell(settings: Settings, working: WorkingCopy, table_bytes: int = 0, **matches: float) -> None:
-    """Tell what a worker saw: prices 0 to 999, one symbol, and so many matches per event of some groups."""
+    """Report a worker's statistics: prices 0 to 999, a single symbol, and matches per event of some groups."""
     columns = {
         "price": ColumnSample(0, [float(number) for number in range(1000)]),
         "symbol": ColumnSample(0, ["A"] * 1000),
@@ -148,7 +148,7 @@ def test_what_workers_have_seen_counts_once(settings: Settings, working: Working
 
 
 def test_keys_alone_are_refused_by_observation_only(settings: Settings, working: WorkingCopy) -> None:
-    """A sample that holds one symbol only says nothing against another thousand of them."""
+    """A sample with a single symbol says nothing against another thousand of them."""
     admission = Admission(settings, working)
     _tell(settings, working, g_equal=1.0)
     assert 1_000 == _admitted(admission, _EQUAL, ["A"] * 1_000)
@@ -157,7 +157,7 @@ def test_keys_alone_are_refused_by_observation_only(settings: Settings, working:
 
 
 def test_a_residual_over_its_budget_is_refused(settings: Settings, working: WorkingCopy) -> None:
-    """What no index decides is checked for every row: at 0.06 µs each, the 21st passes 1.2 µs, virtual or not."""
+    """The residual is checked for every row: at 0.06 µs each, the 21st passes 1.2 µs, virtual or not."""
     admission = Admission(settings, working)
     for number in range(20):
         admission.check(*_asked(_LIKE, "%"), 10_000)
@@ -177,7 +177,7 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
 
 
 def test_a_large_predicate_is_refused(settings: Settings, working: WorkingCopy) -> None:
-    """The limit is on what the normal form holds; a list of any length is one constant there."""
+    """The limit is on the normal form; a list of any length is a single constant there."""
     limits = LimitSettings(normal_form=20)
     admission = Admission(settings.model_copy(update={"limits": limits}), working)
     bounds = tuple(Call("<>", (Column("price", "DOUBLE"), Slot(slot)), "BOOLEAN") for slot in range(7))
@@ -189,7 +189,7 @@ def test_a_large_predicate_is_refused(settings: Settings, working: WorkingCopy) 
 
 
 def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: WorkingCopy) -> None:
-    """What workers told and what came since count together, by the size of the constants; what goes makes room."""
+    """The workers' reports and later rows count together, by the size of the constants; removed rows make room."""
     limits = LimitSettings(table_megabytes=10)
     admission = Admission(settings.model_copy(update={"limits": limits}), working)
     megabyte = "x" * 333_000
@@ -209,7 +209,7 @@ def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: W
 
 
 def test_executors_with_less_memory_bear_smaller_tables(settings: Settings, working: WorkingCopy) -> None:
-    """The evaluator tells what an executor has for a Python worker; it needs some besides, and loads a table twice."""
+    """The evaluator reports an executor's memory for a Python worker; a worker loads a table twice."""
     limits = LimitSettings(table_megabytes=10)
     admission = Admission(settings.model_copy(update={"limits": limits}), working)
     megabyte = "x" * 333_000
@@ -249,7 +249,7 @@ def test_each_evaluator_bears_the_tables_of_its_own_streams(settings: Settings, 
 
 
 def test_joined_tables_count_with_constant_tables(settings: Settings, working: WorkingCopy) -> None:
-    """Their memory is in the same limit, that of the worker with the most; one of too many rows is joined no more."""
+    """Their memory counts in the same limit, by the largest worker; a table of too many rows is joined no more."""
     tables = [Table(f"t_{number}", f"t{number}", (), ("k",), "t", "json", "") for number in (1, 2)]
     for table in tables:
         working.unit.sources.put_table(table)

@@ -107,7 +107,7 @@ def test_poison_records(lab: Lab) -> None:
 
 
 def test_records_that_only_look_bad(lab: Lab) -> None:
-    """What docs/expressions.md allows in a JSON record is no dead letter."""
+    """A JSON record allowed by docs/expressions.md is not a dead letter."""
     source = lab.stream(COLUMNS)
     letters = lab.dead_letter_tail()
     watching = lab.create("all", f"SELECT * FROM {source.name}", clauses="DO PUBLISH SHARED")
@@ -127,7 +127,7 @@ def test_records_that_only_look_bad(lab: Lab) -> None:
 
 
 def test_odd_records_cost_nobody_else(lab: Lab) -> None:
-    """Records at the edge of what a decoder bears become a result or one dead letter, and the stream goes on."""
+    """Records at the limits of a decoder become a result or a single dead letter, and the stream goes on."""
     source = lab.stream(COLUMNS)
     letters = lab.dead_letter_tail()
     watching = lab.create("all", f"SELECT qty FROM {source.name}", clauses="DO PUBLISH SHARED")
@@ -169,7 +169,7 @@ def test_poison_in_avro(lab: Lab) -> None:
 def test_timestamps_in_nanoseconds_hold_up_nobody(stack: Stack, lab: Lab) -> None:
     """A record whose timestamp Spark cannot convert is a dead letter, wherever it lies; all others are evaluated once.
 
-    Timestamps in microseconds, and the last one that Spark can convert, are times like others.
+    Timestamps in microseconds, and the last one that Spark can convert, are ordinary times.
     """
     topic = lab.client.make_topic(f"nanos-{lab.token}", 2, message_timestamp_after_max_ms=str(2**63 - 1))
     owner, name = lab.subscriber("owner"), f"nanos_{lab.token}"

@@ -1,4 +1,4 @@
-"""What would fill the memory, take a core or end a worker is refused, NULL or a dead letter, and the stream goes on."""
+"""Input that would fill the memory, take a core or end a worker is refused, NULL or a dead letter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _nested(function: str, depth: int) -> str:
 
 
 def test_texts_beyond_measure_are_null(lab: Lab) -> None:
-    """A text that would be longer than 1 MiB is NULL, in SELECT and WHERE, for the events where it is; others match."""
+    """A text longer than 1 MiB is NULL, in SELECT and WHERE, for the events concerned; others match."""
     source = lab.stream("symbol STRING, qty INT")
     items = {
         "repeated": "length(repeat(repeat(symbol, 50), 100))",

@@ -1,4 +1,4 @@
-"""Through the real servers, each CQ's results are those of that CQ run alone by another engine (issue 4, "Exact")."""
+"""Through the real servers, each CQ's results equal its results alone in another engine (issue 4, "Exact")."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def declare(lab: Lab, name: str, declared: Stream, *, partitions: int, options: 
 
 
 def play(lab: Lab, rng: random.Random, *, framing: str = "", steps: int = 250) -> Play:
-    """Play a seeded case on a JSON stream, or on an Avro one with that framing."""
+    """Play a seeded case on a JSON stream, or on an Avro stream with a framing."""
     name = f"x_{lab.token}"
     declared = strategies.stream(rng, name, avro=bool(framing))
     if not framing:

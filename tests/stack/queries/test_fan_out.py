@@ -1,4 +1,4 @@
-"""Groups of which one event matches many: virtual destinations, and an index that follows the stream."""
+"""Groups with many matches per event: virtual destinations, and an index that follows the stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOON = 180.0
 
 @pytest.fixture
 def client(stack: Stack) -> Iterator[Client]:
-    """A subscriber of its own, whose CQs go with it."""
+    """A subscriber of its own, with CQs that are dropped at the end."""
     with connect(stack.bootstrap, f"fan-{uuid.uuid4().hex[:8]}", prefix=stack.prefix, timeout=60) as client:
         yield client
         client.create_many(f'DROP CQ "{item["cq"]}"' for item in client.listing("CQS"))
@@ -37,7 +37,7 @@ def stream(client: Client, **columns: str) -> str:
 
 
 def follow(client: Client, queries: list[Reply], expected: dict[str, list[float]], column: str) -> None:
-    """Check that each of these CQs gets exactly what is expected of it."""
+    """Check that each of these CQs gets exactly its expected values."""
     found = defaultdict(list)
     with client.subscribe(*(query.query for query in queries)) as results:
         for _ in range(sum(map(len, expected.values()))):
@@ -51,7 +51,7 @@ def follow(client: Client, queries: list[Reply], expected: dict[str, list[float]
 
 
 def test_a_virtual_group_writes_an_event_once(stack: Stack, client: Client) -> None:
-    """Of 3,000 thresholds each reader gets its own, the extremes included; the topic holds each event once."""
+    """With 3,000 thresholds each reader gets its own events, the extremes included; the topic holds each event once."""
     random.seed(11)
     name = stream(client, price="DOUBLE", at="TIMESTAMP")
     thresholds = [random.random() * 100 for _ in range(3_000)]
@@ -81,7 +81,7 @@ def test_a_virtual_group_writes_an_event_once(stack: Stack, client: Client) -> N
 
 
 def test_the_index_follows_the_selective_column(client: Client) -> None:
-    """When the other column becomes the selective one, EXPLAIN shows its index soon; nothing is missed or doubled."""
+    """When the other column becomes selective, EXPLAIN shows its index soon; nothing is missed or doubled."""
     random.seed(12)
     name = stream(client, a="DOUBLE", b="DOUBLE")
     rows = [(90 + random.random() * 10, 90 + random.random() * 10) for _ in range(1_000)]
@@ -92,7 +92,7 @@ def test_the_index_follows_the_selective_column(client: Client) -> None:
     events: list[tuple[float, float]] = []
 
     def flow(top_a: float, top_b: float, until: str) -> float:
-        """Publish until an index is in use; return the candidates per event that it leaves."""
+        """Publish until an index is in use; return its candidates per event."""
         began = time.monotonic()
         while True:
             some = [(random.random() * top_a, random.random() * top_b) for _ in range(150)]
@@ -112,7 +112,7 @@ def test_the_index_follows_the_selective_column(client: Client) -> None:
 
 
 def test_a_paused_virtual_cq_sees_nothing_meanwhile(client: Client) -> None:
-    """What is published between PAUSE and RESUME is passed over by a reader that lives on, though others have it."""
+    """Events published between PAUSE and RESUME are skipped by a reader that lives on, though others have them."""
     name = stream(client, price="DOUBLE")
     text = f"SELECT price FROM {name} WHERE price >"
     paused, other = (client.create(f"c{n}", f"{text} {n}", publish="VIRTUAL") for n in range(2))

@@ -1,4 +1,4 @@
-"""One group for one predicate up to constants, whatever the spelling (docs/statements.md)."""
+"""A single group for a predicate up to constants, whatever the spelling (docs/statements.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EQUAL = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
 def test_equal_whatever_the_spelling(lab: Lab, quotes: Source, one: str, other: str) -> None:
-    """Spellings of one predicate give one group, equal constants, and one destination."""
+    """Spellings of a predicate give the same group, equal constants, and the same destination."""
     first, second = lab.where(quotes, "a", one), lab.where(quotes, "b", other)
     for part in ("group", "signature", "constants"):
         assert first[part] == second[part]

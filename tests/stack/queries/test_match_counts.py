@@ -33,7 +33,7 @@ def _opened(settings: Settings) -> WorkingCopy:
 
 
 def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> None:
-    """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
+    """Each call writes a changed block, in turns; the next gateway goes on from the saved counts."""
     working = _opened(settings)
     counts, store = MatchCounts(working), TableStore(settings)
     key = working.connection.keys.match_totals("s_1")

@@ -39,7 +39,7 @@ def _of(url: str, name: str, **labels: str) -> float | None:
 
 
 def test_what_is_evaluated_is_counted(stack: Stack, lab: Lab) -> None:
-    """Both roles tell of a stream by its name what it was evaluated for and wrote, and that they are ready."""
+    """Both roles report a stream by its name: the events evaluated, the results written, and that they are ready."""
     source = lab.stream("symbol STRING, qty INT")
     created = lab.create("all of them", f"SELECT qty FROM {source.name}", clauses="DO PUBLISH SHARED")
     lab.create("none", f"SELECT qty FROM {source.name} WHERE symbol = 'A'", clauses="DO PUBLISH SHARED")

@@ -1,4 +1,4 @@
-"""Pins of tables on a real broker: tasks of one micro-batch, and its replay, agree on what they see."""
+"""Pins of tables on a real broker: tasks of a micro-batch, and its replay, agree on their pins."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def topics(ground: Ground) -> Iterator[_Topics]:
 
 
 def test_a_replay_sees_what_the_batch_saw(topics: _Topics) -> None:
-    """Other workers find it on Kafka, whatever changed since; the next batch, and another checkpoint's, see more."""
+    """Other workers find the pin on Kafka, whatever changed since; the next batch, or a new checkpoint, sees more."""
     first, one = topics.worker(), {"t_1": topics.tables["t_1"]}
     topics.change("t_1")
     assert {"t_1": {0: 1}} == first.pins(_BATCH, one)
@@ -65,7 +65,7 @@ def test_a_replay_sees_what_the_batch_saw(topics: _Topics) -> None:
 
 
 def test_a_table_that_is_joined_when_a_batch_is_replayed(topics: _Topics) -> None:
-    """Its offset is added to those that the batch had; they stay."""
+    """Its offset is added to the batch's offsets, which stay."""
     first = topics.worker()
     assert {"t_1": {0: 0}} == first.pins(_BATCH, {"t_1": topics.tables["t_1"]})
     topics.change("t_1")
@@ -77,7 +77,7 @@ def test_a_table_that_is_joined_when_a_batch_is_replayed(topics: _Topics) -> Non
 
 
 def test_tasks_that_ask_at_once_agree(topics: _Topics) -> None:
-    """Whatever each of them saw of a table that changes, all of them go by one pin, batch after batch."""
+    """Whatever each of them saw of a changing table, all of them use the same pin, batch after batch."""
     workers = [topics.worker() for _ in range(3)]
     found: list[list[TablePins]] = [[] for _ in workers]
 
@@ -96,7 +96,7 @@ def test_tasks_that_ask_at_once_agree(topics: _Topics) -> None:
 
 
 def test_a_topic_that_was_made_anew_is_another_one(topics: _Topics) -> None:
-    """Until the gateway has noticed it cannot be read: its offsets would be taken for those of the old topic."""
+    """Until the gateway has noticed, the topic cannot be read: its offsets would be taken for the old topic's."""
     elsewhere = replace(topics.tables["t_1"], topic_id="another")
     with pytest.raises(TableAway):
         topics.worker().pins(_BATCH, {"t_1": elsewhere})

@@ -1,4 +1,4 @@
-"""Queries that harm what evaluates them, by faults that the test plants: the others go on (docs/faults.md)."""
+"""Queries that harm their evaluator, by faults planted by the test: the others go on (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
 
 
 def test_an_aggregate_that_never_ends_harms_nobody_else(harmed: Stack, lab: Lab) -> None:
-    """One text of 500 KB and a pattern that takes its square: the worker dies once, and the others have all results."""
+    """A text of 500 KB and a pattern of quadratic time: the worker dies once, and the others have all results."""
     source, tail = lab.stream("symbol STRING, n INT, body STRING"), lab.dead_letter_tail()
     mallory = lab.subscriber("mallory")
     healthy = lab.create("healthy", f"SELECT n FROM {source.name} WHERE n >= 0", clauses="DO PUBLISH SHARED")

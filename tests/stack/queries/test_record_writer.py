@@ -1,4 +1,4 @@
-"""What a worker writes, read back from a real broker."""
+"""The output of a worker, read back from a real broker."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_records_arrive_once_and_in_order(ground: Ground, writer: RecordWriter) 
 def test_nothing_overtakes_what_is_not_written(
     ground: Ground, writer: RecordWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader passes over what lies before what it has seen: behind a batch that fails none is written."""
+    """A reader ignores records before a position that it has seen: behind a failed batch none is written."""
     topic = ground.settings.topics.results
     ground.make_topic(topic, 2)
     send, failing = AIOKafkaProducer.send_batch, iter((False, True))
@@ -92,7 +92,7 @@ def test_nothing_overtakes_what_is_not_written(
 
 
 def test_a_partition_that_is_not_there_yet(ground: Ground, writer: RecordWriter) -> None:
-    """The writer says which; and nothing that comes later overtakes what was not written."""
+    """The writer names the partition; and no later record overtakes an unwritten one."""
     topic = ground.settings.topics.results
     ground.make_topic(topic, 1)
     writer.write(_rows([(b"k", b"first", topic, 1, _HEADERS)]))

@@ -15,14 +15,14 @@ from tests.stack.lab import Lab, Source
 
 
 class Run:
-    """The state of one scenario: its streams and CQs by the names that it gives them."""
+    """The state of a scenario: its streams and CQs by their names in the scenario."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._streams: dict[str, Source] = {}
         self._queries: dict[str, tuple[Any, Source]] = {}
         self._unsettled: set[Source] = set()
-        """Streams with events of which it is not known yet that they are evaluated."""
+        """Streams with events that may not be evaluated yet."""
 
     def perform(self, step: Step) -> None:
         """Carry out one step."""

@@ -39,7 +39,7 @@ def test_start_earliest_and_latest(lab: Lab) -> None:
     lab.client.publish(topic, b'{"n": 100}')
     latest = [one.row["n"] for one in lab.matches(made["latest"], sources["latest"])]
     assert [100] == [n for n in latest if n is not None]
-    # What was there before may be evaluated before the CQ's own creation; the new one may not be missed.
+    # Earlier events may be evaluated before the CQ's own creation; the new event may not be missed.
     earliest = [one.row["n"] for one in lab.matches(made["earliest"], sources["earliest"]) if one.row["n"] is not None]
     assert 100 in earliest and set(earliest) <= {*range(5), 100}
 

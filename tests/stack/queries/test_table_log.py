@@ -74,7 +74,7 @@ def test_records_between_offsets(ground: Ground, log: TableLog) -> None:
 
 
 def test_ends_without_records_are_reached(ground: Ground, log: TableLog) -> None:
-    """What ends a transaction has an offset and no record, and what was aborted is not there."""
+    """The end of a transaction has an offset and no record, and aborted records are not there."""
     topic = ground.settings.prefix + "profiles"
     ground.make_topic(topic, 1)
     producer = _producer(ground, transactional_id=topic)
@@ -108,7 +108,7 @@ def test_ends_without_records_are_reached(ground: Ground, log: TableLog) -> None
 
 
 def test_a_replica_of_a_compacted_topic(ground: Ground, log: TableLog) -> None:
-    """Rows whose records compaction left, and those that changed and went since."""
+    """Rows left by compaction, and rows changed and removed since."""
     topic = ground.settings.prefix + "profiles"
     ground.make_topic(
         topic,

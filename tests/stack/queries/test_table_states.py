@@ -27,11 +27,11 @@ _SIZES = (12_000, 24_000, 48_000, 96_000)
 _ROW = b'{"symbol": "S%d", "said": 1, "history": [' + b"1.5, " * 100 + b"1.5]}"
 """Takes so long to decode that a worker reads the table for a good part of a second."""
 _BEFORE = {"loading": 0, "lagging": 3}
-"""The rows that a table has before those for which a micro-batch waits."""
+"""Rows of a table before the rows for which a micro-batch waits."""
 
 
 class _Reading:
-    """A table, a stream that is joined with it, and the worker that reads the one for the other."""
+    """A table, a stream joined with it, and the worker that reads the table."""
 
     def __init__(self, redis: Redis, lab: Lab, before: int) -> None:
         self.table = LabTable(lab, "symbol STRING PRIMARY KEY, said INT, history ARRAY<DOUBLE>")
@@ -51,7 +51,7 @@ class _Reading:
         self.source.publish_values(*(json.dumps({"symbol": f"S{qty}", "qty": qty}).encode() for qty in range(3)))
 
     def stop(self) -> psutil.Process | None:
-        """Stop the worker that begins to read the table; None where that had read all before it was stopped."""
+        """Stop the worker that begins to read the table; None if it had read all before."""
         wait_until(lambda: self._workers() or self._read_all(), "worker that reads the table")
         for worker in self._workers():
             worker.suspend()

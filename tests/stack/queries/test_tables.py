@@ -168,7 +168,7 @@ def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab:
 
 
 def test_a_table_that_may_lose_rows_is_told_in_the_reply(lab: Lab) -> None:
-    """Its topic is compacted early, or deletes by age; DESCRIBE tells it too, and nothing of one that keeps all."""
+    """Its topic is compacted early, or deletes by age; DESCRIBE warns too, but not if the topic keeps all."""
     assert "warning" not in LabTable(lab, _COMPANIES).created, "the gateway made its topic"
     kept = {"retention_ms": "-1", "retention_bytes": "-1"}
     late = {"cleanup_policy": "compact", "min_compaction_lag_ms": "86400000"}
@@ -194,7 +194,7 @@ def test_a_table_that_may_lose_rows_is_told_in_the_reply(lab: Lab) -> None:
 
 
 def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
-    """It changes no row, is told at least once, and events go on."""
+    """The record changes no row, is reported at least once, and events go on."""
     source, table, letters = lab.stream(), LabTable(lab, _COMPANIES), lab.dead_letter_tail()
     table.put({"symbol": "INTC", "industry": "Chips"})
     table.write((None, b"no json"), (None, b'{"industry": "x"}'), (None, None))

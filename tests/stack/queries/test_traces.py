@@ -62,7 +62,7 @@ def test_a_command_belongs_to_its_senders_trace(stack: Stack, lab: Lab, traces: 
 
 
 def test_a_sampled_event_is_found_by_its_id(lab: Lab, traces: Collector) -> None:
-    """Its trace's id follows from `ce_id`; it names the groups that it met, and one that is not sampled has none."""
+    """The trace's id follows from `ce_id`; the trace names the groups met, and an unsampled event has none."""
     source = lab.stream("symbol STRING, qty INT")
     selects = [f"SELECT qty FROM {source.name} WHERE symbol = '{symbol}'" for symbol in ("a", "b")]
     first, _ = (lab.create(f"c{number}", select) for number, select in enumerate(selects))

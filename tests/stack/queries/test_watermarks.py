@@ -1,4 +1,4 @@
-"""What the evaluator asks of source topics: once for all of them, however many streams there are."""
+"""The evaluator's requests about source topics: a single request for all of them, however many streams there are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_topic_that_is_made_can_be_read(ground: Ground) -> None:
 
 
 def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
-    """One dead letter names the range that the broker deleted, once; what is left is how far the stream is behind."""
+    """A single dead letter names the range deleted by the broker; the lag counts only the rest."""
     settings, topic = ground.settings, f"{ground.settings.prefix}short"
     ground.make_topic(topic, 1)
     ground.make_topic(settings.topics.deadletters, 1)

@@ -67,7 +67,7 @@ def test_results_come_once_over_a_cursor_and_end_with_the_cq(client: Client, str
 
 
 def test_many_are_registered_and_followed_by_one_subscription(client: Client, stream: str) -> None:
-    """Two thousand CQs, each of one price, are followed by one consumer; each gets its one match."""
+    """Two thousand CQs, each for a price, are followed by one consumer; each gets its match."""
     outcomes = client.create_many(
         (f"p{number:04}", f"SELECT price FROM {stream} WHERE price = {number}") for number in range(2000)
     )
@@ -243,7 +243,7 @@ def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, 
 
 
 def test_a_missing_topic_is_told_at_once_and_to_its_own_call(stack: Stack, client: Client, stream: str) -> None:
-    """The publishes after it are counted as they are written, as is one in another thread beside it."""
+    """Later publishes are counted as they are written, and so is a publish in a concurrent thread."""
     beside: list[int] = []
     other = threading.Thread(target=lambda: beside.append(client.publish(stream, rows(100))))
     other.start()

@@ -26,7 +26,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 class GatewayProcess:
-    """A gateway under some settings, which may stand by while another one is active."""
+    """A gateway with given settings, perhaps a standby."""
 
     def __init__(self, settings: Settings, folder: Path, number: int, *, standby: bool = True) -> None:
         """Start the gateway.
@@ -34,7 +34,7 @@ class GatewayProcess:
         Args:
             settings: The servers and the prefix.
             folder: Where its status and its log are.
-            number: Tells it from other gateways of the test.
+            number: Distinguishes the gateways of the test.
             standby: Whether it stands by while another gateway is active.
         """
         self._status = folder / f"status{number}.json"
@@ -63,7 +63,7 @@ class GatewayProcess:
         return self._log.read_text("utf-8")
 
     def told(self) -> dict[str, Any]:
-        """Return what it tells of itself, {} before it has told anything."""
+        """Return the gateway's status, {} before its first report."""
         try:
             told: dict[str, Any] = json.loads(self._status.read_text())
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class GatewayProcess:
         return told
 
     def wait_for(self, state: str) -> None:
-        """Wait until it tells that state."""
+        """Wait until the gateway reports a state."""
         until(lambda: self.told().get("state") == state, f"a gateway that is {state}")
 
     def probe(self, path: str) -> int:
@@ -86,6 +86,6 @@ class GatewayProcess:
         return status
 
     def end(self) -> None:
-        """Make sure that it is gone."""
+        """Make sure that the gateway is gone."""
         self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""A desk that takes commands from Kafka, and is compared with what it must have."""
+"""A desk that takes commands from Kafka, and is compared with its expected state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Office"]
 
 
 class Office:
-    """A desk that takes commands from Kafka, and knows what it must have."""
+    """A desk that takes commands from Kafka, and knows its expected state."""
 
     def __init__(self, ground: Ground) -> None:
         self.desk = Desk(ground.settings, NOW)

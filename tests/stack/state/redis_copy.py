@@ -1,4 +1,4 @@
-"""Earlier copies of a prefix's keys in Redis, and a Redis that is put back to one of them."""
+"""Earlier copies of a prefix's keys in Redis, and a Redis set back to an earlier copy."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RedisCopy(NamedTuple):
         """Have Redis hold this again, and nothing that came later.
 
         Args:
-            settings: Of the prefix.
-            other_run: Whether it is another run of the server, as after a restart or a failover.
+            settings: The settings of the prefix.
+            other_run: Whether the server has a new run id, as after a restart or a failover.
         """
         redis = connect(settings)
         leases = f"{RedisKeys.of(settings).start}:lease".encode()

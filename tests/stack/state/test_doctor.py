@@ -1,4 +1,4 @@
-"""The doctor finds what is broken, finds nothing else, and repairs what can be repaired without a loss."""
+"""The doctor finds every fault, finds nothing else, and repairs faults that can be repaired without a loss."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CQS = (
 
 
 class _Patient:
-    """A gateway with CQs of all kinds, and the doctor that looks at it."""
+    """A gateway with CQs of all kinds, and its doctor."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -67,7 +67,7 @@ class _Patient:
         return self._counter.desk.now_ms / 1000
 
     def _live(self) -> None:
-        """Do what the roles do while the doctor waits: a gateway whose Redis has lost its epoch recovers."""
+        """Do the work of the roles while the doctor waits: a gateway whose Redis has lost its epoch recovers."""
         assert all(lease.acquire() for lease in self.leases)
         if not self.redis.exists(self.keys.epoch):
             self._counter.desk.recover()
@@ -171,12 +171,12 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
     ),
     "a form": (lambda it: it.configure_catalog("cleanup.policy", "delete"), ["own-topic"]),
 }
-"""By name of what is lost or broken: how, and what the doctor finds."""
+"""By name of a lost or broken object: the damage, and the doctor's findings."""
 
 
 @pytest.fixture(scope="module")
 def patient(servers: Ground) -> Iterator[_Patient]:
-    """One for all tests, each of which leaves it sound."""
+    """A patient for all tests, each of which leaves it sound."""
     auth = AuthSettings(roles={"operator": "root"}, operators_by_key=True)
     settings = servers.settings.model_copy(update={"prefix": "doctor.", "auth": auth})
     ground = Ground(settings.model_copy(update={"results": settings.results.model_copy(update={"partitions": 4})}))
@@ -185,7 +185,7 @@ def patient(servers: Ground) -> Iterator[_Patient]:
 
 
 def test_nothing_is_found_where_nothing_is_wrong(patient: _Patient) -> None:
-    """CQs of all kinds, one that has left among them, are as the catalog says."""
+    """CQs of all kinds, a departed member included, are as in the catalog."""
     assert [] == patient.codes()
 
 
@@ -224,7 +224,7 @@ def test_lost_match_totals_are_found(patient: _Patient) -> None:
 
 
 def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
-    """One that may drop keys, and one that nobody has confirmed: the gateway sees to the latter itself."""
+    """A Redis that may drop keys, and a Redis without a confirmed epoch, which the gateway confirms itself."""
     assert [] == patient.codes()
     limit, policy = (patient.redis.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy"))
     patient.redis.config_set("maxmemory-policy", "allkeys-lru")
@@ -238,7 +238,7 @@ def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
 
 
 def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
-    """Roles that nobody has, streams that stand and a source without its topic are left to the operator."""
+    """Roles without a holder, streams that stand still and a source without its topic are left to the operator."""
     fine = {"reason": None, "behind": 5, "quiet_seconds": 1.0}
     streams = {"a": fine, "b": fine | {"reason": "its topic is gone"}, "c": fine | {"quiet_seconds": 130.0}}
     streams["d"] = {"reason": None, "behind": 0, "quiet_seconds": 1e6}

@@ -1,4 +1,4 @@
-"""A table that is dropped after the CQs that joined it stays for the micro-batches that these have to come."""
+"""A table dropped after its CQs stays for their remaining micro-batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Gateway:
         self.working.commit()
 
     def kept(self) -> list[str]:
-        """Return the dropped tables that a gateway which begins now knows."""
+        """Return the dropped tables known to a gateway that begins now."""
         working = WorkingCopy(self.settings)
         working.open()
         assert not working.inventory.tables
@@ -96,5 +96,5 @@ def test_a_batch_after_the_drops_has_the_table(servers: Ground) -> None:
 
 
 def test_both_drops_in_one_unit_of_work(servers: Ground) -> None:
-    """They may come in one unit, in which Redis does not know yet that the CQ's plan is idle."""
+    """They may come in the same unit, while Redis does not know yet that the CQ's plan is idle."""
     _check(servers, together=True)

@@ -36,7 +36,7 @@ _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
 
 @pytest.fixture
 def opened(ground: Ground) -> Ground:
-    """Redis as a gateway has filled it: one stream, and confirmed tables."""
+    """Redis as filled by a gateway: one stream, and confirmed tables."""
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
@@ -118,7 +118,7 @@ def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[
 
 
 def test_a_task_whose_evaluator_was_succeeded_sends_no_more(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fails before the next records, or before it begins; its successor's tasks send."""
+    """The task fails before its next records, or before it begins; its successor's tasks send."""
     monkeypatch.setattr(fence, "FRESH_SECONDS", 0.0)
     topic, settings = ground.settings.topics.results, pickle.dumps(ground.settings)
     ground.make_topic(topic, 1)
@@ -149,7 +149,7 @@ def _rows(topic: str, value: bytes) -> pa.RecordBatch:
 
 
 def test_a_task_waits_for_a_redis_that_lost_the_fence(ground: Ground) -> None:
-    """Nobody knows then whether its evaluator was succeeded; it goes on when that has taken the lease anew."""
+    """Nobody knows then whether its evaluator was succeeded; the task goes on when the lease is taken anew."""
     lease = Lease(ground.settings, "evaluator")
     waits: list[float] = []
 

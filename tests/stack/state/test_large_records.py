@@ -1,4 +1,4 @@
-"""Records for which Kafka has no room: a reply is refused before it is committed, and a stored one is passed."""
+"""Records too large for Kafka: a reply is refused before it is committed, and a stored one is skipped."""
 
 from __future__ import annotations
 

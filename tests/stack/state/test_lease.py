@@ -1,4 +1,4 @@
-"""Who may write to Redis: the holder of the lease alone, and only to a Redis that keeps what it is given."""
+"""The right to write to Redis: only for the holder of the lease, and only to a Redis that keeps its keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_redis_that_lost_the_lease_is_written_to_again(ground: Ground) -> None
 
 
 def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
-    """What Redis refuses of a transaction is an error, and the connection goes on."""
+    """A command refused by Redis within a transaction is an error, and the connection goes on."""
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
@@ -85,7 +85,7 @@ def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
 
 
 def test_a_redis_that_drops_keys_is_refused(ground: Ground) -> None:
-    """The gateway does not start on a Redis that drops keys when its memory is full; without a limit it drops none."""
+    """The gateway refuses a Redis that evicts keys when its memory is full; without a limit there is no eviction."""
     redis, stop = connect(ground.settings), threading.Event()
     redis.config_set("maxmemory-policy", "allkeys-lru")
     try:

@@ -1,4 +1,4 @@
-"""What is read of a log is all that was committed before, though the broker shows it a moment later."""
+"""A log is read up to all earlier commits, though the broker shows them a moment later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream without its checkpoint: it goes on where Redis knows it to be, and no pin of its earlier batches is left."""
+"""A stream without its checkpoint: it resumes at the position in Redis, and its earlier batches leave no pin."""
 
 from __future__ import annotations
 

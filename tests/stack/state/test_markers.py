@@ -14,7 +14,7 @@ from tests.ground import Ground
 
 @pytest.mark.parametrize("by_admin", [False, True])
 def test_a_commit_is_awaited(ground: Ground, by_admin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what was written counts, but what can be read; also where the consumer gets no answer."""
+    """Readable records count, not written ones; even if the consumer gets no answer."""
     topic, markers = f"{ground.settings.prefix}awaited", Markers(ground.settings)
     ground.make_topic(topic, 2)
     if by_admin:

@@ -1,4 +1,4 @@
-"""One evaluator has a stream, whatever others are told to have; status and metric tell of streams that nobody has."""
+"""A stream has one evaluator, whatever others are assigned; status and metric report streams without any."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SHARES = {"fast": "quotes"}
 
 
 class _Evaluator:
-    """An evaluator of a name, of which the test says what it does."""
+    """A named evaluator, controlled by the test."""
 
     def __init__(self, ground: Ground, name: str = "") -> None:
         self.settings = _shared(ground.settings, name)
         self.lease = Lease(self.settings, "evaluator", name)
         fences = EvaluatorFences.of(self.settings, self.lease.token)
-        self.lease.lifetime_ms = HOUR  # nobody renews it; it ends when the test says so, however slow the machine is
+        self.lease.lifetime_ms = HOUR  # nobody renews the lease; the test ends it, however slow the machine is
         self.ownership = Ownership(self.settings, fences)
         self.store = TableStore(self.settings, fences)
         assert self.lease.acquire()
@@ -52,7 +52,7 @@ def _shared(settings: Settings, name: str) -> Settings:
 
 
 def test_a_stream_has_one_evaluator(ground: Ground) -> None:
-    """Another one takes it when the first has ended, or lost its lease, and from then on the first writes nothing."""
+    """A second evaluator takes the stream when the first has ended or lost its lease; then the first writes nothing."""
     first, second = _Evaluator(ground), _Evaluator(ground, "fast")
     assert first.ownership.claim(_QUOTES) is None
     assert first.ownership.claim(_QUOTES) is None
@@ -87,7 +87,7 @@ def test_what_redis_has_lost_is_claimed_again(ground: Ground) -> None:
 
 
 def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
-    """So is which evaluator has a stream, and why it does not evaluate it there."""
+    """The evaluator of a stream is reported too, and the reason if it does not evaluate the stream."""
     now = [100.0]
     streams = [
         Stream(each, name, (), name, "json", {"0": 0}, "") for each, name in ((_QUOTES, "quotes"), (_ORDERS, "o"))
@@ -121,7 +121,7 @@ def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
 
 
 def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
-    """Without shares a stream says nothing of its evaluator, unless that one leaves the stream out."""
+    """Without shares a stream does not report its evaluator, unless the evaluator leaves the stream out."""
     now = [100.0]
     looks = StreamEvaluators(ground.settings, WorkingCopy(ground.settings).evaluator, lambda: now[0])
     streams = [Stream(_QUOTES, "quotes", (), "quotes", "json", {"0": 0}, "")]
@@ -141,7 +141,7 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
 
 
 def test_all_evaluators_are_roles(ground: Ground) -> None:
-    """Those that the gateway says have to run; without a gateway those of the settings."""
+    """The evaluators named by the gateway; without a gateway those of the settings."""
     gateway = Lease(ground.settings, "gateway")
     gateway.lifetime_ms = HOUR
     assert gateway.acquire()

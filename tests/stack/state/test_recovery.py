@@ -1,4 +1,4 @@
-"""Redis falls back to any earlier moment, and Kafka forgets what it may: what was accepted is there, once."""
+"""Redis falls back to any earlier moment, and Kafka forgets as much as it may: every accepted CQ is there, once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _copies(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Re
 
 @pytest.mark.parametrize("seed", range(2))
 def test_redis_falls_back_to_any_moment(ground: Ground, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Whatever moment Redis is put back to, and whatever it was at, all accepted CQs are there, and no dropped one."""
+    """Whatever moment Redis is set back to, all accepted CQs are there, and no dropped one."""
     rng, office = random.Random(seed), Office(ground)
     with _copies(office, monkeypatch) as copies:
         for _ in range(8):
@@ -62,7 +62,7 @@ def _change(office: Office, rng: random.Random) -> None:
 
 
 def test_an_old_journal_takes_nothing_back(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A unit without commands that Redis finds again after a fall is not written behind what came since."""
+    """A unit without commands, found again in a Redis set back, is not written behind later changes."""
     office = Office(ground)
     office.create("a", 1)
     with _copies(office, monkeypatch) as copies:
@@ -75,7 +75,7 @@ def test_an_old_journal_takes_nothing_back(ground: Ground, monkeypatch: pytest.M
 
 
 def test_a_redis_of_some_days_ago(ground: Ground) -> None:
-    """A Redis from a backup does not bring back what was dropped, though the catalog tells of it no more."""
+    """A Redis from a backup does not bring back dropped CQs, though the catalog has lost their tombstones."""
     office = Office(ground)
     office.create("dropped", 1)
     office.create("kept", 2)
@@ -91,7 +91,7 @@ def test_a_redis_of_some_days_ago(ground: Ground) -> None:
 
 
 def _hide(office: Office, name: str) -> None:
-    """Leave the catalog without a trace of a CQ, as compaction does in the end: here it is made anew without it."""
+    """Remove all records of a CQ from the catalog, as compaction finally does: the topic is created anew."""
     topic = office.settings.topics.catalog
     reader = LogReader(office.settings)
     records = [(m.key, m.value) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key or b"")]
@@ -104,7 +104,7 @@ def _hide(office: Office, name: str) -> None:
 
 
 def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
-    """A Redis that another one stood in for meanwhile is filled anew: it may hold what no other ever had."""
+    """A Redis replaced by another in the meantime is filled anew: it may hold data that no other ever had."""
     office = Office(ground)
     office.create("kept", 1)
     first = RedisCopy.of(office.settings)
@@ -139,7 +139,7 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
 
 
 def test_what_is_not_remembered_stays_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Redis lost an id has the reply that counted as its first one, and after `unavailable` it is tried anew."""
+    """With Redis lost an id has its counted first reply, and after `unavailable` the command is tried anew."""
     office = Office(ground)
     office.create("a", 1)
     with monkeypatch.context() as patch:
@@ -168,7 +168,7 @@ def _failing(*_: object) -> dict[str, object]:
 
 
 def test_a_command_at_which_the_gateway_ends(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused after three ends, and so is its copy, also with Redis filled anew; others are carried out, once."""
+    """The command is refused after three ends, and so is its copy, even with a new Redis; others run once."""
     office = Office(ground)
     office.create("a", 1)
     prepare, ends = Statements.prepare, 0
@@ -200,7 +200,7 @@ class _GatewayEnds(BaseException):
 
 
 def test_what_cannot_be_read(ground: Ground) -> None:
-    """What a fault of ours may have left in Redis is filled anew; what a later version wrote is refused, and kept."""
+    """Data damaged by a fault of ours in Redis is filled anew; data of a later version is refused, and kept."""
     office = Office(ground)
     office.create("a", 1)
     working = office.desk.working

@@ -1,4 +1,4 @@
-"""Two gateways on one prefix with different Redis servers: the second is refused while the first one is alive."""
+"""Two gateways on one prefix with different Redis servers: the second is refused while the first is alive."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[Settings], GatewayProcess]]:
 def test_a_gateway_with_another_redis_is_refused(
     ground: Ground, elsewhere: Settings, start: Callable[[Settings], GatewayProcess]
 ) -> None:
-    """The second gateway ends with one line, the first one serves on; after its death the second starts at once."""
+    """The second gateway ends with a single line, the first serves on; after its death the second starts at once."""
     first = start(ground.settings)
     first.wait_for("ready")
     second = start(elsewhere)
@@ -74,7 +74,7 @@ def test_a_gateway_with_another_redis_is_refused(
 def test_a_gateway_that_slept_meanwhile_ends(
     ground: Ground, elsewhere: Settings, start: Callable[[Settings], GatewayProcess]
 ) -> None:
-    """A gateway that hangs for longer than its sign counts is succeeded, and ends when it goes on."""
+    """A gateway that hangs for longer than its sign lasts is succeeded, and ends when it goes on."""
     first = start(ground.settings)
     first.wait_for("ready")
     first.process.send_signal(signal.SIGSTOP)
@@ -88,7 +88,7 @@ def test_a_gateway_that_slept_meanwhile_ends(
 
 
 def test_a_sign_that_stands_still_is_of_nobody(ground: Ground, elsewhere: Settings) -> None:
-    """A gateway of another machine whose sign does not go on was lost with its Redis: the next one starts."""
+    """A gateway of another machine whose sign stands still was lost with its Redis: the next gateway starts."""
     ground.make_topic(ground.settings.topics.catalog, 1)
     board = SignBoard(ground.settings)
     board.write(Sign("0123456789abcdef", "elsewhere/1/01234567", 7).encode())

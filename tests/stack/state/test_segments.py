@@ -52,11 +52,11 @@ class _Tables:
         self._upkeep = TableUpkeep(self.settings, self.working)
         self.live: set[int] = set()
         self.pinned: dict[int, tuple[int, set[int]]] = {}
-        """By micro-batch: its version, and the rows that it must see."""
+        """By micro-batch: its version, and its expected rows."""
         self._batches = 0
 
     def change(self, numbers: set[int]) -> None:
-        """Create the CQs of those numbers that do not live, and drop the others."""
+        """Create the CQs of the given numbers that do not live, and drop the others."""
         for number in numbers:
             key, destination = CqKey.of("alice", f"q{number}"), _destination(number)
             self.working.load([key], [destination])
@@ -90,7 +90,7 @@ class _Tables:
             del self.pinned[batch]
 
     def read(self, _: set[int]) -> None:
-        """Check what a worker would load, at every version that a micro-batch has."""
+        """Check the rows that a worker would load, at every version of a micro-batch."""
         for version, rows in (*self.pinned.values(), (self.working.inventory.versions["s_1"], self.live)):
             assert rows == self.rows(version)
 
@@ -139,7 +139,7 @@ def made(tables: _Tables) -> _Tables:
 def test_whatever_happens_every_version_in_use_has_its_rows(
     servers: Ground, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, set[int]]]
 ) -> None:
-    """Commits, merges, gateways that die while they merge, pins and reads: rows are those of a set in memory."""
+    """Commits, merges, gateways that die amid merges, pins and reads: rows equal those of a set in memory."""
     monkeypatch.setattr(segment_log, "PIECE_BYTES", 2_500)
     tables = _Tables(servers)
     for step, numbers in steps:
@@ -148,7 +148,7 @@ def test_whatever_happens_every_version_in_use_has_its_rows(
 
 
 def test_a_large_segment_is_in_pieces_and_goes_with_them(made: _Tables) -> None:
-    """A merge writes further pieces first and takes away all fields of what it merged."""
+    """A merge writes further pieces first and removes all fields of the merged segments."""
     made.merge(set())
     pieces = made.fields()
     assert b"0-12" in pieces
@@ -171,7 +171,7 @@ def test_a_merge_that_ends_midway_leaves_what_was_there(made: _Tables) -> None:
 
 @pytest.mark.parametrize("lost", ["all", "first", "last"])
 def test_tables_without_some_segment_are_refused(made: _Tables, lost: str) -> None:
-    """What Redis lost is no empty table: a worker waits, and the gateway fills all anew."""
+    """A lost segment is not an empty table: a worker waits, and the gateway fills all anew."""
     key, fields = made.working.connection.keys.segments("s_1"), made.fields()
     gone = {"all": fields, "first": [b"0-1"], "last": [b"11-12"]}[lost]
     made.working.connection.redis.hdel(key, *gone)
@@ -227,7 +227,7 @@ def test_a_segment_replaced_while_it_is_read_is_refused(made: _Tables) -> None:
     "lost", ["streams", "version", "destinations", "parts:s_1", "groups:s_1", "selects:s_1", "cqs:alice", "numbers"]
 )
 def test_the_gateway_notices_a_key_that_is_lost(made: _Tables, lost: str) -> None:
-    """Whichever hash is evicted or deleted, sizes tell, those of one subscriber's CQs too."""
+    """Whichever hash is evicted or deleted, sizes reveal the loss, even among a single subscriber's CQs."""
     audit = Audit(made.working)
     for _ in range(3):
         audit.step()
@@ -254,7 +254,7 @@ def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
 
 @pytest.mark.parametrize("part", ["groups", "selects", "destinations"])
 def test_a_command_that_misses_what_a_cq_needs_has_redis_filled_anew(made: _Tables, part: str) -> None:
-    """What a live CQ needs and Redis lacks is no fault of ours and no unknown CQ."""
+    """A missing part of a live CQ in Redis is reported neither as our fault nor as an unknown CQ."""
     name = part if part == "destinations" else f"{part}:s_1"
     made.working.connection.redis.delete(f"{made.working.connection.keys.start}:{name}")
     again = WorkingCopy(made.settings)

@@ -1,4 +1,4 @@
-"""A standby gateway takes over from one that dies, hangs or is told to stop; each command is carried out once."""
+"""A standby gateway takes over when the active gateway dies, hangs or is stopped; each command is carried out once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GOAL_SECONDS = 5.0
 
 
 class _Load:
-    """Commands of a subscriber, one after the other, for as long as the block lasts."""
+    """Commands of a subscriber, in sequence, for as long as the block lasts."""
 
     def __init__(self, ground: Ground) -> None:
         self.answered: list[str] = []
@@ -65,7 +65,7 @@ class _Load:
 
 @pytest.fixture
 def gateway(ground: Ground, tmp_path: Path) -> Iterator[Callable[[], GatewayProcess]]:
-    """What starts one more gateway; all of them are gone afterwards."""
+    """A function that starts a further gateway; all of them are ended afterwards."""
     started: list[GatewayProcess] = []
 
     def start() -> GatewayProcess:
@@ -78,7 +78,7 @@ def gateway(ground: Ground, tmp_path: Path) -> Iterator[Callable[[], GatewayProc
 
 
 def test_one_that_does_not_stand_by_is_refused(ground: Ground, tmp_path: Path) -> None:
-    """Beside an active gateway another one ends with one line that tells which one is active."""
+    """Beside an active gateway another ends with a line that names the active gateway."""
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     connect_redis(ground.settings).persist(lease.key)  # a slow machine starts the second one later
@@ -90,7 +90,7 @@ def test_one_that_does_not_stand_by_is_refused(ground: Ground, tmp_path: Path) -
 
 
 def test_a_standby_takes_over(ground: Ground, gateway: Callable[[], GatewayProcess]) -> None:
-    """A gateway is killed, put to sleep and told to stop: commands go on with the next one, each with one reply."""
+    """A gateway is killed, put to sleep and told to stop: commands go on with the next gateway, each with one reply."""
     active = gateway()
     active.wait_for("ready")
     standby = gateway()

@@ -34,14 +34,14 @@ _OF_ODD = ("CREATE CQ own AS SELECT a FROM seen",)
 
 
 def _statements(settings: Settings) -> list[str]:
-    """Return all but the first one, which makes the stream that each gateway of these tests has, created by nobody."""
+    """Return all statements but the first, which creates the stream shared by all gateways of these tests."""
     first, *others = whole_script(read_catalog(settings))
     assert first.startswith('CREATE STREAM "t" ')
     return others
 
 
 def test_all_of_it_is_made_again(ground: Ground) -> None:
-    """What another gateway makes of the statements has the same statements: of each subscriber, paused ones too."""
+    """Another gateway with these statements exports the same statements: of each subscriber, paused CQs included."""
     first = Counter(ground.settings)
     for subscriber, texts in (("alice", _OF_ALICE), ("bob", _OF_BOB), (_ODD, _OF_ODD)):
         assert [] == [reply for reply in first.answers(*texts, subscriber=subscriber) if reply.code != "ok"]

@@ -103,7 +103,7 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> None:
-    """What SHOW TIMERS lists are the timer-based CQs, those of this very unit too, behind any name."""
+    """SHOW TIMERS lists the timer-based CQs, even those of the present unit, behind any name."""
     rng = random.Random(seed)
     working = _opened(settings)
     live: dict[str, bool] = {}
@@ -157,7 +157,7 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
 
 
 def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> None:
-    """Of many segments few are left, with the same rows; a merge of tables that are gone changes nothing."""
+    """Many segments become few, with the same rows; a merge of tables that are gone changes nothing."""
     working = _opened(settings)
     for number in range(20):
         _join(working, number)

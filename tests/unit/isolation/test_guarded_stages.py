@@ -53,7 +53,7 @@ _KINDS = {
 
 
 class _Task:
-    """A task with one event, in which `soundex` does harm."""
+    """A task with a single event, in which `soundex` does harm."""
 
     def __init__(self, query: CheckedQuery, budget: CpuBudget) -> None:
         self.marked: list[str] = []
@@ -150,7 +150,7 @@ def test_what_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch, text: s
 
 @pytest.mark.parametrize("text", _KINDS.values(), ids=_KINDS)
 def test_what_may_kill_is_marked(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """After a worker's death, its unit is marked at the moment at which any part of it is computed."""
+    """After a worker's death, its unit is marked before any part of the unit is computed."""
     query = checked(text, STREAM, AT)
     task = _Task(query, CpuBudget(100.0))
     seen: list[list[str]] = []

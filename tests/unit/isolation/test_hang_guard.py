@@ -1,4 +1,4 @@
-"""A worker that hangs ends itself; a worker that is waited for, or merely slow, does not."""
+"""A worker that hangs ends itself; a waiting or slow worker does not."""
 
 from __future__ import annotations
 

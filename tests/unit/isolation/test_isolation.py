@@ -41,7 +41,7 @@ _BAD_SELECT = "s_bad"
 
 
 class _Tables(Store):
-    """Tables of groups `g_0`, `g_1`, …, some of which raise, each with two SELECT lists, one of which may raise."""
+    """Tables of groups `g_0`, `g_1`, …, some of which raise, each with two SELECT lists, perhaps one of them faulty."""
 
     def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
         """Return SELECT lists of the column `a`, and of nonsense."""
@@ -64,7 +64,7 @@ def _snapshot(groups: int, failing: Collection[int] = (), selects: Collection[st
 
 
 def _events(count: int) -> Events:
-    """Return events that all groups look for, between others that none does."""
+    """Return events that all groups look for, between events for no group."""
     events, _ = decode(batch([b'{"a": %d}' % (1 - row % 2) for row in range(count)]), _STREAM, SETTINGS)
     return events
 
@@ -139,7 +139,7 @@ def test_a_group_whose_index_cannot_be_built(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _unbundled() -> Snapshot:
-    """Return the table of a group that has an index of its own however small it is."""
+    """Return the table of a group that has an index of its own although small."""
     store = _Tables()
     store.known_plans["g_range"] = GroupPlan("g_range", "s", "", (compare("a", ">", "INT", 0),))
     return ConstantTables("s").at(store.commit((), [entry("r", ("BIGINT",), (0,), group="g_range")]), store)
@@ -178,7 +178,7 @@ def test_dead_letters_of_a_task_are_bounded() -> None:
 
 
 def test_what_killed_workers_is_not_tried() -> None:
-    """A group that is left out gets a letter for every event; a SELECT list, for the events that it met."""
+    """A group left out gets a letter for every event; a SELECT list, for each event of its group."""
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
     results, letters = _evaluated(
         snapshot, _events(4), UnitSelection(dict.fromkeys(("g_0", unit_of("g_1", "s_2")), KILLED))

@@ -23,7 +23,7 @@ CATALOG = catalog()
 WIDE = 120
 """Characters between literals: forty of them are a long text already."""
 READ, CUT = f"/*{' ' * (WIDE - 4)}*/", " " * WIDE
-"""The text between: a comment, with which literals are read one by one, or blanks."""
+"""The text between: a comment, to have literals read singly, or blanks."""
 
 NUMBERS = ("5", "-5", "5.50", "-0.0", "5e0", "1.5e-3", "007", "9223372036854775808", "0.10", str(10**37), f"-{10**17}")
 STRINGS = ("''", "'INTC'", "'it''s'", "'a, b'", "' = 5 OR '", "'2026-11-21'", "'-- x'", "'(\"'")
@@ -35,7 +35,7 @@ NEEDLES = {
     **dict.fromkeys(("d", "at"), DAYS),
     "flag": NUMBERS,
 }
-"""Columns, each with literals that it mostly compares with."""
+"""Columns, each with literals to compare with, mostly of its type."""
 AROUND = (
     *["{}"] * 4,
     "NOT {}",

@@ -2,8 +2,8 @@
 
     python -m tests.stack.crash.kept.make CLONE ARCHIVE
 
-CLONE is a clone of the repository at that version, with its `.venv`; ARCHIVE the `.tar.xz` to write. What is
-created here, the test looks for: to be made anew only for another version, beside the one that is there.
+CLONE is a clone of the repository at that version, with its `.venv`; ARCHIVE the `.tar.xz` to write. The test looks for
+the objects created here: run this only for a further version, in addition to the existing archive.
 """
 
 from __future__ import annotations
