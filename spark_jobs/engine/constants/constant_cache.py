@@ -123,6 +123,8 @@ class Snapshot:
 
 _Key = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
 _RowsByTable = dict[_Key, list[ConstantRows]]
+_SMALL = 1_000
+"""Rows of a part up to which its destinations are compared with those of the other small parts."""
 _Part = TypeVar("_Part", GroupPlan, SelectList)
 _Id = TypeVar("_Id", GroupId, SelectId)
 
@@ -166,8 +168,8 @@ class ConstantTables:
             )
         removed, rows = self._read(changes, reader)
         try:
-            for ids in removed:
-                self._remove(ids)
+            if removed:
+                self._remove(np.concatenate(removed))
             for key in list(rows):
                 self._tables[key] = self._grown(key, rows.pop(key))
         except BaseException:
@@ -223,14 +225,26 @@ class ConstantTables:
         return found
 
     def _remove(self, ids: NDArray[np.void]) -> None:
-        if not ids.size:
-            return
-        for key, table in list(self._tables.items()):
+        for key in self._holding(ids):
+            table = self._tables[key]
             parts = tuple(left for part in table.parts if (left := part.remove(ids)) is not None)
             if parts:
                 self._tables[key] = ConstantTable(table.shape, parts)
             else:
                 del self._tables[key]
+
+    def _holding(self, ids: NDArray[np.void]) -> list[_Key]:
+        """Return the tables that may hold some destinations; small tables are asked all at once.
+
+        A stream may have tens of thousands of small tables, and a version takes destinations out of a few.
+        """
+        small = [(key, part) for key, table in self._tables.items() for part in table.parts if len(part.rows) <= _SMALL]
+        held = {key for key, table in self._tables.items() if any(len(part.rows) > _SMALL for part in table.parts)}
+        if small:
+            owner = np.repeat(np.arange(len(small)), [len(part.rows) for _, part in small])
+            high = np.concatenate([part.rows.high for _, part in small])
+            held |= {small[number][0] for number in np.unique(owner[np.isin(high, ids["high"])]).tolist()}
+        return list(held)
 
     def _grown(self, key: _Key, blocks_rows: list[ConstantRows]) -> ConstantTable:
         group, types, virtual, until = key

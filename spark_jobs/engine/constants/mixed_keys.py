@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.constants.constant_rows import concatenated
 from spark_jobs.engine.constants.shared_conjunct import Member
-from spark_jobs.engine.constants.shared_index_key import key_of, key_terms
 from spark_jobs.engine.index import EqualityIndex, Ints, Ranges
 from spark_jobs.engine.index.key_codes import KeyCodes
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -39,8 +38,8 @@ class MixedKeys:
             starts: The number of the first row of each.
         """
         arrays: dict[_KeyColumn, list[pa.Array]] = {}
-        keys = [key_of(member.shape) or () for member in members]
-        slots = [[slot for _, slot in key_terms(member.shape)] for member in members]
+        keys = [member.shape.shared_key or () for member in members]
+        slots = [[slot for _, slot in member.shape.key_terms] for member in members]
         for member, key, own in zip(members, keys, slots, strict=True):
             for column, slot in zip(key, own, strict=True):
                 arrays.setdefault(column, []).append(member.rows.constants[slot])

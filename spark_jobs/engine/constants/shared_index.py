@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spark_jobs.engine.constants.constant_rows import ConstantRows, concatenated
 from spark_jobs.engine.constants.mixed_keys import MixedKeys
 from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally, shared_conjuncts
-from spark_jobs.engine.constants.shared_index_key import Key, key_terms
+from spark_jobs.engine.constants.table_shape import Key
 from spark_jobs.engine.index import EqualityIndex, Ints, Ranges
 from spark_jobs.engine.index.key_codes import JointCodes, KeyCodes
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -115,7 +115,7 @@ def _indexed(key: Key, members: Sequence[Member], starts: Ints) -> tuple[JointCo
     columns: list[list[pa.Array]] = [[] for _ in key]
     owners: list[Ints] = []
     for member, start in zip(members, starts.tolist(), strict=True):
-        for number, (_, slot) in enumerate(key_terms(member.shape)):
+        for number, (_, slot) in enumerate(member.shape.key_terms):
             constants = member.rows.constants[slot]
             rows = np.arange(len(constants))
             if pa.types.is_list(constants.type):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally
 from spark_jobs.engine.constants.shared_index import SharedIndex
-from spark_jobs.engine.constants.shared_index_key import Key, key_of
+from spark_jobs.engine.constants.table_shape import Key
 
 __all__ = ["SharedIndexes"]
 
@@ -39,7 +39,7 @@ class SharedIndexes:
         """Return the shared indexes of all parts that are there now."""
         by_key: dict[_Rows, dict[int, Member]] = {}
         for part in parts:
-            if (key := key_of(part.shape)) is not None:
+            if (key := part.shape.shared_key) is not None:
                 by_key.setdefault((part.shape.plan.computation_id, key), {})[id(part)] = part
         by_key = _mixed(by_key)
         self._by_key = {key: self._brought_forward(key, current) for key, current in by_key.items()}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from grouping.access.access_path import AccessPath, choose_index
-from grouping.model.expression import Expression
+from grouping.model.expression import Column, Expression
 from grouping.model.group import GroupPlan
 from grouping.model.sql_type import SqlType
+from spark_jobs.engine.index.lookup import comparison
 
-__all__ = ["TableShape"]
+__all__ = ["Key", "TableShape"]
+
+Key = tuple[tuple[str, SqlType, SqlType], ...]
+"""Column, its type and the constants' type, of each key column."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableShape:
     """The table of a group's rows with the same constant types; virtual and leaving ones stand apart."""
 
@@ -40,3 +45,19 @@ class TableShape:
     def residual(self) -> tuple[Expression, ...]:
         """The conjuncts that are evaluated on candidate pairs."""
         return tuple(self.plan.conjuncts[i] for i in self.path.residual)
+
+    @cached_property
+    def key_terms(self) -> tuple[tuple[Column, int], ...]:
+        """The key columns with the slots that they are compared with; none without such keys."""
+        if self.path.kind not in ("hash", "composite"):
+            return ()
+        positions = self.path.equal or (self.path.set_member,)
+        found = [comparison(self.plan.conjuncts[position]) for position in positions if position is not None]
+        return tuple((column, slot) for _, column, slot in found)
+
+    @cached_property
+    def shared_key(self) -> Key | None:
+        """The key that tables of a shared index have in common; None for a table that is in none."""
+        if self.virtual or not self.key_terms:
+            return None
+        return tuple((column.name, column.type, self.types[slot].member) for column, slot in self.key_terms)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
+from grouping.model.expression import Column, Expression
 from grouping.model.group import GroupPlan
 from grouping.store.constant_table import Entry, Segment
 from grouping.store.segment_log import PIECE_BYTES
+from spark_jobs.engine.constants import table_shape
 from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.constants.constant_part import ConstantPart
 from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, Store, Version, compare, destination, entry, found
 
@@ -69,6 +74,35 @@ def test_a_removed_row_is_gone_at_the_next_version() -> None:
     assert 3 == len(found(match(tables.at(first, store), _EVENTS)))
     second = store.commit([destination(0), destination(1)], [entry(1, ("BIGINT",), (3,))])
     assert sorted([(2, destination(2)), (3, destination(1))]) == found(match(tables.at(second, store), _EVENTS))
+
+
+def test_a_change_asks_the_tables_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many small tables there are, a DROP costs what it drops: a thousand of them stop nobody."""
+    asked: list[ConstantPart] = []
+    keys: list[Expression] = []
+    remove, comparison = ConstantPart.remove, table_shape.comparison
+
+    def counted(part: ConstantPart, ids: NDArray[np.void]) -> ConstantPart | None:
+        asked.append(part)
+        return remove(part, ids)
+
+    def compared(conjunct: Expression) -> tuple[str, Column, int]:
+        keys.append(conjunct)
+        return comparison(conjunct)
+
+    monkeypatch.setattr(ConstantPart, "remove", counted)
+    monkeypatch.setattr(table_shape, "comparison", compared)
+    store, tables = Store(), ConstantTables("s")
+    store.known_plans = {f"g_{n}": GroupPlan(f"g_{n}", "s", "", _PLANS["g_1"]) for n in range(200)}
+    made = [entry(n, ("BIGINT",), (n % 4,), group=f"g_{n}") for n in range(200)]
+    tables.at(store.commit((), made), store)
+    assert 200 == len(keys)
+    for first in range(0, 20, 2):
+        gone = [each.destination for each in made[first : first + 2]]
+        snapshot = tables.at(store.commit(gone, ()), store)
+    assert 20 == len(asked)
+    assert 200 == len(keys)
+    assert 180 == len(found(match(snapshot, _EVENTS)))
 
 
 def test_a_table_of_many_small_changes_has_few_parts() -> None:
