@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from pathlib import Path
 from random import Random
 
@@ -78,6 +78,11 @@ def _keyed() -> Iterator[str]:
         yield _over("quotes", " AND ".join(f"{name} = {random.randrange(_TOP)}" for name in three))
 
 
+def _bounds() -> Iterator[str]:
+    for operator, name in product((">", ">=", "<", "<="), _COLUMNS):
+        yield _over("quotes", f"{name} {operator} {0 if '<' in operator else _TOP - 1}")
+
+
 def _ranges() -> Iterator[str]:
     random = Random(2)
     for three in combinations(_COLUMNS, 3):
@@ -106,8 +111,9 @@ def _over(source: str, condition: str) -> str:
 
 _KINDS = {
     "c0 = ? AND c1 = ? AND c2 = ?": _keyed,
-    "c0 > ? AND c1 > ? AND c2 > ?, passed by a hundredth": _ranges,
-    "c0 > ? AND c1 > ? AND c2 > ?, passed by most events": _wide_ranges,
+    "c0 > ?, passed by hardly an event": _bounds,
+    "c0 > ? AND c1 > ? AND c2 > ?, passed by a hundredth of the events": _ranges,
+    "c0 > ? AND c1 > ? AND c2 > ?, passed by most": _wide_ranges,
     "c0 + c1 * c2 > ?": _residuals,
     "JOIN t ON t.k = c0 + ?": _joins,
 }
