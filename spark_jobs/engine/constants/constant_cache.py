@@ -75,7 +75,7 @@ class Snapshot:
     mode_of: NDArray[np.int8]
     """By variant: index into `grouping.store.constant_table.MODES`."""
     shared_indexes: tuple[SharedIndex, ...] = ()
-    """The parts that have no index of their own; those of one are over the same computation."""
+    """The parts without an index of their own; the parts in one shared index are over the same computation."""
     computations: tuple[Computation, ...] = ()
     """The computations that some of the groups are over."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Snapshot:
         return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
 
     def over(self, computation_id: str) -> Snapshot:
-        """Return the tables of the groups over one computation; "" for those over the events themselves."""
+        """Return the tables of the groups over a computation; "" for groups over the events themselves."""
         if not self.computations:
             return self
         tables = tuple(table for table in self.tables if table.shape.plan.computation_id == computation_id)
@@ -130,7 +130,7 @@ _Id = TypeVar("_Id", GroupId, SelectId)
 
 
 class ConstantTables:
-    """One stream's tables. Process-wide; a worker process runs one task at a time, so nothing is locked."""
+    """The tables of a stream. Process-wide; a worker process runs one task at a time, so nothing is locked."""
 
     def __init__(self, stream_id: StreamId) -> None:
         """Begin with nothing loaded."""
@@ -183,7 +183,7 @@ class ConstantTables:
         """Look a table of the last snapshot up another way; results stay the same, that snapshot is not good any more.
 
         Args:
-            table: One of the snapshot.
+            table: A table of the snapshot.
             shape: Its own, with another path.
         """
         key = next((key for key, known in self._tables.items() if known is table), None)
@@ -193,7 +193,7 @@ class ConstantTables:
             self._snapshot = self._publish()
 
     def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
-        """Return the destinations that go and the rows that come; of the pieces as they were read nothing stays."""
+        """Return the removed destinations and the added rows; nothing of the pieces themselves is kept."""
         removed, rows = [], defaultdict(list)
         for piece in changes:
             self._learn(piece.added, reader)
@@ -216,7 +216,7 @@ class ConstantTables:
             self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
 
     def _known(self, names: Sequence[_Id], found: dict[_Id, _Part]) -> dict[_Id, _Part]:
-        """Return what was found if it is all: rows without it would be matches lost."""
+        """Return the found parts if none is missing: rows without their part would be lost matches."""
         if missing := sorted(set(names) - found.keys()):
             raise OperationalError(
                 f'the constant tables of stream "{self._stream_id}" are not complete',

@@ -21,7 +21,7 @@ __all__ = ["ConstantPart", "added"]
 log = logging.getLogger(__name__)
 
 _RATIO = 8
-"""A part is merged into the one before it unless that is this many times larger."""
+"""A part is merged into its predecessor unless the latter is this many times larger."""
 _SMALL = 2_000
 """Rows that are indexed anew faster than a second index is looked up."""
 _DEAD = 4
@@ -29,7 +29,7 @@ _DEAD = 4
 
 
 class ConstantPart:
-    """Rows that were indexed together, and which of them still count."""
+    """Rows indexed together, and which of them still count."""
 
     def __init__(self, shape: TableShape, rows: ConstantRows) -> None:
         """Index the rows."""
@@ -43,7 +43,7 @@ class ConstantPart:
         """Changes whenever `alive` does."""
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
-        """Strike out those of the destinations that are here; return the part, one built anew, or None when empty."""
+        """Strike out the destinations present here; return the part, a rebuilt part, or None when empty."""
         found = self.rows.find(ids)
         if not found.size:
             return self
@@ -92,8 +92,8 @@ def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup | _NoIndex:
 def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:
     """Return the parts with further rows.
 
-    A log-structured merge: sizes fall by `_RATIO` from part to part, so that a million rows that come one by one are
-    indexed a few times each, and a look-up asks few indexes.
+    A log-structured merge: sizes fall by `_RATIO` from part to part, so a million rows added singly are indexed a few
+    times each, and a look-up asks few indexes.
     """
     merged = [rows]
     size = len(rows)

@@ -39,7 +39,7 @@ def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRows:
-    """Entries of one group with the same constant types, sorted by destination so that a removed one is found."""
+    """Entries of a group with the same constant types, sorted by destination to find removed entries."""
 
     high: NDArray[np.uint64]
     """First eight bytes of the destination."""
@@ -95,7 +95,7 @@ class ConstantRows:
 
     @classmethod
     def appended(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
-        """Return rows of any tables one after the other, not sorted, without their constants."""
+        """Return the concatenated rows of any tables, not sorted, without their constants."""
         return cls(
             np.concatenate([part.high for part in parts]),
             np.concatenate([part.low for part in parts]),
@@ -125,7 +125,7 @@ class ConstantRows:
         return int(self.high.size)
 
     def find(self, ids: NDArray[np.void]) -> Ints:
-        """Return the rows of those destinations that are here."""
+        """Return the rows of the destinations present here."""
         high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
         first = np.searchsorted(self.high, high, side="left")
         last = np.searchsorted(self.high, high, side="right")

@@ -1,8 +1,8 @@
 """Which index a table is looked up by, chosen anew while running: from the events and the constants themselves.
 
-A table whose index leaves many more candidates than match is weighed: a sample of its rows is indexed each way there
-is, a sample of the latest events is looked up in each, and the way that leaves far fewer candidates is taken. Results
-are the same by any of them, so that each worker decides by itself, with no restart.
+A table whose index leaves many more candidates than matches is reviewed: a sample of its rows is indexed in each
+possible way, a sample of the latest events is looked up in each index, and a way with far fewer candidates is taken.
+Results are the same by any of them, so that each worker decides by itself, with no restart.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["IndexChoice", "expected_candidates"]
 log = logging.getLogger(__name__)
 
 _EVENTS = 200
-"""Events of which a table's candidates are counted before it is weighed."""
+"""Events whose candidates are counted before a table is reviewed."""
 _WASTE = 4
-"""Candidates for each match, and for each event, above which it is."""
+"""Candidates for each match, and for each event, above which a table is reviewed."""
 _GAIN = 2
 """A path is taken when it leaves so many times fewer candidates."""
 _SAMPLED_EVENTS = 1_000
@@ -51,7 +51,7 @@ class _Review:
 
 
 class IndexChoice:
-    """Revises the indexes of one stream's tables, at most one at a time."""
+    """Revises the indexes of a stream's tables, at most one at a time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin with the indexes as they are.
@@ -64,13 +64,13 @@ class IndexChoice:
         self._at = 0.0
 
     def revise(self, tables: ConstantTables, snapshot: Snapshot, source: Columns, loads: Loads) -> None:
-        """Look the most wasteful table up another way, if there is one and a better way for it.
+        """Change the index of the most wasteful table, if there is a better index.
 
         Args:
             tables: Where the change is made; the snapshot is not good any more afterwards.
             snapshot: Their last one.
             source: The latest events.
-            loads: What the tables cost.
+            loads: The cost of each table.
         """
         now = self._clock()
         if now < self._at:

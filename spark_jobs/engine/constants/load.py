@@ -17,7 +17,7 @@ _REMEMBERED = 2_000
 
 @dataclass(slots=True)
 class Load:
-    """The load of one table of a group: sums over events, of which older ones count less and less."""
+    """The load of a table of a group: sums over events, with decreasing weight for older ones."""
 
     path: AccessPath
     rows: int = 0

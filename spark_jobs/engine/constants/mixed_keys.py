@@ -1,6 +1,6 @@
 """The keys of small tables that compare different columns: an event is looked up once by each column, not by each set.
 
-Each row is found by its rarest constant, the one that the fewest rows have; the codes of its other key columns are then
+Each row is found by its rarest constant, shared by the fewest rows; the codes of its other key columns are then
 compared with the event's. 5,000 tables of three of 50 columns are 50 look-ups for a batch in place of 5,000.
 """
 
@@ -63,7 +63,7 @@ class MixedKeys:
         self._by_first = [self._index_of(number) for number in range(len(self._codes))]
 
     def _rarest_first(self) -> None:
-        """Exchange the first key of each row with the one that the fewest rows have."""
+        """Exchange the first key of each row with its rarest key."""
         begins = np.cumsum([0, *(codes.count for codes in self._codes)])
         constants = begins[self._columns] + np.maximum(self._wanted, 0)
         real = self._wanted >= 0
@@ -98,7 +98,7 @@ class MixedKeys:
         return distinct, Ranges(rows[order], first, np.append(first[1:], found.size)[: first.size])
 
     def _same(self, values: NDArray[np.int32], events: Ints, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return of which pairs the event has the row's other keys too."""
+        """Return for which pairs the event has the row's remaining keys too."""
         same = np.ones(rows.size, np.bool_)
         for place in range(1, len(self._columns)):
             wanted = self._wanted[place, rows]

@@ -19,7 +19,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["Kind", "Member", "SharedConjunct", "Tally", "shared_conjuncts"]
 
 Kind = tuple[Expression, tuple[SqlType, ...], int]
-"""A conjunct, its slots numbered from 0; their types; and which one of a predicate that has it more than once."""
+"""A conjunct, its slots numbered from 0; their types; and its number among equal conjuncts of a predicate."""
 
 
 class Member(Protocol):
@@ -49,7 +49,7 @@ class Tally:
 
     @property
     def rank(self) -> float:
-        """Seconds for each pair that it rules out: what is checked first is least of this."""
+        """Seconds per excluded pair: conjuncts are checked in ascending order."""
         return self.seconds / max(self.checked - self.held, 1)
 
 
@@ -63,9 +63,9 @@ class SharedConjunct:
 
     kind: Kind
     constants: tuple[pa.Array, ...]
-    """By slot, the constants of all rows of the tables that have it."""
+    """By slot, the constants of all rows of the tables with this conjunct."""
     members: NDArray[np.bool_]
-    """Which members have it."""
+    """Which members have the conjunct."""
     shift: Ints
     """By member: what makes a row of the shared index a row of `constants`."""
     tally: Tally = field(default_factory=Tally)
@@ -89,7 +89,7 @@ def shared_conjuncts(
     Args:
         members: The parts.
         starts: The first row of each in the shared index.
-        tallies: What is known of conjuncts already.
+        tallies: Earlier measurements of conjuncts.
     """
     have: dict[Kind, list[tuple[int, tuple[int, ...]]]] = {}
     for number, member in enumerate(members):
@@ -121,7 +121,7 @@ def _left(shape: TableShape) -> Iterable[Expression]:
 
 
 def _renumbered(expression: Expression, slots: dict[int, int]) -> Expression:
-    """Return an expression whose slots are numbered in the order in which they come; `slots` says which was which."""
+    """Return an expression with its slots renumbered in order of occurrence; `slots` maps old numbers to new ones."""
     match expression:
         case Slot(index):
             return Slot(slots.setdefault(index, len(slots)))

@@ -38,7 +38,7 @@ class SharedIndex:
         Args:
             key: The key that they have in common; None where each has its own.
             members: The parts.
-            tallies: What is known of their conjuncts already.
+            tallies: Earlier measurements of their conjuncts.
         """
         self.members = tuple(members)
         sizes = [len(member.rows) for member in members]

@@ -16,7 +16,7 @@ from spark_jobs.engine.constants.table_shape import Key
 __all__ = ["SharedIndexes"]
 
 _RATIO = 8
-"""A shared index is merged into the one before it unless that is this many times larger."""
+"""A shared index is merged into its predecessor unless the latter is this many times larger."""
 
 
 _FEW_ROWS = 64

@@ -44,7 +44,7 @@ class AvroReader:
         """Decode the values of a batch.
 
         Returns:
-            What gives a column of the good records, and by row what is wrong with the others.
+            A function that reads a column of the good records, and by row the faults of the others.
         """
         records: list[dict[str, Any]] = []
         wrong: dict[int, str] = {}
@@ -72,7 +72,7 @@ class AvroReader:
             if record[name] is not None:
                 record[name] = check(record[name])
         if broken:
-            for name in self._texts:  # in a field that is no column it does no harm
+            for name in self._texts:  # a field without a column does no harm
                 check_texts(record[name])
         return record
 

@@ -1,4 +1,4 @@
-"""Avro's values as those of columns: checked against the column's type, and made of what it names."""
+"""Avro's values as values of columns: checked against the column's type, and reduced to its named parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.avro_columns import AvroTypes
 __all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
-"""Takes a value that is not NULL, gives it as the column has it; raises ValueError or OverflowError."""
+"""Takes a value that is not NULL, gives the column's value; raises ValueError or OverflowError."""
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,10 +32,10 @@ def plain_check(sql_type: SqlType) -> Check | None:
 
 
 class NestedChecks:
-    """Checks of nested columns, of which fastavro gives what the schema has: times as numbers, decimals as bytes.
+    """Checks of nested columns; fastavro gives the schema's own values: times as numbers, decimals as bytes.
 
     A logical type belongs to a place in the schema, and a named type may stand in several: within nested columns they
-    are read here, so that what is no column spoils no record.
+    are read here, so fields without a column spoil no record.
     """
 
     def __init__(self, types: AvroTypes) -> None:
@@ -66,7 +66,7 @@ def check_texts(value: object) -> None:
     """Check that the texts of a value are UTF-8.
 
     Raises:
-        UnicodeEncodeError: One holds what no text may: an escaped byte.
+        UnicodeEncodeError: A text holds an escaped byte, which is not allowed.
     """
     match value:
         case str():

@@ -1,7 +1,7 @@
 """Records of a source topic → `Events` and dead letters.
 
-What is a dead letter depends on the record and its stream, never on which CQs exist (docs/expressions.md): so every
-column of every record is checked here, whatever is used later.
+Whether a record is a dead letter depends on the record and its stream, never on the existing CQs (docs/expressions.md):
+so every column of every record is checked here, whatever is used later.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     Args:
         batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a stream with a column
             FROM HEADER also headers, a list of structs of key (string) and value (binary).
-        stream: What the records should be.
+        stream: The stream, with its declared columns.
         settings: For the topic of the dead letters.
 
     Returns:
-        The good records, and one dead letter (code ``undecodable``) for each other one; None when there is none.
+        The good records, and a dead letter (code ``undecodable``) for each bad one; None when there is none.
     """
     in_value = tuple(column for column in stream.columns if column.place.kind == "value")
     misfits: Counter[str] = Counter()
@@ -64,7 +64,7 @@ Read = Callable[[StreamColumn], list[Any]]
 def _with_parts(
     batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str], misfits: Counter[str]
 ) -> tuple[Read, dict[int, str]]:
-    """Add the columns that lie in keys and headers to those of the values."""
+    """Add the columns from keys and headers to those from the values."""
     outside = tuple(column for column in stream.columns if column.place.kind != "value")
     found, wrong = _parts_reader(outside, _leniency(stream))(batch, misfits)
     of_value = [row for row in range(batch.num_rows) if row not in refused]
@@ -90,16 +90,16 @@ def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonR
 
 
 Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
-"""Takes the values of a batch; gives what reads a column of the good ones, and by row what is wrong with the others."""
+"""Takes the values of a batch; gives a reader of a column of the good records, and by row the faults of the others."""
 
 
 @lru_cache(maxsize=64)
 def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
-    """Return what reads records of a form, made once for all that have it.
+    """Return the reader for records of a form, made once for equal arguments.
 
     Args:
         form: ``json`` or ``avro``.
-        columns: What a record should have.
+        columns: The declared columns.
         schema: The writer's schema, for Avro.
         framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
     """

@@ -1,6 +1,6 @@
-"""JSON records, fast: a typed decoder built for the stream's columns takes one record after the other.
+"""JSON records, fast: a typed decoder built for the stream's columns decodes the records in sequence.
 
-Where the decoder is stricter than docs/expressions.md, what it refuses is read again by `json_exact`. Where it is more
+Where the decoder is stricter than docs/expressions.md, refused records are read again by `json_exact`. Where it is more
 generous, its field is kept raw or the record is sent to `json_exact` unseen:
 
 - a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
@@ -67,8 +67,8 @@ _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_inf
 _REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
-"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns, and
-of NUL."""
+"""Matches in records whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns,
+and of NUL."""
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
@@ -79,7 +79,7 @@ class Decoded(NamedTuple):
     column: Callable[[StreamColumn], list[Any]]
     """Gives a column of the good records."""
     wrong: dict[int, str]
-    """By row, what is wrong with the other records."""
+    """By row, the faults of the bad records."""
     misfits: Counter[str]
     """By column of a lenient stream, how many values did not fit and are NULL."""
 
@@ -97,7 +97,7 @@ class JsonReader:
         has_wholes = any(_holds_wholes(column.type) for column in columns)
         patterns = [_DELICATE_TIME] if has_times else []
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
-        # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
+        # The decoder knows no field names with escapes, and would not finish nested values: records of such a stream
         # are all read exactly.
         self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
@@ -114,7 +114,7 @@ class JsonReader:
         """Decode the values of a batch.
 
         Returns:
-            What gives a column of the good records, and by row what is wrong with the others.
+            A reader of a column of the good records, and by row the faults of the others.
         """
         column, wrong, _ = self.read(values)
         return column, wrong
@@ -228,14 +228,14 @@ def _holds_wholes(sql_type: SqlType) -> bool:
 
 
 def _needs_finish(sql_type: SqlType) -> bool:
-    """Tell whether a nested type holds what the decoder leaves to be finished, or has a name that it does not know."""
+    """Tell whether a nested type holds values that the decoder leaves unfinished, or has a name with escapes."""
     parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
     names = any(_NEEDS_ESCAPE.search(name) for name, _ in sql_type.fields)
     return names or any(_is_raw(part) or part == TIMESTAMP or _needs_finish(part) for part in parts)
 
 
 def _decimal_reader(sql_type: SqlType) -> Callable[[bytes], Decimal | None]:
-    """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
+    """Return a reader of DECIMALs from JSON text; texts that it refuses may still fit (`json_exact`)."""
     precision, scale = sql_type.precision, sql_type.scale
     whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""

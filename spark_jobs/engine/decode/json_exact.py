@@ -1,7 +1,7 @@
-"""The authority on JSON records: slow and exact, it decides what the fast decoder refuses.
+"""The authority on JSON records: slow and exact, it decides about records refused by the fast decoder.
 
-The reader takes numbers as text, so that none is rounded before it is checked, and bytes that are no UTF-8 as
-surrogates, so that they harm only the column in which they are.
+The reader takes numbers as text, so none is rounded before its check, and bytes outside UTF-8 as surrogates, so they
+harm only their own column.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def read_record(
         value: The record.
         columns: Its columns.
         leniency: The stream's.
-        misfits: Of a lenient stream: counts by column the values that do not fit, which are NULL.
+        misfits: For a lenient stream: counts by column the values that do not fit, which are NULL.
 
     Raises:
         WrongRecord: docs/expressions.md makes the record a dead letter.
@@ -113,7 +113,7 @@ def read_record(
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
-    """Tell whether records may be JSON values other than objects: a column is the whole value or an element of it."""
+    """Tell whether records may be JSON values other than objects: a column is the whole value or an array's element."""
     return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
 
 

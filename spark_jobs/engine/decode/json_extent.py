@@ -16,7 +16,7 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["extent", "extent_check"]
 
 _PER_BYTE = 16
-"""Places that a record may take for each of its bytes: ten bytes may be one field of an element that has 150."""
+"""Places that a record may take for each of its bytes: ten bytes may be a field of an element with 150 fields."""
 _BESIDES = 10_000
 """Places that it may take besides."""
 _ELEMENT_BYTES = 3

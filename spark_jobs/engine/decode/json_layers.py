@@ -132,7 +132,7 @@ class Layer:
 def layers_of(
     columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
 ) -> list[Layer]:
-    """Return the layers that decode all columns; one at least, which tells whether the record is JSON."""
+    """Return the layers that decode all columns; at least one, to find out whether the record is JSON."""
     roots: list[_Node] = [_Node()]
     for number, column in enumerate(columns):
         path = column.place.path or ()

@@ -127,7 +127,7 @@ def epoch_time(text: str, unit: str) -> datetime:
 
 
 def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
-    """Return what reads a TIMESTAMP from JSON text, fast; what it refuses may still be one (`relaxed`).
+    """Return a fast reader of TIMESTAMPs from JSON text; refused texts may still be valid (`relaxed`).
 
     The texts must be without what `json_events` calls delicate.
     """

@@ -26,7 +26,7 @@ def each_distinct(
     A double's -0.0 must mean to `convert` what 0.0 does.
 
     Raises:
-        InternalError: While it is evaluated, when `convert` raises: a fault of ours, which stops its group only.
+        InternalError: While it is evaluated, when `convert` raises: a fault of ours, which stops only its group.
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
@@ -53,7 +53,7 @@ def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> lis
 
 
 def distinct_rows(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
-    """Return the distinct combinations of the rows' values, and for each row which one it has."""
+    """Return the distinct combinations of the rows' values, and for each row the number of its combination."""
     encoded = [column.to_arrow().dictionary_encode(null_encoding="encode") for column in columns]
     codes = encoded[0].indices.to_numpy().astype(np.int64)
     if len(encoded) == 1:

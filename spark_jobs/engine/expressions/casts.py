@@ -125,7 +125,7 @@ def _string_to_double(text: str, _: SqlType) -> float | None:
 
 
 def _digits_of(text: str) -> str | None:
-    """Return the decimal digits of a text that Java reads as a finite number, None for any other."""
+    """Return the decimal digits of a text that Java reads as a finite number, None for any other text."""
     if _DOUBLE.fullmatch(text):
         return text.rstrip("dDfF")
     found = _HEXADECIMAL.fullmatch(text)
@@ -160,7 +160,7 @@ def _decimal_to_float(value: Operand, _: SqlType) -> pl.Expr:
 
 
 def _string_to_decimal(text: str, sql_type: SqlType) -> Decimal | None:
-    """Read a DECIMAL; Java takes digits of any script, of those that are one UTF-16 unit."""
+    """Read a DECIMAL; Java takes digits of any script with a single UTF-16 unit."""
     text = text.strip(_BLANK)
     if not _DECIMAL.fullmatch(text) or max(text) > "\uffff":
         return None
@@ -184,7 +184,7 @@ def _string_to_date(text: str, _: SqlType) -> date | None:
 
 
 def _string_to_timestamp(text: str, _: SqlType) -> datetime | None:
-    """Read a time; one without a date, which Spark takes for today's, is none."""
+    """Read a time; a time without a date, for which Spark takes today's, is NULL."""
     match = _TIMESTAMP.fullmatch(text.strip(_BLANK))
     if match is None or match["sign"] == "-":
         return None
@@ -238,7 +238,7 @@ _TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
 
 
 def read_text(text: str, sql_type: SqlType) -> object:
-    """Return what the CAST of one text to a type gives, None for NULL."""
+    """Return the CAST of a text to a type, None for NULL."""
     return _TEXT_READERS[sql_type.name](text, sql_type)
 
 

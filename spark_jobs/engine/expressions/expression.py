@@ -1,8 +1,8 @@
-"""Expressions as Polars expressions that mean what Spark's do.
+"""Expressions as Polars expressions with the same meaning as in Spark.
 
-A compiled expression reads the event's columns by their names and constants as ``:c0``, ``:c1``, …; what Polars cannot
-compare exactly (decimals, sets) it reads from columns that `match.residual` adds: `KeyPair`, `Member`.
-Polars compares as Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, strings compare by code points.
+A compiled expression reads the event's columns by their names and constants as ``:c0``, ``:c1``, …; comparisons that
+Polars cannot do exactly (decimals, sets) use columns added by `match.residual`: `KeyPair`, `Member`. Polars compares as
+Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, strings compare by code points.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def compile_expression(
     """Compile an expression over slots of these types.
 
     Args:
-        expression: What to compile.
+        expression: The expression to compile.
         types: The types of the slots.
-        most_bytes: What a computed text may have: a longer one is NULL, and never made. None where none can be longer.
+        most_bytes: The limit on computed texts: a longer text is NULL, and never made. None where none can be longer.
 
     Raises:
         InternalError: The compiler of queries let something pass that is not evaluated here.
@@ -123,8 +123,8 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 _ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
-"""What holds each operand once. Others repeat theirs, and an operator within an operator within … as often as 2^depth:
-so theirs become steps."""
+"""Operators that hold each operand once. Others repeat theirs, and an operator within an operator within … as often as
+2^depth: so theirs become steps."""
 
 
 class _Compiler:

@@ -33,7 +33,7 @@ _LONG = 16
 
 
 def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
-    """Make greatest or least, which pass over NULLs; operands are met one by one, since each is needed twice."""
+    """Make greatest or least, which ignore NULLs; operands are combined pairwise, since each is needed twice."""
 
     def choose(left: pl.Expr, right: pl.Expr) -> pl.Expr:
         return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)

@@ -1,4 +1,4 @@
-"""Arrays that hold what a row asks for: an event's array is looked up once for each of its elements."""
+"""Arrays that contain a row's constant: an event's array is looked up once for each of its elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two bounds on one column: intervals that contain the event's value, by nested containment lists (ncls)."""
+"""Two bounds on a column: intervals that contain the event's value, by nested containment lists (ncls)."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class IntervalIndex:
     def counts(
         self, ranks: Ints, order: NDArray[np.intp], alive: NDArray[np.bool_] | None = None, version: int = 0
     ) -> Ints:
-        """Return how many intervals hold each rank: those that have started less those that have ended.
+        """Return how many intervals contain each rank: started ones less ended ones.
 
         Args:
             ranks: As `ranks` makes them.
-            order: What `np.argsort` gives for them.
+            order: The result of `np.argsort` for them.
             alive: Which rows count (by row number); None for all.
             version: Changes whenever `alive` does.
         """

@@ -1,4 +1,4 @@
-"""One index over the constant rows of a group, as its access path says."""
+"""An index over the constant rows of a group, by its access path."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Candidates:
 
         Args:
             events: The events that were looked up, ascending.
-            found: What each of them meets.
+            found: Their rows.
             alive: The rows of the index.
             repeated: Whether an event may be there several times, each time with other rows.
         """

@@ -1,4 +1,4 @@
-"""One bound: rows sorted by their constant, so that the rows that an event meets lie at one end."""
+"""A single bound: rows sorted by their constant, so an event's rows lie at one end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def search(keys: Ints, values: Ints, *, right: bool, order: NDArray[np.intp] | N
 
     Args:
         keys: Where to search.
-        values: What to search.
+        values: The values to search for.
         right: Whether to come after equal keys.
-        order: What `np.argsort` gives for the values, where it is known.
+        order: The result of `np.argsort` for the values, if known.
     """
     side: Literal["left", "right"] = "right" if right else "left"
     if order is None:
@@ -57,7 +57,7 @@ class OrderedIndex:
 
         Args:
             values: The values.
-            order: What `np.argsort` gives for them.
+            order: The result of `np.argsort` for the values.
         """
         if not self.keys.size:
             return order[:0]

@@ -1,8 +1,8 @@
-"""Texts that hold what a row says: one window of each row's text, looked up at every place of an event's text.
+"""Texts that contain a row's text: a window of each row's text, looked up at every place of an event's text.
 
-A window of 8 bytes (of a shorter text 4, 2 or 1) is a whole number, so that all windows of a batch are numbers that
-NumPy hashes and looks up together, without an automaton: each row is found by the window of its text that the fewest
-rows have, and what a window does not decide is checked on the candidates.
+A window of 8 bytes (4, 2 or 1 for shorter texts) is a whole number, so all windows of a batch are numbers that NumPy
+hashes and looks up together, without an automaton: each row is found by the window of its text shared by the fewest
+rows, and candidates are then checked in full.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FILTER_BITS = 22
 
 
 def part_lookups(column: str, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
-    """Return the indexes of rows by a text that an event's must hold, of which none is empty; one for each width."""
+    """Return the indexes of rows by a non-empty text that an event's text must contain; an index for each width."""
     lengths = np.diff(_offsets(parts))
     width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
     places = {size: np.flatnonzero(width == size) for size in _WIDTHS}
@@ -110,7 +110,7 @@ def _bytes(texts: pa.Array) -> NDArray[np.uint8]:
 
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.unsignedinteger]:
-    """Return the number that each window of the bytes is, those included that reach from one text into the next."""
+    """Return the windows of the bytes as numbers, including windows that reach from a text into the next."""
     count = max(data.size - width + 1, 0)
     if not count:
         return np.empty(0, np.uint64)

@@ -1,7 +1,7 @@
-"""Texts that begin as a row says, or hold what it says: an index by equality for each length of a beginning.
+"""Texts with a row's prefix, or containing a row's text: an index by equality for each length of a prefix.
 
-What LIKE asks of the rest of a text is checked on the candidates. A pattern that begins with a wildcard is looked up by
-the longest text in it (`part_lookup`); one of wildcards alone leaves every event that has a text.
+The rest of a LIKE is checked on the candidates. A pattern that begins with a wildcard is looked up by its longest text
+(`part_lookup`); a pattern of wildcards alone leaves every event with a text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PrefixLookup:
 
 
 def _beginnings(op: str, constants: pa.Array) -> pa.Array:
-    """Return what the texts begin with that a row can meet, cut to the longest length that is looked up."""
+    """Return the prefixes of texts that a row can meet, cut to the longest length looked up."""
     texts = constants.cast(pa.string())
     if op in ("endswith", "contains"):
         return pc.utf8_slice_codeunits(texts, 0, 0)

@@ -10,7 +10,7 @@ from spark_jobs.engine.index import Ints, KeyDirectory, mix
 __all__ = ["in_sets"]
 
 _SHORT = 16
-"""Elements of a pair's set on average, up to which they are compared one by one."""
+"""Average number of elements of a pair's set up to which they are compared singly."""
 
 
 def in_sets(

@@ -22,7 +22,7 @@ class UnionCandidates:
         self._count = count
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to each event's count the rows that it meets, those of several branches as often; return their sum."""
+        """Add to each event's count its rows, counted once per branch; return their sum."""
         return sum(part.add_counts(counts) for part in self._parts)
 
     def between(self, first: int, last: int) -> UnionCandidates:

@@ -1,4 +1,4 @@
-"""The index that an access path asks for: one, or several over the same rows, one for each branch of an OR."""
+"""The index for an access path: one, or several over the same rows, one for each branch of an OR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a worker that makes nothing of its events for too long; it then counts as dead (`worker_deaths`)."""
+"""The end of a worker without progress for too long; it then counts as dead (`worker_deaths`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SUSPECTED = 5
 class HangGuard:
     """The time that a step of a task may take; at its end the process ends, with its stack in the log.
 
-    The thread of faulthandler watches the time. The thread needs no interpreter, which a library that never returns may
-    hold.
+    The thread of faulthandler watches the time. The thread does not need the interpreter, which a library that never
+    returns may hold.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class HangGuard:
     def pieces(self, made: Iterator[T]) -> Iterator[T]:
         """Yield what an iterator makes, under the limit.
 
-        The consumer's own time does not count: it may wait for Kafka, for as long as that is away.
+        The consumer's own time does not count: it may wait for Kafka for any time.
 
         Args:
             made: Pieces, none of them None.

@@ -33,9 +33,9 @@ __all__ = ["Isolation", "Join", "Write"]
 Write = Callable[[RowSource, Matches], Records]
 """Makes the records of matches."""
 Join = Callable[[Events, Computation], Iterator[tuple[int, RowSource | None]]]
-"""Makes the rows of a computation over events, in slices, each with the number of events that are done after it.
+"""Makes the rows of a computation over events, in slices, each with the number of events done after it.
 
-None stands for the rows of one event that makes too many.
+None stands for the rows of an event that makes too many.
 """
 
 
@@ -61,8 +61,7 @@ class Isolation:
             loads: Where to count what each table costs.
             value_bytes: Longest text that an expression computes.
             join: Makes the rows of a computation; None where no group is over one.
-            counting: Returns the stage that counts the matches which were written since the last call, if any are to
-                be counted.
+            counting: Returns the stage that counts the matches written since the last call, if any are to be counted.
         """
         self._guard = guard
         self._alone = snapshot.over("")

@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["NotEvaluatedLetters"]
 
 _SINGLE = 1_000
-"""Dead letters of a task that name one event each; further events share a letter for each unit and batch of records."""
+"""Dead letters of a task for single events; further events share a letter for each unit and batch of records."""
 
 
 class NotEvaluatedLetters:
@@ -64,7 +64,7 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def incomplete(self, unit: str, offsets: tuple[int, int, int], matches: int) -> pa.RecordBatch:
-        """Return the dead letter of matches that were counted in vain, as their unit was left out of other events.
+        """Return the dead letter of matches counted in vain, as their unit was left out for some events.
 
         Args:
             unit: The unit.

@@ -1,7 +1,7 @@
 """The guarded run of a stage of the evaluation: a work unit that fails, fails alone.
 
-All units are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the unit
-at fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
+All units are evaluated together, at no cost of their own. If this raises, its halves are tried, and so on: the unit at
+fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
 more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and suspects of a
 death are evaluated apart, each lot marked before (`unit_selection`).
 """
@@ -52,9 +52,9 @@ class UnitGuard:
         """Begin a task.
 
         Args:
-            selection: Which units are evaluated, and which of them apart.
+            selection: The units to evaluate, and which of them apart.
             letters: Makes dead letters.
-            failed: Units that have raised in this worker; units that raise now are added.
+            failed: Units that have raised in this worker; further ones are added.
             budget: The CPU time of each unit.
         """
         self.selection = selection

@@ -1,7 +1,7 @@
 """The end of a worker whose evaluation is over its CPU budget and does not come back to be stopped.
 
-A call of a library may take minutes for one long text. A thread of the worker sees that, quarantines the work units
-that are charged, and ends the process: so the next try leaves them out, after one death.
+A call of a library may take minutes for one long text. A thread of the worker notices, quarantines the charged work
+units, and ends the process: so the next try leaves them out, after a single death.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ElementSource:
         return pl.select(pl.when(there).then(pl.lit(made.cast(kind)))).to_series()
 
     def _decided(self, body: pl.Series, *, by: bool) -> pl.Series:
-        """Return `by` where the body is so for some element, else NULL where it is NULL for one, else the contrary."""
+        """Return `by` if the body equals `by` for some element, else NULL if NULL for any, else the contrary."""
         size = len(self._arrays)
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         found[self.of[(body == by).fill_null(False).to_numpy()]] = True

@@ -1,7 +1,7 @@
 """Matching: which entries of the constant tables does each event of a batch meet?
 
-Small tables with the same key columns are looked up together (`shared index`), each other one by an index of its own
-(`table_lookup`): filters on events, look-up, and on candidate pairs what is left of the predicate.
+Small tables with the same key columns are looked up together (`shared index`), larger ones by an index of their own
+(`table_lookup`): filters on events, look-up, and on candidate pairs the residual.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def matches(
     Args:
         snapshot: The tables.
         source: The events.
-        limit: Candidate pairs in one slice, unless one event alone has more.
+        limit: Candidate pairs in a slice, unless a single event has more.
         loads: Where to count what each table costs.
         value_bytes: Longest text that an expression computes; a longer text is NULL.
 

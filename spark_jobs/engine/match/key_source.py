@@ -31,7 +31,7 @@ class KeySource:
         return self._source.count
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
-        """Return which rows decide of each whether it is one of a LEFT JOIN."""
+        """Return the join partners of rows in a LEFT JOIN."""
         return partners(self._source, prefix, rows)
 
     def column(self, name: str) -> pa.Array:

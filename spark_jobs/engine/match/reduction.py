@@ -1,4 +1,4 @@
-"""The steps of reduce: the next element of each array with what was made of those before it."""
+"""The steps of reduce: the next element of each array with the result so far."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spark_jobs.engine.rows.event_column import as_plain
 __all__ = ["MOST_ELEMENTS", "ReductionSource"]
 
 MOST_ELEMENTS = 10_000
-"""Elements of an array that `reduce` takes, one step each; a longer array gives NULL."""
+"""Elements of an array that `reduce` takes, a step each; a longer array gives NULL."""
 
 
 class ReductionSource:
-    """Rows made of an event, the element of its array whose turn it is, and what was made so far."""
+    """Rows of an event, the next element of its array, and the result so far."""
 
     def __init__(self, outer: Columns, events: NDArray[np.integer], names: tuple[str, str], arrays: pl.Series) -> None:
         """Take the arrays.
@@ -39,7 +39,7 @@ class ReductionSource:
         self._length[self._unknown.to_numpy()] = 0
         self._step = 0
         self.rows: NDArray[np.int64] = np.flatnonzero(self._length)
-        """Those whose arrays have an element left."""
+        """Rows whose arrays have an element left."""
 
     def begin(self, start: pl.Series) -> None:
         """Take what is made of no elements, by row."""
@@ -52,7 +52,7 @@ class ReductionSource:
         self.rows = self.rows[self._length[self.rows] > self._step]
 
     def result(self) -> pl.Series:
-        """Return what was made, by row; NULL of an array that is NULL or too long."""
+        """Return the results by row; NULL for an array that is NULL or too long."""
         return self._made.set(self._unknown, None)
 
     @property

@@ -53,7 +53,7 @@ def holds(
     """Tell for each (event, row) pair whether all conjuncts are TRUE.
 
     Args:
-        conjuncts: What must hold.
+        conjuncts: The conjuncts.
         events: The batch.
         positions: The event of each pair.
         types: The types of the slots.
@@ -99,7 +99,7 @@ def evaluate_expression(
     """Return the value of an expression without slots for each of some events.
 
     Args:
-        expression: What to compute.
+        expression: The expression to compute.
         events: The batch.
         rows: Which events.
         value_bytes: Longest text that the expression computes; a longer text is NULL.
@@ -235,7 +235,7 @@ class _Frame:
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _array_sizes(self, arrays: Expression) -> Ints:
-        """Return about the bytes in memory of each row's array: lambdas within lambdas repeat those of one event."""
+        """Return the bytes in memory of each row's array, about: nested lambdas repeat the arrays of an event."""
         if isinstance(arrays, Column):
             if self._events.longest(arrays.name) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)

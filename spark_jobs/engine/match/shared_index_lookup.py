@@ -64,7 +64,7 @@ class SharedIndexLookup:
             marks[self._events[places[self._shared.alive[candidates]]]] = True
 
     def took(self, seconds: float) -> None:
-        """Count time that it cost, to each table by the candidates that it had."""
+        """Charge the time of a look-up to the tables, by their numbers of candidates."""
         share = self._candidates + 1.0
         share *= seconds / share.sum()
         for load, own in zip(self._loads, share.tolist(), strict=True):
@@ -92,7 +92,7 @@ class SharedIndexLookup:
             setattr(load, what, getattr(load, what) + count)
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
+        """Return the pairs with a live entry, an event that counts for the entry, and conjuncts that all hold."""
         found, rows = pairs
         shared = self._shared
         owner = shared.owner[rows]

@@ -94,7 +94,7 @@ class TableLookup:
                 yield MatchedPairs.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs whose entry is alive, whose time is in the entry's window and whose residual holds."""
+        """Return the pairs with a live entry, a time in the entry's window and a residual that holds."""
         found, rows = pairs
         part = self.part
         keep: NDArray[np.bool_] | None = None if part.alive is None else part.alive[rows]

@@ -1,4 +1,4 @@
-"""Results as JSON objects: one for each distinct (event, SELECT list), all of a list in one call of the encoder."""
+"""Results as JSON objects: an object for each distinct (event, SELECT list), with one call of the encoder per list."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
-    """Null for a row whose size was known to pass a record's before it was encoded."""
+    """Null for a row whose size was known beforehand to exceed a record's."""
     sizes: NDArray[np.int64]
     """By row: its size in bytes; for a null, a lower bound by its texts."""
 
@@ -59,8 +59,8 @@ def encode(
 
     Args:
         events: The decoded events.
-        select: What to publish of them, in its order.
-        rows: Which events; distinct and ascending, at least one.
+        select: The columns and expressions to publish, in their order.
+        rows: The events; distinct and ascending, at least one.
         evaluate_expression: For the items that are no plain column.
         large: Whether some row may be larger than a record (`row_bytes`).
         stored: Whether rows keep their NaN and infinities, for which JSON has null (`grouping.digests.stored_rows`).
@@ -90,7 +90,7 @@ def encode(
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:
-    """Return an upper bound of the bytes that a row of the SELECT list takes while it is made, JSON's escapes left out.
+    """Return an upper bound of the bytes of a row of the SELECT list while it is made, without JSON's escapes.
 
     Args:
         select: The SELECT list.

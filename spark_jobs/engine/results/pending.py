@@ -48,9 +48,9 @@ def pending_records(
 
     Args:
         events: The decoded events, of one source partition.
-        matches: Which event meets which store; those of other modes are passed over.
+        matches: Pairs of event and store; other modes are ignored.
         stream: The events' stream.
-        version: The version of the tables that gave the matches, from which the CQs that saw them are known.
+        version: The version of the tables that gave the matches, by which the visibility of CQs is decided.
         settings: For the topics' prefix.
         evaluate_expression: For the items of a SELECT list that are no plain column.
 

@@ -1,7 +1,7 @@
 """Columns as values that the JSON encoder writes as docs/results.md has them, nested ones by their parts.
 
-An array of structs is read as one column for each field, whose values are then put together: Arrow's own way, from one
-nested value to the next, takes some ten times as long.
+An array of structs is read as a column for each field, and the values are then put together: Arrow's own way, value by
+value, takes some ten times as long.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 @lru_cache(maxsize=1024)
 def shown_as_decoded(sql_type: SqlType) -> _Show | None:
-    """Return what makes a decoded value of a nested type one that the encoder writes, None where only Arrow can.
+    """Return a function that prepares decoded values of a nested type for the encoder, None where only Arrow can.
 
     A struct is a dict that may lack fields, in any order; a map is a dict. No array is made of them first.
 
@@ -128,7 +128,7 @@ def _scalars(array: pa.Array, sql_type: SqlType) -> list[Any]:
     if pyarrow.types.is_decimal(array.type):
         return [None if value is None else format(value, "f") for value in values]
     if pyarrow.types.is_float32(array.type):
-        # As few digits as tell it from other FLOATs: as a DOUBLE it would have digits that it never had.
+        # The fewest digits that identify a FLOAT: as a DOUBLE it would get further digits.
         return [None if value is None else float(str(np.float32(value))) for value in values]
     return values
 

@@ -1,9 +1,9 @@
-"""The CPU time that the evaluation of a work unit may take: an evaluation that takes more is stopped midway.
+"""The limit on the CPU time of a work unit: an evaluation that takes more is stopped midway.
 
-Code that evaluates names the work units that it evaluates for (`charged`), and asks between its steps whether time is
-left (`check_cpu`): before each call of Polars, which gets a bounded number of rows and bytes, and between the values
-that a function computes one by one. The time is the CPU time of the process, which runs one task at a time and Polars'
-one thread, so a busy neighbour takes nothing of it.
+Code that evaluates names its work units (`charged`), and asks between its steps whether time is left (`check_cpu`):
+before each call of Polars, which gets a bounded number of rows and bytes, and between single values of a function. The
+time is the CPU time of the process, which runs one task at a time and Polars' single thread, so a busy neighbour does
+not use it up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CpuBudget", "CpuExceeded", "StoppedEvaluation", "charged", "check_cp
 T = TypeVar("T")
 
 _VALUES = 64
-"""Values that a function computes one by one from one check to the next."""
+"""Values computed by a function from one check to the next."""
 _NARROWEST = 1 / 64
 """The smallest part of a budget that the search among suspects gives some of them."""
 
@@ -28,9 +28,9 @@ Suspects = Callable[[], Collection[str]]
 
 
 class CpuExceeded(Exception):
-    """An evaluation took more CPU time than its budget; `CpuBudget.stopped` tells for which work units it was.
+    """An evaluation took more CPU time than its budget; `CpuBudget.stopped` names its work units.
 
-    The exception has no attributes: Polars raises an exception of a function that it calls back anew, by its type.
+    The exception has no attributes: Polars raises an exception of a callback anew, by its type.
     """
 
 
@@ -76,14 +76,14 @@ class CpuBudget:
             seconds: The time of an account in each batch.
             event_seconds: Further time for each event.
             clock: Tells CPU time in seconds.
-            part_of: Returns the part of that time, at most 1, that a group or SELECT list has.
+            part_of: Returns a group's or SELECT list's part of the time, at most 1.
         """
         self._base = seconds
         self._event_seconds = event_seconds
         self._clock = clock
         self._part_of = part_of
         self._narrowed: dict[str, float] = {}
-        """By id: the part of the time for suspects, while it is not known which of them is at fault."""
+        """By id: the part of the time for suspects, until the culprit is known."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Account] = []
@@ -108,7 +108,7 @@ class CpuBudget:
         self._spent = {}
 
     def narrow(self, suspects: Collection[str]) -> None:
-        """Halve the time of suspects that were stopped together and are tried again; a single one has all its time."""
+        """Halve the time of suspects stopped together, for the next try; a single suspect has the full time."""
         for item_id in suspects:
             part = max(self._narrowed.get(item_id, 1.0) / 2, _NARROWEST)
             self._narrowed[item_id] = part if len(suspects) > 1 else 1.0
@@ -139,7 +139,7 @@ class CpuBudget:
         return self._seconds * max(parts, default=1.0)
 
     def check(self) -> None:
-        """Check that the account that is charged has time left.
+        """Check that the charged account has time left.
 
         Raises:
             CpuExceeded: The account has no time left.
@@ -161,7 +161,7 @@ _current: CpuBudget | None = None
 
 @contextmanager
 def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = True) -> Iterator[None]:
-    """Charge an account of the process's budget, if it has one, with the block.
+    """Charge the block to an account of the process's budget, if there is a budget.
 
     Args:
         name: The account's name.

@@ -45,7 +45,7 @@ def longest_text(texts: pa.Array) -> int:
 def longest_value(values: pa.Array, scalar: int = 0) -> int:
     """Return the bytes that no value of a column exceeds in a result, where what is no text has so many.
 
-    Of values with parts it is a bound, reckoned of the most elements and the longest of each part.
+    For values with parts the result is a bound, computed from the most elements and the longest of each part.
     """
     if any(of(values.type) for of in _TEXTS):
         return longest_text(values)
@@ -65,9 +65,9 @@ def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
 
 
 class EventColumn:
-    """One column of a batch: distinct values, and for each event which of them it has.
+    """A column of a batch: distinct values, and for each event the number of its value.
 
-    A column that hardly repeats is taken as it is: finding distinct values would cost more than it saves.
+    A column with few repetitions is taken unchanged: finding distinct values would cost more than it saves.
     """
 
     def __init__(self, array: pa.Array) -> None:
@@ -84,7 +84,7 @@ class EventColumn:
 
     @property
     def by_event(self) -> bool:
-        """Whether the values are those of the events, one by one; else they are distinct, and may be as many."""
+        """Whether the values are the events' own, in order; else they are distinct values, perhaps as many."""
         return self._codes is None
 
     def beginnings(self, length: int) -> pa.Array:
@@ -105,7 +105,7 @@ class EventColumn:
         return self.cached(f"{what} order", lambda _: np.argsort(keys))
 
     def among(self, distinct: NDArray[np.intp], selected: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of the selected events, which are in order, whose value is one of some distinct ones."""
+        """Return the selected events, which are in order, whose value is among some distinct ones."""
         if self._codes is not None:
             wanted = np.zeros(len(self.values), np.bool_)
             wanted[distinct] = True
@@ -151,7 +151,7 @@ class Elements:
 
 
 def rows_of_elements(arrays: pa.Array) -> NDArray[np.int64]:
-    """Return the row of each element of `flatten`, which leaves out what Polars keeps behind arrays that are NULL.
+    """Return the row of each element of `flatten`, without elements that Polars keeps behind NULL arrays.
 
     Arrow's own function counts the elements behind these as well.
     """

@@ -69,7 +69,7 @@ class Events:
         """Keep the records.
 
         Args:
-            stream: What was decoded.
+            stream: The stream of the records.
             source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
             read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
                 nested types dicts and lists of these.

@@ -1,4 +1,4 @@
-"""Faults that a worker catches while it evaluates: anything raised is a fault of ours, and harms no other work unit."""
+"""Faults that a worker catches during evaluation: any exception is a fault of ours, and harms no other work unit."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ The limit is ours and not the broker's, which would refuse the record's neighbou
 _CODE = b"code"
 
 _DETAIL_CHARACTERS = 1_000
-"""The characters of a detail that are kept: it may quote the value, which may have a megabyte."""
+"""Largest number of characters of a detail: it may quote the value, which may have a megabyte."""
 
 
 def dead_letters(
@@ -50,7 +50,7 @@ def dead_letters(
         settings: For the topic's prefix.
 
     Returns:
-        Rows of `OUTPUT`. A record that is too large for a dead letter is named by it and left out of it.
+        Rows of `OUTPUT`. A dead letter names a record too large for it, and leaves the contents out.
     """
     rows = source.select(["key", "value", "partition", "offset"]).take(pa.array(details, pa.int64()))
     keys, values, headers = [], [], []

@@ -27,7 +27,7 @@ class Partners(NamedTuple):
     """By row, the place of its first partner; the others follow."""
     size: Ints
     alone: NDArray[np.bool_]
-    """Whether it is one of NULLs, which is wanted where none of its partners is."""
+    """Whether the row is padded with NULLs; it is wanted if none of its partners is."""
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class PartnerSource(Protocol):
     """Rows that have partners."""
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
-        """Return those of some rows, in the LEFT JOIN whose table has that prefix."""
+        """Return the partners of some rows, in the LEFT JOIN with the given prefix."""
 
 
 def partners(source: Columns, prefix: str, rows: NDArray[np.integer]) -> Partners:

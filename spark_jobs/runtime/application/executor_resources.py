@@ -1,4 +1,4 @@
-"""What the evaluator's tasks run on: how many cores, and an executor's memory for each Python worker."""
+"""The executors of the evaluator's tasks: how many cores, and an executor's memory for each Python worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
 """Spark's; these options are in MiB where they have no unit."""
 _LIMITING = ("yarn", "k8s:")
-"""Beginnings of masters that end an executor which takes more than it was given."""
+"""Prefixes of masters that kill an executor beyond its memory limit."""
 
 
 def executors_note(options: Mapping[str, str], cores: int, executors: int) -> ExecutorsNote:
@@ -21,7 +21,7 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
 
     Args:
         options: Spark's options.
-        cores: Those of all executors, or of the driver, where a local master has none.
+        cores: The cores of all executors, or of the driver, where a local master has none.
         executors: How many executors there are.
 
     Example:
@@ -35,8 +35,8 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
 def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
     """Return the memory of a Python worker, None where no option says how much there is.
 
-    It is `spark.executor.pyspark.memory`; without it, on clusters that hold executors to what they were given, what
-    `spark.executor.memoryOverhead` leaves. Spark's own default for that is no statement about our workers.
+    The value is `spark.executor.pyspark.memory`; without it, on clusters that enforce memory limits, the rest of
+    `spark.executor.memoryOverhead`. Spark's own default for that is no statement about our workers.
 
     Args:
         options: Spark's options.

@@ -1,4 +1,4 @@
-"""The JVM that this evaluator drives: one that it started, or the one that started it (`spark-submit`)."""
+"""The JVM that this evaluator drives: either one started the other; with `spark-submit` the JVM comes first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark import SparkContext
 __all__ = ["SUBMITTED", "end_jvm", "is_alive", "jvm_process", "started_jvm"]
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that `spark-submit` sets for the Python program that it starts."""
+"""Environment variable that `spark-submit` sets for the Python program."""
 
 _STOP_SECONDS = 5.0
 
@@ -46,7 +46,7 @@ def jvm_process() -> psutil.Process | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process runs: one that has ended stays a zombie until its parent asks."""
+    """Tell whether a process runs: an ended process stays a zombie until its parent asks."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -56,7 +56,7 @@ def is_alive(process: psutil.Process) -> bool:
 def end_jvm() -> None:
     """End the JVM and its workers for certain: asked first, killed when it takes its time.
 
-    Queries are not stopped one by one: what a batch had not committed is replayed from the checkpoint in any case.
+    Queries are not stopped singly: an uncommitted batch is replayed from the checkpoint in any case.
     """
     process = jvm_process()
     if process is None or not is_alive(process):

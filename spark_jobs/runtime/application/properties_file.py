@@ -17,7 +17,7 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 @contextmanager
 def properties_file(options: Mapping[str, str]) -> Iterator[None]:
-    """Let a JVM that is started meanwhile read options from a file that this user alone may read, and that goes then.
+    """Let a JVM started meanwhile read options from a file readable to this user alone, and removed afterwards.
 
     ``spark-defaults.conf`` counts as before, below these options.
     """

@@ -67,7 +67,7 @@ _REPEATING = (
     "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
     "org.apache.spark.util.Utils",
 )
-"""Loggers that write the stack trace of a failed task, also of tasks that a dropped stream's end kills.
+"""Loggers that write the stack trace of a failed task, even of tasks killed by the end of a dropped stream.
 
 The end of the task's query has the trace too, and `MicroBatchExecution` logs it.
 """

@@ -1,4 +1,4 @@
-"""The options of the Spark session: what the evaluator relies on, what settings say, and what is passed through."""
+"""The options of the Spark session: the evaluator's needs, the settings, and options passed through."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JSON_LINES = "-Dlog4j2.configurationFile=org/apache/spark/log4j2-json-layout.pr
 """Java's option for Spark's own form of JSON lines; `spark.log.structuredLogging.enabled` does nothing in pyspark."""
 
 _OPTIONS = {
-    # A task that runs twice at once could write a result after the mark that a reader keeps (spark_jobs/README.md).
+    # A task run twice at once could write a result behind a reader's mark (spark_jobs/README.md).
     "spark.speculation": "false",
     # Digest jobs have a pool (`digest_jobs.py`), and all streams share the default pool, which serves the oldest job
     # first. With a pool for each stream some got nothing: Spark orders pools with equally many tasks by their names.
@@ -40,7 +40,7 @@ _OPTIONS = {
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # What a batch runs is small, and the same each time: planning and starting it is what counts.
+    # A batch's work is small, and the same each time: the cost is in planning and starting.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -69,7 +69,7 @@ _SETTINGS = {
 
 
 def hidden_options(settings: Settings) -> dict[str, str]:
-    """Return those options of the session that may be secrets, or are: they must stand in no argument of a process."""
+    """Return the session's options that may be secrets: they must not be arguments of a process."""
     secret = settings.evaluator.spark_secret.get_secret_value()
     return (_guarded(secret) if secret else {}) | settings.evaluator.spark
 
@@ -119,7 +119,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
 
 
 def _refuse_open_cluster(settings: Settings, local: bool) -> None:
-    """Raise where tasks, which hold secrets, would go to a cluster that anybody can join."""
+    """Raise where tasks, which hold secrets, would go to an open cluster."""
     secret, given = settings.evaluator.spark_secret.get_secret_value(), settings.evaluator.spark
     if not local and not secret and "spark.authenticate" not in given:
         raise OperationalError(

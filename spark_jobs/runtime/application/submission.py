@@ -1,4 +1,4 @@
-"""An evaluator that `spark-submit` starts: its JVM runs already, with the options that it was given."""
+"""An evaluator started by `spark-submit`: its JVM runs already, with the options of the command."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DEFAULTS = {"spark.driver.memory": "1g"}
 
 
 def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return which of the session's options can still be set, where they agree with those that are in force.
+    """Return the session's options that can still be set, after checking those in force.
 
     Args:
         ours: The evaluator's.
-        given: Those with which `spark-submit` has started the JVM.
+        given: The options with which `spark-submit` has started the JVM.
 
     Raises:
         OperationalError: Options contradict each other, or `spark-submit` was not given what the evaluator needs.

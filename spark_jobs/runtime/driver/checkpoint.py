@@ -28,7 +28,7 @@ class Position(NamedTuple):
 class Checkpoint:
     """The checkpoint of a query that is not running.
 
-    Spark's log is a file per batch: in ``commits`` one that is done, in ``offsets`` a version line, a line of metadata
+    Spark's log is a file per batch: in ``commits`` a finished batch, in ``offsets`` a version line, a line of metadata
     and a line of ``{"topic": {"0": 12}}`` for the source.
     """
 
@@ -36,7 +36,7 @@ class Checkpoint:
     """A folder, or the URL of one."""
 
     files: Files
-    """What reads and writes there."""
+    """The file system of the location."""
 
     def last_commit(self, topic: str) -> Position | None:
         """Return the position of the query, None when it never committed."""
@@ -47,7 +47,7 @@ class Checkpoint:
         return None
 
     def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return by partition where the micro-batch that is not committed begins and ends, None without one."""
+        """Return by partition the begin and the end of the uncommitted micro-batch, None without one."""
         batch = self._uncommitted()
         if batch is None:
             return None
@@ -55,9 +55,9 @@ class Checkpoint:
         return None if starts is None or ends is None else (starts.get(topic, {}), ends.get(topic, {}))
 
     def move(self, topic: str, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
-        """Give the micro-batch that is not committed other bounds; the query must not run.
+        """Give the uncommitted micro-batch new bounds; the query must not run.
 
-        Spark begins a micro-batch where the one before ended, so the end of that one moves.
+        Spark begins a micro-batch at the end of the previous one, so that end moves.
         """
         batch = self._uncommitted()
         assert batch is not None, "there is a micro-batch"
@@ -88,7 +88,7 @@ class Checkpoint:
         )
 
     def note_anew(self, ends: Mapping[str, int]) -> None:
-        """Note with a new checkpoint, by source partition, the end of what an earlier one may have evaluated."""
+        """Note with a new checkpoint, by source partition, the end of events perhaps evaluated under an old one."""
         self.files.write(f"{self.location}/{_ANEW}", json.dumps(ends))
 
     def begun_anew(self) -> dict[str, int]:
@@ -102,7 +102,7 @@ class Checkpoint:
         return self.files.text(f"{self.location}/{_NAME}")
 
     def give_name(self) -> str:
-        """Give the checkpoint a name that no other one has, wherever it lies, and return it."""
+        """Give the checkpoint a unique name, wherever it lies, and return the name."""
         name = secrets.token_hex(8)
         self.files.write(f"{self.location}/{_NAME}", name)
         return name
@@ -112,12 +112,12 @@ class Checkpoint:
         self.files.remove(self.location)
 
     def _batches(self, kind: str) -> list[int]:
-        """Return the batches in one of Spark's logs, the last one first."""
+        """Return the batches in a log of Spark, the last first."""
         names = self.files.names(f"{self.location}/{kind}")
         return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
     def _log(self, name: str) -> dict[str, dict[str, int]] | None:
-        """Return what the last line of a file of the log says, None where it cannot be read."""
+        """Return the contents of the last line of a log file, None where it cannot be read."""
         try:
             text = self.files.text(f"{self.location}/{name}")
             log: dict[str, dict[str, int]] = json.loads((text or "").splitlines()[-1])

@@ -1,8 +1,8 @@
 """Makes an archive of the Java classes that an evaluator loads: its JVM maps them, in place of parsing each jar.
 
-Application class-data sharing (JEP 350) halves the processor time that Spark takes to start, which counts when an
-evaluator has died. ``python -m spark_jobs.runtime.driver.class_archive`` makes the archive, once for each
-environment and Java. Where there is none, or it is of other jars, the JVM starts as it does without.
+Application class-data sharing (JEP 350) halves the CPU time of Spark's start, which counts when an evaluator has died.
+``python -m spark_jobs.runtime.driver.class_archive`` makes the archive, once for each environment and Java. Without an
+archive, or with an archive of other jars, the JVM starts as usual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DUMP_SECONDS = 300.0
 
 
 def make_archive(settings: Settings) -> Path | None:
-    """Run what a stream runs, and have its JVM leave an archive of its classes; return where it is, if anywhere.
+    """Run a small stream, and have its JVM leave an archive of its classes; return the archive's path, if any.
 
     Args:
         settings: `evaluator.jars` is the folder of the connector's jars.
@@ -73,7 +73,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Make it; an evaluator starts without one too, so nothing that goes wrong is an error."""
+    """Make the archive; an evaluator starts without one too, so no failure is an error."""
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         path = make_archive(Settings())

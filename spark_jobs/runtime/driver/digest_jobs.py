@@ -1,4 +1,4 @@
-"""Digests of a tick of very many destinations: one Spark job, when the gateway asks for it."""
+"""Digests of a tick of very many destinations: a Spark job, on request of the gateway."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OFFSETS_A_TASK = 4
 
 
 class DigestJobs:
-    """Looks for requests in a thread of its own, and carries out one after the other."""
+    """Looks for requests in a separate thread, and carries them out in sequence."""
 
     def __init__(self, spark: SparkSession, settings: Settings, fence: Fence, failed: Callable[[], None]) -> None:
         """Prepare to look.
@@ -59,7 +59,7 @@ class DigestJobs:
             try:
                 job = self._taken()
             except OperationalError:
-                job = None  # Redis is away: the lease's thread sees to what follows from it
+                job = None  # Redis is away: the lease's thread handles the consequences
             if job is None:
                 time.sleep(_LOOK_SECONDS)
                 continue
@@ -75,7 +75,7 @@ class DigestJobs:
         job = self._requests.look()
         if job is None or job.evaluator != self._fence.token or job.state == "done":
             return None
-        # One that is taken already was lost in the telling: it is carried out again, and writes the same.
+        # The reply to an earlier taking was lost: the job is carried out again, and writes the same.
         return self._requests.change(job, "taken")
 
     def _tell(self, job: Job) -> None:
@@ -103,7 +103,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fenc
             "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
             "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
             "kafka.isolation.level": "read_committed",
-            # Orders that are gone are closed; one without an answer is carried out by the gateway.
+            # Orders that are gone are closed; unanswered orders are carried out by the gateway.
             "failOnDataLoss": "false",
         }
     )

@@ -1,4 +1,4 @@
-"""Executors that a cluster has taken away: a driver that its master has forgotten gets none for ever."""
+"""Executors taken away by a cluster: a driver forgotten by its master gets none for ever."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ GONE_SECONDS = 30.0
 class Executors:
     """Watches how many executors there are.
 
-    A standalone master drops an application whose driver it does not hear, and Spark's driver does not register again:
-    it waits for a master that fails over. So an evaluator that has lost all executors ends, and its successor
-    registers. One that never had any waits: its cluster may have no room yet.
+    A standalone master drops an application with a silent driver, and Spark's driver does not register again: it waits
+    for a master that fails over. So an evaluator that has lost all executors ends, and its successor registers. An
+    evaluator that never had any waits: its cluster may have no room yet.
     """
 
     def __init__(self, count: Callable[[], int], clock: Callable[[], float]) -> None:

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Files(Protocol):
-    """What a checkpoint is looked after by. A file or folder that is not there is no error."""
+    """The file system of checkpoints. A file or folder that is not there is no error."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names of what lies in a folder."""
@@ -58,7 +58,7 @@ class LocalFiles:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         written = Path(f"{path}.new")
         written.write_text(text, "utf-8")
-        # Hadoop keeps a checksum beside each file that it writes, and refuses a file with another one's.
+        # Hadoop keeps a checksum beside each file that it writes, and refuses a file with a wrong checksum.
         (written.parent / f".{Path(path).name}.crc").unlink(missing_ok=True)
         written.replace(path)
 
@@ -68,7 +68,7 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """What Spark itself writes its checkpoints by: the same clients, with the same options and credentials.
+    """The file system that Spark uses for its checkpoints: the same clients, with the same options and credentials.
 
     Raises:
         OperationalError: From each method, where the file system does not answer.

@@ -32,7 +32,7 @@ __all__ = ["STATUS_VARIABLE", "main"]
 log = logging.getLogger(__name__)
 
 STATUS_VARIABLE = "CQ_STATUS_FILE"
-"""Environment variable that names the file in which the evaluator tells its state."""
+"""Environment variable with the path of the file for the evaluator's state."""
 
 _ending = threading.Event()
 """Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
@@ -81,10 +81,10 @@ def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
         opening: Future[tuple[SparkSession, bool]] | None = None
-        # On a cluster an evaluator that only stands by would take executors from the one that works.
+        # On a cluster a standby evaluator would take executors from the active one.
         if not settings.standby or settings.evaluator.master.startswith("local"):
             opening = starter.submit(_opened, settings, leadership)
-        # What evaluates takes a second to import: Java starts meanwhile.
+        # The evaluation modules take a second to import: Java starts meanwhile.
         from spark_jobs.runtime.driver.serving import serve
 
         def waiting() -> None:
@@ -122,7 +122,7 @@ def _ended(*_: object) -> NoReturn:
 
 
 def _end(reason: str) -> None:
-    """End at once, and all that Spark writes with it: somebody else may have taken over."""
+    """End at once, and end all writing of Spark: somebody else may have taken over."""
     if _ending.is_set():
         return
     log.error(reason)

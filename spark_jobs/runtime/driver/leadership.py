@@ -1,4 +1,4 @@
-"""One evaluator of a name: takes the lease, waits for it, and ends the process when it is lost."""
+"""The leadership of an evaluator's name: takes the lease, waits for it, and ends the process when it is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _RENEW_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
-"""From one look at a lease that somebody else has to the next."""
+"""Time between two looks at a lease held by somebody else."""
 _REDIS_SECONDS = 30.0
 """How long Redis may take to answer until an evaluator that does not stand by gives up."""
 _MARGIN_SECONDS = 3.0
@@ -41,7 +41,7 @@ class Leadership:
         self.lease = Lease(settings, "evaluator", settings.evaluator.name)
         """The evaluator's."""
         self.fences = EvaluatorFences.of(settings, self.lease.token)
-        """Those of its holder."""
+        """Fences of the lease's holder."""
         self._clock = clock
         self._lost = lost
         self._stop = threading.Event()
@@ -51,9 +51,9 @@ class Leadership:
         """Whether this process leads."""
 
     def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
-        """Take the lease; while somebody else has it, wait for as long as that may be a dead process.
+        """Take the lease; while somebody else has it, wait as long as the holder may be a dead process.
 
-        A lease that nobody renews is that of an evaluator that died where its process cannot be looked for: in another
+        A lease without renewal belongs to an evaluator that died where its process cannot be checked: in another
         container, on another host.
 
         Args:
@@ -122,7 +122,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """A lease that somebody else has, at one moment."""
+    """A lease held by somebody else, at one moment."""
 
     holder: str | None
     left_ms: int

@@ -1,4 +1,4 @@
-"""What the evaluator tells Prometheus: of each stream, from what the driver knows of it when it is asked."""
+"""The evaluator's Prometheus metrics: per stream, from the driver's knowledge at the time of the scrape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamMetrics(Collector):
         """Ask there.
 
         Args:
-            status: Returns by name of a stream what is known of it (`Streams.status`).
+            status: Returns the status of streams by name (`Streams.status`).
         """
         self._status = status
 

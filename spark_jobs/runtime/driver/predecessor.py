@@ -23,10 +23,10 @@ _WAIT_SECONDS = 10.0
 
 @contextmanager
 def held(data: Path, prefix: str) -> Iterator[None]:
-    """Hold a data folder for the one evaluator of one prefix; the kernel lets go of it when the process dies.
+    """Hold a data folder for the single evaluator of a prefix; the kernel releases the folder when the process dies.
 
     Raises:
-        OperationalError: Another evaluator runs on it, or it is another prefix's, or a later version's.
+        OperationalError: Another evaluator runs on the folder, or it belongs to another prefix, or a later version.
     """
     data.mkdir(parents=True, exist_ok=True)
     claim(data)
@@ -47,7 +47,7 @@ def held(data: Path, prefix: str) -> Iterator[None]:
 
 
 def end_predecessor(data: Path) -> None:
-    """Kill the JVM that the last evaluator noted under the data folder, if it still runs, and wait for its death.
+    """Kill the JVM noted by the last evaluator under the data folder, if still running, and wait for its death.
 
     A process of the same id that began at another time, or on another machine, is somebody else's.
     """

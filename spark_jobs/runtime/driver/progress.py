@@ -91,7 +91,7 @@ class Progress:
             log.debug("micro-batch evaluated", extra=told)
 
     def forget(self) -> None:
-        """Tell the store anew next time: it has lost what it was told."""
+        """Report anew next time: the store has lost the last report."""
         self._told = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:

@@ -13,9 +13,9 @@ __all__ = ["resume"]
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Position:
     """Return the place where a query begins, and forget the pins that no batch of it goes by.
 
-    A checkpoint that is lost, or cannot be read, is made anew; so is one that another evaluator has left behind since,
-    with a checkpoint of its own: by Redis each stream has one, by name. All events before the place are evaluated;
-    events after it that were evaluated too are evaluated again, with the same ids.
+    A lost or unreadable checkpoint is made anew; so is a checkpoint that another evaluator has left behind since, with
+    a checkpoint of its own: in Redis each stream has one, by name. All events before the place are evaluated; events
+    after it that were evaluated too are evaluated again, with the same ids.
 
     Args:
         stream: The query's stream.

@@ -54,7 +54,7 @@ def serve(
     Args:
         spark: The session.
         settings: The evaluator's settings.
-        fences: Those under which it writes.
+        fences: The fences for its writes.
         status: Where it tells its state.
         metrics_url: Where its metrics are.
         digests_failed: Called where digests can be written no more.

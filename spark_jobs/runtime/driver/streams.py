@@ -1,4 +1,4 @@
-"""One Spark query per live stream: started, restarted and stopped as streams come, fail and go."""
+"""A Spark query per live stream: started, restarted and stopped as streams come, fail and go."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Streams:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            ownership: Sees to it that no other evaluator has the same streams.
+            ownership: Ensures that no other evaluator has the same streams.
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.
             evaluate: Gives the function that a stream's tasks run.
@@ -168,7 +168,7 @@ class Streams:
         return _StreamQuery(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
-        """Return by name of the stream how far it is, and why it doesn't run if it doesn't."""
+        """Return the progress of streams by name, and the reason if a stream doesn't run."""
         return {
             running.stream.name: {
                 "stream_id": running.stream.stream_id,
@@ -307,7 +307,7 @@ class Streams:
         log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})
 
     def _forget(self, source_id: str) -> None:
-        """Remove what is kept for replays; the checkpoint last, by which the next evaluator finds what is left."""
+        """Remove data kept for replays; the checkpoint last, by which the next evaluator finds the rest."""
         self._broker.write(self._settings.topics.pins, source_id.encode())
         try:
             self._checkpoint(source_id).remove()

@@ -1,7 +1,7 @@
 """The path of a micro-batch, run a few times before there are events: the first real one is then like the others.
 
-What is slow the first time (2 s and more on two cores): workers start, Spark loads and compiles what plans a batch, the
-Kafka clients connect. A topic of the evaluator's own is read and written as a stream's would be.
+The first time is slow (2 s and more on two cores): workers start, Spark loads and compiles the planner, the Kafka
+clients connect. A topic of the evaluator's own is read and written as a stream's would be.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _feed(query: StreamingQuery, topic: str, broker: Broker) -> None:
 
 
 def _answer(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write a record for each event to the same topic, where it makes one more batch and no other."""
+    """Write a record for each event to the same topic, where it makes a further batch and no more."""
     for batch in batches:
         count = batch["key"].to_pylist().count(_EVENT)
         columns = [pa.repeat(pa.scalar(_RESULT), count), pa.nulls(count, pa.binary())]

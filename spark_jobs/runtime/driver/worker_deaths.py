@@ -27,9 +27,9 @@ def dead_task(failure: str) -> int | None:
     """Return the number of the task whose worker died, None where a query ended for another reason.
 
     Args:
-        failure: What Spark says of the end of a query. Spark names the task that failed first, so a task that was
-            killed because of that is not taken for it. The stack trace of a worker that raised is in it, or that of
-            the JVM: a trace within the Kafka connector says that the source could not be read, by no fault of a worker.
+        failure: Spark's message about the end of a query. Spark names the task that failed first, so a task killed as a
+            consequence is not taken for it. The message has the stack trace of a worker that raised, or of the JVM: a
+            trace within the Kafka connector means an unreadable source, by no fault of a worker.
 
     Example:
         >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
@@ -41,7 +41,7 @@ def dead_task(failure: str) -> int | None:
 
 
 def failure_reason(failure: str) -> str:
-    r"""Return why a query ended, in one line: what a worker raised, or else what Spark says first.
+    r"""Return why a query ended, in one line: the worker's exception, or else the first line of Spark's message.
 
     Example:
         >>> failure_reason("Job aborted: PythonException: ... runtime.kafka.table_log.TableAway: topic is away")
@@ -83,7 +83,7 @@ class WorkerDeaths:
         """
         store = self._store
         if stream_id not in self._begun and store.batch_under_way(stream_id):
-            # An evaluator ended amid this batch: memory that ran out, for one, may take all of it.
+            # An evaluator ended amid this batch: exhausted memory, for example, may take all of it.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
         self._begun.add(stream_id)

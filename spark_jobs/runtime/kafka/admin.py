@@ -15,19 +15,19 @@ __all__ = ["ANSWER_SECONDS", "QUESTION_SECONDS", "Admin", "is_late", "open_admin
 ANSWER_SECONDS = 10.0
 """How long an answer of Kafka's is waited for."""
 QUESTION_SECONDS = 3.0
-"""How long one client waits for it."""
+"""How long a client waits for an answer."""
 
 Admin = RenewedClient[AdminClient]
 _LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001  # the driver's own codes begin so
 
 
 def open_admin(settings: Settings) -> Admin:
-    """Return an admin client, which connects when it is first used."""
+    """Return an admin client, which connects at its first use."""
     return RenewedClient(lambda: AdminClient(with_quiet_log(client_options(settings.kafka))), is_late)
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error says that Kafka did not answer in time, or that a broker met another one that did not.
+    """Tell whether an error means a late answer of Kafka, from a broker itself or from a broker behind it.
 
     Example:
         >>> is_late(KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))), is_late(KafkaException("closed"))

@@ -25,7 +25,7 @@ class SourceForm(NamedTuple):
     """A source topic's id and partitions."""
 
     topic_id: str
-    """Kafka's own id: a topic that is deleted and made again has another one."""
+    """Kafka's own id: a topic deleted and created again has a new id."""
     partitions: list[int]
 
 
@@ -41,7 +41,7 @@ class Broker:
         self._dead_letters = settings.topics.deadletters
 
     def form(self, topic: str) -> SourceForm:
-        """Return what a topic is like; asking never makes one, whatever the broker's settings.
+        """Return the form of a topic; asking never creates a topic, whatever the broker's settings.
 
         Raises:
             OperationalError: There is no such topic, or no broker answers.
@@ -101,7 +101,7 @@ class Broker:
         self.write(self._dead_letters, None, headers)
 
     def report_unreadable(self, record: Message) -> None:
-        """Write the dead letter of a record whose timestamp Spark cannot read, and wait until the broker has it.
+        """Write the dead letter of a record with an unreadable timestamp, and wait until the broker has the letter.
 
         Raises:
             OperationalError: It has not.
@@ -140,7 +140,7 @@ class Broker:
             raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
 
     def ensure_topic(self, topic: str) -> None:
-        """Make a topic of one partition, unless it is there, and return when it can be read.
+        """Create a topic with one partition, unless it exists, and return when it can be read.
 
         The controller answers before the brokers know the new topic, on a busy machine by seconds.
 

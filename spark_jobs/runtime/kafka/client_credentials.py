@@ -44,7 +44,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
             try:
                 await asyncio.to_thread(self._ask)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                # What was asked and answered may hold secrets; an error of the network or of HTTP does not.
+                # The request and the answer may hold secrets; an error of the network or of HTTP does not.
                 why = f": {error}" if isinstance(error, OSError) else ", but no token"
                 raise OperationalError(f'the token endpoint "{self._url}" gives no answer{why}') from None
         return self._token

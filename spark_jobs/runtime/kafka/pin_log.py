@@ -1,8 +1,8 @@
-"""The topic `cq.pins`: which offsets of tables each micro-batch sees, so that a replay sees them though Redis is lost.
+"""The topic `cq.pins`: the table offsets of each micro-batch, so a replay sees the same even if Redis is lost.
 
-The log decides. A task writes how far the topics go now and reads the log up to its own record; of the records of one
-micro-batch the first that names a table counts. Tasks of a batch, and of a replay, so agree without another arbiter.
-Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's source.
+The log decides. A task writes the present ends of the topics and reads the log up to its own record; among the records
+of a micro-batch the first that names a table counts. Tasks of a batch, and of a replay, so agree without another
+arbiter. Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class MicroBatch(NamedTuple):
-    """One micro-batch for ever: numbers begin anew with a checkpoint, and then the query has another id."""
+    """The permanent identity of a micro-batch: numbers restart with a checkpoint, and then the query has a new id."""
 
     source_id: str
     query_id: str
@@ -49,7 +49,7 @@ _decode = msgspec.json.Decoder(_PinRecord).decode
 
 
 class PinLog:
-    """Reads the log as it grows, and adds to it. For one thread, and made in the process that uses it."""
+    """Reads the growing log, and adds to it. For a single thread, and made in the process that uses it."""
 
     def __init__(self, settings: Settings, log: TableLog) -> None:
         """Connect when first used.
@@ -67,12 +67,12 @@ class PinLog:
         """By source, of its latest batch: all tables, each as the first record has it."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
-        """Return the offsets that a batch sees; where none are known those before which all lies that is there now.
+        """Return the offsets that a batch sees; for a table without known offsets the present ends are taken.
 
         They are on Kafka when this returns.
 
         Args:
-            batch: Which one; it is the source's latest.
+            batch: The batch; it is the source's latest.
             tables: By `Table.source_id`.
 
         Raises:
@@ -90,7 +90,7 @@ class PinLog:
         mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
         known = self._known(batch)
-        if known != mine:  # compaction leaves the last record, which must be the one that counts
+        if known != mine:  # compaction leaves the last record, which must be the valid one
             self._write(batch, known)
         return known
 

@@ -1,6 +1,6 @@
 """Output rows → Kafka's record batches (KIP-98, version 2), laid out by Arrow and never record by record.
 
-Half of what an event cost was Spark's sink, which makes Java objects of each record and of each of its five headers:
+Half of the cost of an event was Spark's sink, which makes Java objects of each record and of each of its five headers:
 4.2 µs a record. Here the records of a chunk are one concatenation of columns, then cut by partition, compressed and
 given their checksums: 0.5 µs. Who sends them to Kafka is `record_writer`'s concern.
 """
@@ -26,7 +26,7 @@ from spark_jobs.engine.rows.varints import varints
 __all__ = ["RecordBatch", "record_batches"]
 
 _BATCH_BYTES = 512 * 1024
-"""Bytes of records in one batch, unless one record alone has more: brokers take 1 MiB by default."""
+"""Bytes of records in a batch, unless a single record has more: brokers take 1 MiB by default."""
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
 _VERSION = 2
@@ -53,7 +53,7 @@ class RecordBatch:
         """Return the batch as the broker takes it.
 
         Args:
-            producer_id: Whose it is, by which the broker knows a repetition.
+            producer_id: The producer's id, by which the broker recognises a repetition.
             producer_epoch: The producer's epoch.
             first_sequence: How many records of the partition that producer has sent before.
             now_ms: The time of writing, epoch milliseconds; brokers put theirs in its place (LogAppendTime).
@@ -71,7 +71,7 @@ def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[Recor
     """Yield the batches of some rows, those of a partition in the rows' order.
 
     Args:
-        rows: Of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
+        rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
         codec: How they are compressed.
     """
     if not rows.num_rows:

@@ -1,8 +1,8 @@
 """A worker's way to Kafka: output rows, sent in order while the next ones are made, and waited for at a task's end.
 
-aiokafka's producer does all that is delicate: leaders, connections, repetition without end or repeats (idempotence),
-one batch of a partition after the other. The writer takes batches that are laid out already (`record_batches`).
-librdkafka and Spark's sink take single records, at 4 to 5 µs each.
+aiokafka's producer does all the delicate work: leaders, connections, retries without end or repeats (idempotence), the
+order of batches in a partition. The writer takes batches that are laid out already (`record_batches`). librdkafka and
+Spark's sink take single records, at 4 to 5 µs each.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WAITING_BYTES = 32 << 20
 _FORGET_SECONDS = 60.0
 """How often topics are forgotten that were not written to lately.
 
-The leaders of all that are known are asked for now and then, and a broker may make a topic anew that is asked for.
+The leaders of all known topics are asked for now and then, and a broker may create a deleted topic anew when asked.
 """
 
 _OPTIONS = {
@@ -78,7 +78,7 @@ class RecordWriter:
         self._waiting = 0
         self._topics: set[str] = set()
         self._used: set[str] = set()
-        """Of these, since some were forgotten."""
+        """Topics used since the last forgetting."""
         self._forget_at = time.monotonic() + _FORGET_SECONDS
         self._producer = self._wait(self._begin(_started(settings)))
 
@@ -161,7 +161,7 @@ class RecordWriter:
         async with self._in_order:
             if self._broken:
                 raise KafkaError("what comes before was not written")
-            self._broken = True  # until all are on their way: nothing must overtake one that is not
+            self._broken = True  # until all are on their way: no batch may overtake an unsent one
             self._look_up({batch.topic for batch in batches})
             sent = [(batch, await self._begun(batch)) for batch in batches]
             self._broken = False
@@ -179,7 +179,7 @@ class RecordWriter:
         return sent
 
     def _look_up(self, topics: set[str]) -> None:
-        """Have the leaders of all topics that are new looked up at once, not one by one."""
+        """Have the leaders of all new topics looked up at once, not singly."""
         for topic in topics - self._topics:
             self._producer.client.add_topic(topic)
         self._topics |= topics
@@ -208,7 +208,7 @@ class RecordsTooLarge(OperationalError):
 
 
 class FinishedBatch:
-    """A batch as aiokafka's producer asks for it: its `BatchBuilder`, of which nothing is left to build.
+    """A finished batch with the interface of aiokafka's `BatchBuilder`.
 
     That class is aiokafka's own affair: `pyproject.toml` bounds the version, and a test compares the two.
     """
@@ -243,10 +243,10 @@ class FinishedBatch:
 
 
 def producer_options(settings: Settings) -> dict[str, Any]:
-    """Return the options of aiokafka's producer: those of librdkafka that it knows too, and our own."""
+    """Return the options of aiokafka's producer: librdkafka's options that it knows too, and our own."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
-    # As long it also waits for room behind what is not sent: a broker that begins anew takes a while.
+    # This is also the limit for waiting behind unsent batches: a restarting broker takes a while.
     known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):
@@ -267,7 +267,7 @@ _writers: dict[bytes, RecordWriter] = {}
 
 
 def record_writer(settings: bytes) -> RecordWriter:
-    """Return the worker's writer, which lasts as long as the process: a task that fails ends it.
+    """Return the worker's writer, which lasts as long as the process: a failing task ends the process.
 
     Args:
         settings: The `Settings`, pickled.

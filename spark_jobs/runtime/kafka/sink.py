@@ -26,7 +26,7 @@ _NOTHING = "nothing boolean"
 
 @dataclass(frozen=True, slots=True)
 class RecordWriting:
-    """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
+    """The function run by `mapInArrow`: it yields no row, and ends when Kafka has all rows."""
 
     produce: Produce
     settings: bytes
@@ -60,14 +60,14 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/checkpoints/{source_id}"
-    # Other prefixes may have theirs there too, and each sweeps what is not of a stream of its own.
+    # Other prefixes may have theirs there too, and each sweeps checkpoints without a stream of its own.
     return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
 
 
 def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
-    """Start the query that writes what is made of a stream's events, while the fence is its holder's."""
+    """Start the query that writes the output of a stream's events, while the fence is its holder's."""
     return (
         events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
@@ -78,7 +78,7 @@ def write_stream(
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
-    """Write the digests that are made of some rows, by one job, while the fence is its holder's.
+    """Write the digests made from some rows, in a single job, while the fence is its holder's.
 
     Digests are in gzip, whichever program writes them.
     """

@@ -25,12 +25,12 @@ waits. By Kafka's default, 500 ms, an event that comes alone waits for half a se
 def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
     """Return the stream's records: key, value, partition, offset, timestamp, and headers where a column is in one.
 
-    Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. One task reads one partition
-    (no ``minPartitions``), so that results of a partition are written in its order.
+    Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. A task reads a single partition
+    (no ``minPartitions``), so results of a partition are written in its order.
 
     Args:
         spark: The session.
-        stream: Which one.
+        stream: The stream.
         partitions: The topic's partitions now; a partition newer than the stream is read from its beginning.
         settings: The evaluator's settings.
     """
@@ -40,7 +40,7 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: offsets}),
         "kafka.isolation.level": "read_committed",
-        # A topic that was deleted is told of, not made again by asking for it.
+        # A deleted topic is reported, not created again by asking for it.
         "kafka.allow.auto.create.topics": "false",
         # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
         "kafka.max.poll.records": "10000",

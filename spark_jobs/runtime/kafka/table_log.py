@@ -24,7 +24,7 @@ _PATIENCE = 60
 _OPEN_POLLS = 2
 """The polls in a row without a message after which an open transaction fails the task.
 
-A short transaction is waited for. A task that waits longer holds one of few cores, and other streams wait with it.
+A short transaction is waited for. A longer wait holds one of few cores, and other streams wait as well.
 """
 _RENEW_AFTER = (3, 15, 35)
 """The polls in a row without a record after which another consumer asks, which looks the topic up.
@@ -44,7 +44,7 @@ class TableAway(OperationalError):
 
 
 class TableLog:
-    """Reads topics by position, committed records only. For one thread, and made in the process that uses it."""
+    """Reads topics by position, committed records only. For a single thread, and made in the process that uses it."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
@@ -73,9 +73,9 @@ class TableLog:
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, Offsets]:
         """Return by topic and partition the offset after the last record, at two questions in all.
 
-        A change that was acknowledged before the call lies before the end, also where another producer's transaction is
-        open before it: then `read` waits for the end of that transaction. Topics that cannot be read, or lack a leader,
-        are left out.
+        A change acknowledged before the call lies before the end, even if another producer's transaction is open before
+        it: then `read` waits for the end of this transaction. Topics that cannot be read, or lack a leader, are left
+        out.
 
         Args:
             topics: By name.
@@ -110,7 +110,7 @@ class TableLog:
         try:
             self._begin(topic, reached)
             while left:
-                # One is waited for, and what else is there is taken: a call for many waits until it has them all.
+                # Wait for one message, and take the rest at hand: a call for many waits until it has them all.
                 messages = self._consumer.consume(1, _POLL_SECONDS)
                 messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
                 records = self._records(topic, messages, left, reached)

@@ -31,7 +31,7 @@ class TopicOffsets:
         self._admin = admin
 
     def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> Places:
-        """Return the partitions of those topics that can be read: that exist and have a leader for each.
+        """Return the partitions of the readable topics: they exist and have a leader for each partition.
 
         Args:
             topics: By name.
@@ -91,7 +91,7 @@ class TopicOffsets:
 
 
 def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescription]:
-    """Return what those topics are like that can be read; an answer that is late is an error."""
+    """Return the descriptions of the readable topics; a late answer is an error."""
     found = {}
     for topic, future in admin.describe_topics(TopicCollection(topics), request_timeout=QUESTION_SECONDS).items():
         try:

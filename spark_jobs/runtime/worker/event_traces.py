@@ -1,6 +1,6 @@
 """A sampled event's way as spans: until a task takes it, decoding, matching, and until its results are handed over.
 
-Which events are sampled follows from their offsets, so that one that is evaluated twice is sampled twice or never.
+The sampled events follow from their offsets, so an event evaluated twice is sampled twice or never.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class EventTraces:
 
 
 class Trail:
-    """What becomes of the sampled events of some Arrow batch."""
+    """The outcome of the sampled events of an Arrow batch."""
 
     def __init__(self, traces: EventTraces, events: RowSource, rows: Ints, began_ns: int) -> None:
         """Begin with decoded events; `EventTraces.trail` makes it."""

@@ -1,4 +1,4 @@
-"""The tables that queries join, in a worker process: one replica of each, at the offsets that a micro-batch pins."""
+"""The tables that queries join, in a worker process: a replica of each, at the offsets pinned by a micro-batch."""
 
 from __future__ import annotations
 

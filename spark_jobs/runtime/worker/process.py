@@ -60,7 +60,7 @@ class WorkerProcess:
         self._stores: dict[str, TableStore] = {}
         """By the URL of Redis."""
         self._fences: EvaluatorFences | None = None
-        """Those of the evaluator whose worker this is."""
+        """Fences of the evaluator to which this worker belongs."""
         self._tables: dict[str, ConstantTables] = {}
         """By stream id."""
         self._watches: dict[str, StreamWatch] = {}

@@ -1,4 +1,4 @@
-"""A worker's notes of the work units of one stream that failed, and how it writes and reads them in Redis."""
+"""A worker's notes of failed work units of a stream, with their reading and writing in Redis."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class QuarantineNotes:
     def part_of_budget(self, item_id: str) -> float:
         """Return the part of the CPU budget that a group or SELECT list has, 1 while nothing of its user was stopped.
 
-        The n-th unit of one user that is stopped within the hour had 1/n² of the budget, so all of them together take
-        less than twice the budget of one.
+        The n-th unit of a user stopped within the hour had 1/n² of the budget, so all of them together take less than
+        twice the budget of one.
         """
         if not self._stopped:
             return 1.0

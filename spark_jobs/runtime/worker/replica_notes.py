@@ -1,4 +1,4 @@
-"""What a worker tells of its replica of a table: how large it is, how far it goes, and whether a batch waits for it."""
+"""A worker's report on its replica of a table: its size, its offsets, and whether a batch waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ReplicaNotes"]
 
 _EVERY_MS = 2_000
 _LONG = 10_000
-"""Records that take so long to read that it is told that a batch waits for them."""
+"""Backlog above which a replica reports that a batch is waiting."""
 
 
 class ReplicaNotes:
@@ -47,7 +47,7 @@ class ReplicaNotes:
             self._tell(store, waiting)
 
     def during(self, pin: Pin, store: TableStore) -> None:
-        """Tell it again, unless that was done lately: what was told long ago counts no more.
+        """Report again, unless the last report is recent: old reports count no more.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -26,7 +26,7 @@ _KEPT = 512
 
 
 class StreamSampler:
-    """Samples one stream in one worker, each source partition by itself: a task's events are of one partition."""
+    """Samples a stream in a worker, each source partition separately: a task's events are of one partition."""
 
     def __init__(self, stream: Stream, clock: Callable[[], float]) -> None:
         """Begin without samples.

@@ -34,7 +34,7 @@ class TableLetters:
         del self._held[:-_MOST]
 
     def due(self, store: TableStore) -> Iterator[pa.RecordBatch]:
-        """Yield the letters to write, if this worker is the one that writes; forget letters that Kafka has.
+        """Yield the letters to write, if this worker is in charge; forget letters that Kafka has.
 
         Raises:
             OperationalError: Redis did not answer.

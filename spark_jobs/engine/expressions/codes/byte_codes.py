@@ -21,7 +21,7 @@ _LINE = 76
 """Letters of a line of MIME's base64."""
 _BITS = 6
 _TRIPLE = 18
-"""Of the first sextet of four: how far to the left its bits stand."""
+"""How far to the left the bits of the first sextet of four stand."""
 _SETS = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -33,7 +33,7 @@ _SETS = {
 }
 """The character sets that Spark 4 knows, by Java's name; Python's."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
-"""What Java writes for a set without an order of bytes: which order, and which mark before a text that isn't empty."""
+"""Java's encoding for a character set without a byte order: the order, and the mark before a text that isn't empty."""
 _MARKED = {"utf-16": (b"\xfe\xff", b"\xff\xfe"), "utf-32": (b"\0\0\xfe\xff", b"\xff\xfe\0\0")}
 
 
@@ -66,7 +66,7 @@ def _unhex(text: str) -> bytes | None:
 
 
 def _base64(value: str | bytes) -> str:
-    """Return base64 as java.util.Base64's MIME encoder writes it: in lines, between which stands CR LF."""
+    """Return base64 as java.util.Base64's MIME encoder writes it: in lines separated by CR LF."""
     written = b64encode(_bytes(value)).decode()
     return "\r\n".join(written[begin : begin + _LINE] for begin in range(0, len(written), _LINE))
 
@@ -98,7 +98,7 @@ def _unbase64(text: str) -> bytes | None:
 
 
 def _encode(text: str, charset: str) -> bytes | None:
-    """Return a text in a character set; NULL for an unknown set, or a character that it lacks."""
+    """Return a text in a character set; NULL for an unknown set, or a character missing in the set."""
     name = _SETS.get(charset.upper())
     if name is None:
         return None
@@ -110,7 +110,7 @@ def _encode(text: str, charset: str) -> bytes | None:
 
 
 def _decode(value: str | bytes, charset: str) -> str | None:
-    """Return the text that bytes are in a character set; NULL for an unknown set, or bytes that are none of it."""
+    """Return the text of bytes in a character set; NULL for an unknown set, or invalid bytes."""
     name = _SETS.get(charset.upper())
     if name is None:
         return None

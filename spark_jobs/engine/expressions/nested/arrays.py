@@ -63,7 +63,7 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
             lists = lists_of(column)
             codes = codes_of(lists.elements)
             known = np.flatnonzero(codes >= 0)
-            # Of what is written later into a place the last stays; of equal elements, which one does not matter.
+            # The last write to a place wins; among equal elements any will do.
             order = known[np.argsort(codes[known], kind="stable")]
             found = np.full(lists.null.size, -1, np.int64)
             order = order if greatest else order[::-1]
@@ -103,7 +103,7 @@ def _remove(base: Operand, sql_type: SqlType, value: Operand) -> pl.Expr:
 
 
 def _together(columns: Sequence[pl.Series]) -> Lists:
-    """Return arrays one behind the other, NULL where one of them is."""
+    """Return the concatenation of arrays, NULL where any of them is."""
     parts = [lists_of(column) for column in columns]
     rows = np.concatenate([part.row for part in parts])
     order = np.argsort(rows, kind="stable")
@@ -126,7 +126,7 @@ def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
 
 
 def _among(*, met: bool) -> Callable[..., pl.Expr]:
-    """Make the function that yields the distinct elements that are, or are not, in the other array too."""
+    """Make the function that yields the distinct elements present, or absent, in the second array."""
 
     def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
         def compute(left: pl.Series, right: pl.Series) -> pl.Series:
@@ -272,7 +272,7 @@ def _without_null(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return arrays of one value of each operand; Polars' own function joins values that are arrays themselves."""
+    """Return arrays of a value of each operand; Polars' own function joins values that are arrays themselves."""
     assert sql_type.element is not None, "an array"
     typed = [Operand(widened(part, sql_type.element), sql_type.element) for part in (first, *others)]
 
@@ -286,7 +286,7 @@ def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
 
 
 def _named_struct(_: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return a STRUCT of every other operand; those between are the names."""
+    """Return a STRUCT of every second operand; those between are the names."""
     values = zip(sql_type.fields, others[::2], strict=True)
     return pl.struct([value.expr.alias(name) for (name, _), value in values])
 
@@ -320,4 +320,4 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
 }
 """By operator or function: the first argument, the result's type, and the others."""
 OF_ARRAYS = frozenset(ARRAYS) - {"array_repeat", "sort_array"}
-"""Those whose constants are operands too; of the others a constant is a count or an order."""
+"""Functions whose constants are operands too; in the rest a constant is a count or an order."""

@@ -1,6 +1,6 @@
-"""from_json: values of a JSON text as a schema has them, what is broken or of another type NULL, as Spark reads it.
+"""from_json: values of a JSON text by a schema, NULL where broken or of a wrong type, as Spark reads them.
 
-A fault makes NULL of the part around it that is read as a whole: a field, an array or a map. Where the text cannot be
+A fault makes NULL of the smallest part that is read as a whole: a field, an array or a map. Where the text cannot be
 read on, the fields of the outermost STRUCT are NULL, and an ARRAY or a MAP is NULL itself.
 """
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places that a text's values may take: so many for each byte, and besides, as those of a record."""
+"""Places that a text's values may take beside those for each byte, as for a record."""
 
 
 class _Text(JsonTokens):
-    """A text, of which no more is made than it can account for.
+    """A text with a limit on the values made from it.
 
-    Of ``[{},{},…]`` a STRUCT of a hundred fields would take hundreds of times its bytes.
+    For ``[{},{},…]`` a STRUCT of a hundred fields would take hundreds of times the text's bytes.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,11 +48,11 @@ Reader = Callable[[_Text], Any]
 
 
 class _TooLargeError(Exception):
-    """What a text would be takes too many places."""
+    """The values of a text take too many places."""
 
 
 class _PartlyReadError(Exception):
-    """Some of a value is broken; what was read of it counts."""
+    """Part of a value is broken; the part read before counts."""
 
     def __init__(self, value: Any) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def from_json(text: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def read_json(text: str, sql_type: SqlType) -> Any:
-    """Return what from_json makes of one text, token by token.
+    """Return the result of from_json for a text, token by token.
 
     Example:
         >>> read_json('{"n": 1, "s": 2.50, "t": "x"', SqlType.of("STRUCT<n: INT, s: STRING>"))
@@ -114,7 +114,7 @@ def _single(tokens: _Text, sql_type: SqlType) -> list[Any]:
 
 
 def _reader(sql_type: SqlType) -> Reader:
-    """Return what reads a value of a type that begins at the current token, or behind it where that is a name."""
+    """Return a reader of a value that begins at the current token, or behind it if that is a name."""
     read = _READERS[sql_type.name](sql_type)
 
     def reader(tokens: _Text) -> Any:
@@ -172,7 +172,7 @@ def _array(sql_type: SqlType) -> Reader:
 
 
 def _map(sql_type: SqlType) -> Reader:
-    """Read entries; a key that is there twice stays so, and one broken value breaks them all."""
+    """Read entries; a repeated key stays so, and a broken value breaks all entries."""
     assert sql_type.element is not None, "a MAP"
     element = _reader(sql_type.element)
 

@@ -1,7 +1,6 @@
 """Parts of a JSON text by a path, as Spark's get_json_object gathers them.
 
-With ``[*]`` it follows Hive: one part that is found stands alone, several are an array, and ``[*][*]`` makes one array
-of those that it meets.
+With ``[*]`` it follows Hive: a single part stands alone, several are an array, and ``[*][*]`` makes a single array.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["json_object"]
 
 
 def json_object(text: str, path: JsonPath) -> str | None:
-    """Return what a path leads to: a string as it is, anything else as JSON; None where there is nothing.
+    """Return the value at a path: a string itself, anything else as JSON; None where there is nothing.
 
     Example:
         >>> json_object('{"user": {"id": 7, "tags": ["a", 1.50]}}', ("user", "tags"))
@@ -46,7 +45,7 @@ class _Style(Enum):
 
 class _Gatherer(JsonReader):
     def gather(self, path: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Read a value, and append the parts of it that a path leads to; tell whether there were any."""
+        """Read a value, and append its parts at a path; tell whether there were any."""
         begins = self.peek()
         if not path:
             return self._whole(begins, style, into)
@@ -90,7 +89,7 @@ class _Gatherer(JsonReader):
             self.expect(",")
 
     def _field(self, name: str, rest: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Gather of the first field of that name in which anything is found."""
+        """Gather from the first field of a name with any parts."""
         found = False
         for key in self.fields():
             if key == name and not found and not self.is_null():

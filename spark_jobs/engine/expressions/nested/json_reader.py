@@ -15,7 +15,7 @@ from grouping.values.java_double import java_double
 __all__ = ["HALF", "JsonReader", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
 
 _END = "\0"
-"""Stands behind the text, so that each place has a character: no value holds one outside of strings."""
+"""Stands behind the text, so each place has a character: no value holds this character outside of strings."""
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BLANKS = frozenset(" \t\r\n")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -27,7 +27,7 @@ HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which no text of UTF-8 can hold."""
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-"""Characters that Jackson writes escaped: those of two UTF-16 units too, and halves of these."""
+"""Characters that Jackson escapes: including those of two UTF-16 units, and halves of these."""
 _NO_PLAIN = re.compile('["\\\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000
@@ -116,7 +116,7 @@ class JsonReader:
         return self._text.startswith("null", self._at)
 
     def copy(self) -> str:
-        """Read a value and return it as Jackson writes it."""
+        """Read a value and return Jackson's text of it."""
         parts: list[str] = []
         closing: list[str] = []
         while True:
@@ -137,7 +137,7 @@ class JsonReader:
                 return "".join(parts)
 
     def _closed(self, parts: list[str], closing: list[str]) -> bool:
-        """Step over what ends after a value; tell whether that was the outermost one."""
+        """Step over the end of a value; tell whether the outermost value has ended."""
         while closing:
             if self.accept(closing[-1]):
                 parts.append(closing.pop())
@@ -178,7 +178,7 @@ class JsonReader:
         return str(int(number[0]))
 
     def string(self) -> str:
-        """Read a string and return it; halves of surrogate pairs may be in it."""
+        """Read a string and return its characters; halves of surrogate pairs may be among them."""
         found = _STRING.match(self._text, self._at)
         if found is None:
             raise NoJsonError
@@ -193,11 +193,11 @@ class JsonReader:
         self._at = place
 
     def peek(self) -> str:
-        """Return the next character that is no blank; behind the text, one that begins no value."""
+        """Return the next non-blank character; behind the text, a character that begins no value."""
         return self._text[self._at]
 
     def accept(self, character: str) -> bool:
-        """Step over a character if it is the next one that is no blank; tell whether it was."""
+        """Step over a character if it is the next non-blank one; tell whether it was."""
         if self._text[self._at] != character:
             return False
         self._go_to(self._at + 1)
@@ -229,7 +229,7 @@ def quoted(text: str) -> str:
 
 
 def plainly_quoted(text: str) -> str:
-    """Return a text as a JSON string that Jackson writes into another text: only what must be escaped is."""
+    """Return a text as a JSON string within another text, as Jackson does: with the fewest escapes."""
     return f'"{_NO_PLAIN.sub(_escaped, text)}"'
 
 

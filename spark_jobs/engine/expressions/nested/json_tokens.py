@@ -1,7 +1,7 @@
-"""The tokens of a JSON text as Jackson reads them one by one, and where it goes on behind a fault.
+"""The tokens of a JSON text as Jackson reads them, and the place where it resumes after a fault.
 
-Spark's from_json keeps what it read before a fault, so what it makes of a broken text depends on the place where
-Jackson stands after each error. Strings may stand in single quotes; NaN and infinities are numbers.
+Spark's from_json keeps values read before a fault, so its result for a broken text depends on Jackson's place after
+each error. Strings may stand in single quotes; NaN and infinities are numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STRINGS = {
     '"': re.compile(rf"""((?:[^"\\\x00-\x1f]|{_ESCAPE})*)(")?"""),
     "'": re.compile(rf"""((?:[^'\\\x00-\x1f]|{_ESCAPE})*)(')?"""),
 }
-"""By the quote: what is right of a string, and the quote that ends it."""
+"""By the quote: the valid part of a string, and the closing quote."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[0-9]+[.eE]?")
 _ODD_NUMBERS = ("NaN", "Infinity", "+INF", "+Infinity", "-INF", "-Infinity")
@@ -33,7 +33,7 @@ class BrokenJsonError(ValueError):
 
 
 class Token(Enum):
-    """What stands at a place."""
+    """The token at a place."""
 
     NAME = auto()
     STRING = auto()
@@ -79,9 +79,9 @@ class JsonTokens:
         self._at = 0
         self._levels: list[_Level] = []
         self._value: Token | None = None
-        """What follows a name: Jackson reads both at once."""
+        """The token after a name: Jackson reads both at once."""
         self._fault: int | None = None
-        """Where Jackson stands once it has found the fault in the string that is the current token."""
+        """Jackson's place once it has found the fault in the current string token."""
         self.current: Token | None = None
         self.text = ""
         """A number as it is written; of a string, its characters, by way of `string`."""

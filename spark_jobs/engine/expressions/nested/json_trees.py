@@ -91,7 +91,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_Fraction, pa
 
 
 def _reader(sql_type: SqlType) -> TreeReader:
-    """Return what reads a value of a type; it raises `BrokenJsonError` for another one."""
+    """Return a reader of values of a type; raises `BrokenJsonError` for values of other types."""
     if sql_type.fields:
         return _struct(sql_type)
     if sql_type.element is None:

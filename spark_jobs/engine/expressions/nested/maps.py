@@ -109,4 +109,4 @@ MAPS: dict[str, Callable[..., pl.Expr]] = {
 }
 """By operator or function: the first argument, the result's type, and the others."""
 OF_MAPS = frozenset(MAPS) - {"str_to_map"}
-"""Those whose constants are operands too; of the others a constant is a delimiter."""
+"""Functions whose constants are operands too; in the rest a constant is a delimiter."""

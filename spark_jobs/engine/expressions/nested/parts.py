@@ -55,7 +55,7 @@ def _whole(place: Argument) -> pl.Expr:
 
 
 def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return the value of a key of each map, the first one of a key that is there twice; one key may be that of all."""
+    """Return the value of a key of each map, the first for a repeated key; the key may be the same for all rows."""
     maps, wanted = columns
     if len(maps) == 1:
         maps = maps.new_from_index(0, len(wanted))
@@ -165,4 +165,4 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
 }
 """By operator or function: the first argument, the result's type, and the others."""
 OF_OPERANDS = OF_ARRAYS | OF_MAPS | {"array_contains", "arrays_overlap"}
-"""Those whose constants are operands too; of the others a constant is a name, a place, a delimiter or a path."""
+"""Functions whose constants are operands too; in the rest a constant is a name, a place, a delimiter or a path."""

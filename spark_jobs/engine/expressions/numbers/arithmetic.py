@@ -39,7 +39,7 @@ _APPROXIMATE = frozenset((FLOAT, DOUBLE))
 
 
 def _exactly(op: str, other: Implementation) -> Implementation:
-    """Make an operator that is computed as DECIMAL where one operand is and none is DOUBLE."""
+    """Make an operator computed as DECIMAL if an operand is DECIMAL and none is DOUBLE."""
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         kinds = [argument.type for argument in args]

@@ -17,13 +17,13 @@ __all__ = ["arithmetic", "fitted", "rounded", "rounded_double", "to_scale"]
 
 _EXACT = Context(prec=2000)
 _QUOTIENT_SCALE = WIDEST + 1
-"""Digits after the point to which Spark divides before it rounds to the result's scale."""
+"""Digits after the point in Spark's division, before the result is rounded to its scale."""
 _FAR = 400
 """Digits before or after the point that no double has."""
 
 
 def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
-    """Return a number as a DECIMAL of that type, half up, None where it does not fit."""
+    """Return a number as a DECIMAL of a type, half up, None where it does not fit."""
     precision, scale = sql_type.precision, sql_type.scale
     if value.adjusted() > precision:
         return None
@@ -32,7 +32,7 @@ def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
 
 
 def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
-    """Return ``+ - * / % div pmod`` of exact numbers of which one is a DECIMAL; NULL where Spark's ``try_`` form is."""
+    """Return ``+ - * / % div pmod`` of exact numbers, at least one a DECIMAL; NULL where Spark's ``try_`` form is."""
     operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
     if op == "div":
         return Operand(each_distinct(operands, _whole_quotient, pl.Int64), BIGINT)

@@ -40,7 +40,7 @@ def _conv(text: str, source: int, target: int) -> str | None:
         digit = _DIGITS.find(character.upper()) if character.isascii() else -1
         if not 0 <= digit < source:
             break
-        # Spark compares with a number of 64 bits as if it had a sign: one that has the highest bit goes on, and wraps.
+        # Spark compares with a 64-bit number as if signed: a number with the highest bit set goes on, and wraps.
         if value <= _LARGEST and (_LONG - 1 - digit) // source < value:
             return None
         value = (value * source + digit) % _LONG

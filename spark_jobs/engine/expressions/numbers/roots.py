@@ -50,7 +50,7 @@ def hypot(x: Doubles, y: Doubles) -> Doubles:
 
 
 def _hypot(a: Doubles, b: Doubles) -> Doubles:
-    """Return the length over two sides, of which the first one is the longer one by its upper word."""
+    """Return the hypotenuse of two sides, the first being the longer by its upper word."""
     ha = high(a)
     k = np.zeros_like(ha)
     large = ha > 0x5F300000

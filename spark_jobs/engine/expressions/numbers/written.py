@@ -69,7 +69,7 @@ _END_SIGNS = {
 
 
 class _Line:
-    """What was written so far."""
+    """The text so far."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -95,7 +95,7 @@ class _Line:
             self._blank()
 
     def point(self, part: str) -> None:
-        """Write a point and what stands behind it; a blank before it becomes a zero."""
+        """Write a point and the fraction; a blank before the point becomes a zero."""
         if self.text.endswith(" "):
             self.text = self.text[:-1] + "0"
         self.add(f".{part}")

@@ -1,7 +1,8 @@
 """Searches for patterns in bounded steps: the engine's time grows with a pattern's elements times a text's bytes.
 
-That is for one occurrence. All of them may take that for each, as the engine may look far ahead from each place of the
-text (``.*x|.``), so there it is the square of the bytes that bounds a step: it asks for the time between texts.
+This holds for a single occurrence. A search for all occurrences may take as much for each, as the engine may look far
+ahead from each place of the text (``.*x|.``); so a step is bounded by the square of the bytes, and asks for the time
+between texts.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from spark_jobs.engine.rows.cpu_budget import check_cpu
 __all__ = ["in_steps", "searchable"]
 
 _MOST = 300_000_000
-"""Elements times bytes that are searched at once, and at most for one text: some seconds at the very worst."""
+"""Elements times bytes searched at once, and at most for a single text: some seconds at the very worst."""
 _MOST_SQUARED = 3_000_000_000
-"""Elements times the squares of bytes of texts that are searched for all occurrences at once; a longer one is alone."""
+"""Elements times the squares of bytes of texts searched for all occurrences at once; a longer text is searched alone.
+"""
 
 
 def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
-    """Return texts, NULL in place of those that are too long for their patterns.
+    """Return texts, with NULL for texts too long for their patterns.
 
     Args:
         texts: By row.
@@ -35,7 +37,7 @@ def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
 def in_steps(
     search: Callable[[pl.Series], pl.Series], texts: pl.Series, size: int, *, throughout: bool = False
 ) -> pl.Series:
-    """Return what a search of one pattern finds in texts.
+    """Return the results of a search for one pattern in texts.
 
     Args:
         search: Gives a value for each text.

@@ -19,12 +19,12 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["REGEX", "split_texts"]
 
 _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
-"""Characters, those first that no text should have."""
+"""Characters, beginning with those that should occur in no text."""
 
 _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
 
 Search = Callable[..., pl.Series]
-"""Takes texts, the pattern and what else is constant; gives a result for each text, which is not NULL."""
+"""Takes texts, the pattern and further constants; gives a result for each text that is not NULL."""
 
 
 def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:

@@ -135,7 +135,7 @@ def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
     parts = None if is_too_large(pattern) else like_parts(pattern, escape)
     if parts is None:
         return None
-    # What lies between the outermost % is searched for: much faster than a match of the whole text.
+    # The part between the outermost % is searched for: much faster than a match of the whole text.
     first, last = parts[:1] == ["%"], parts[-1:] == ["%"]
     inner = parts[first : len(parts) - (last and len(parts) > first)]
     if not any(part in ("%", "_") for part in inner):

@@ -22,9 +22,9 @@ _SOUNDS = "01230127022455012623017202"
 _COMPARED = 10**8
 """Pairs of characters of which `levenshtein` takes account, at most: its time grows with them."""
 _SHORT = 2**31
-"""One more than the largest INT; Spark's sums begin again behind it."""
+"""The largest INT plus one; Spark's sums wrap there."""
 _LAST_OF_JAVA = "\uffff"
-"""The last character that Java holds in one of its own: those behind it are two, neither of them a letter."""
+"""The last character that is a single Java char: those behind it are two, neither of them a letter."""
 
 
 def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
@@ -34,7 +34,7 @@ def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Im
 
 
 def _initcap(text: str) -> str:
-    """Return a text with each word's first character as in a title, which is told from it as it was written."""
+    """Return a text with each word's first character in title case, computed from the original character."""
     words = zip(text.split(" "), text.lower().split(" "), strict=True)
     return " ".join(word[:1].title() + small[len(word[:1].lower()) :] for word, small in words)
 
@@ -141,7 +141,7 @@ def _elt(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _mask(args: list[Operand], _: SqlType) -> Operand:
-    """Hide letters and digits; a mask that is NULL lets what it is for through."""
+    """Hide letters and digits; a NULL mask leaves its kind of characters unchanged."""
 
     def mask(text: str | None, *given: str | None) -> str | None:
         if text is None:

@@ -28,7 +28,7 @@ def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
 
 
 def _date_step(sign: int) -> Implementation:
-    """Move a date; one outside the years 1 to 9999, which no DATE of ours can be, is NULL (and a panic in Polars)."""
+    """Move a date; a date outside the years 1 to 9999, which a DATE cannot hold, is NULL (and a panic in Polars)."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         day, count = args
@@ -45,7 +45,7 @@ def _datediff(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
-    """Make a function that is computed in Python, NULL when any argument is, or when it leaves the calendar."""
+    """Make a function computed in Python, NULL when any argument is, or when it leaves the calendar."""
 
     def guarded(*values: object) -> object:
         try:
@@ -59,7 +59,7 @@ def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementat
 
 
 def moved_months(day: date, months: int) -> date | None:
-    """Return the day so many months later, or the last one of that month; None beyond the calendar."""
+    """Return the day some months later, or the last day of the target month; None beyond the calendar."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not date.min.year <= year <= date.max.year:
         return None
@@ -132,7 +132,7 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
     Raises:
         ValueError: A field is out of its range.
     """
-    # Spark holds the microseconds in an INT: what has no place there begins again at the other end.
+    # Spark holds the microseconds in an INT: larger values wrap around.
     whole, fraction = divmod((int(seconds.scaleb(6)) + 2**31) % 2**32 - 2**31, _MICROS)
     if whole < 0 or (whole, fraction) > (_LAST_SECOND, 0):
         raise ValueError("seconds out of range")
@@ -145,7 +145,7 @@ _MONTH_SECONDS = 31 * 86_400
 
 
 def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
-    """Return the months from the other time to the one, days and clocks counted as parts of 31 days."""
+    """Return the months from the second time to the first, with days and clocks as parts of 31 days."""
     months = (one.year - other.year) * 12 + one.month - other.month
     if one.day == other.day or (_is_last(one) and _is_last(other)):
         return float(months)

@@ -59,7 +59,7 @@ def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def _written_by(pattern: str) -> Callable[[datetime, int], str]:
-    """Return the function that writes a time and its year, which is told apart: it may be beyond 9999."""
+    """Return the function that writes a time and its year, which is passed separately because it may be beyond 9999."""
     writers = [_writer(part) for part in read_format(pattern, reads=False) if part.letter not in ("[", "]")]
     return lambda time, year: "".join(write(time, year) for write in writers)
 
@@ -170,7 +170,7 @@ _FARTHEST = timedelta(hours=18)
 
 
 def _time_of(found: re.Match[str]) -> datetime:
-    """Return the time of the fields that a text has; those that it has not are of 1970-01-01 00:00.
+    """Return the time of the fields in a text; missing fields are those of 1970-01-01 00:00.
 
     Raises:
         ValueError: A field is out of its range.

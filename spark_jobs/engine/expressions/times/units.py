@@ -93,4 +93,4 @@ BY_UNIT: dict[str, tuple[int, Callable[[str, Sequence[Operand]], pl.Expr]]] = {
     "from_unixtime": (1, from_unixtime),
     "to_timestamp": (1, to_timestamp),
 }
-"""By function: the place of its unit, field or format, which is part of the query's shape, and what computes it."""
+"""By function: the place of its unit, field or format, which is part of the query's shape, and its implementation."""

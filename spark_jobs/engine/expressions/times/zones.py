@@ -17,6 +17,6 @@ def from_utc(time: datetime, zone: str) -> datetime:
 def to_utc(time: datetime, zone: str) -> datetime:
     """Return the instant at which a zone's clock shows a time.
 
-    Of a time that comes twice it is the first, and one that is left out is so much later: as Java's ``ofLocal``.
+    An ambiguous time is the first of the two, and a skipped time is moved later by the gap: as Java's ``ofLocal``.
     """
     return time.replace(tzinfo=time_zone(zone), fold=0).astimezone(UTC)

@@ -1,10 +1,10 @@
 """A task's matches of queries over groups: counted batch by batch, and written as partial aggregates at its end.
 
-A task has one range of offsets of one source partition, and whoever replays it has the same. So all that it counted of
-a store stands for that range: a reader of the log knows the repeats of a replay by where ranges begin.
+A task has a range of offsets of one source partition, and a replay has the same range. So all its counts of a store
+represent the range: a reader of the log recognises the repeats of a replay by the beginnings of ranges.
 
-A query that begins anew without its checkpoint cuts other batches than before. So what may have been evaluated by then
-is written by single offsets, which are known again one by one: ranges overlap none that were cut otherwise.
+A query that begins anew without its checkpoint has different batches than before. So events possibly evaluated by then
+are written by single offsets, which are recognised singly: ranges overlap none with different bounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["GroupCounting", "IncompleteUnit", "UnitMatches"]
 _PENDING = MODES.index("pending")
 _LIFTED_ROWS = 100_000
 _LIFTED_BYTES = 20_000_000
-"""So many matches, or bytes of them, are put into groups at a time."""
+"""Matches, or bytes of them, grouped at a time."""
 _MOST_TEXT = 800_000
 """Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
 _SET_BYTES = 100_000
@@ -53,17 +53,17 @@ Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
 
 
 class IncompleteUnit(NamedTuple):
-    """A work unit that was left out of some events of the task, so that nothing of it is written."""
+    """A work unit left out for some events of the task: nothing of the unit is written."""
 
     unit: str
     offsets: TaskRange
     matches: int
-    """Matches of other events of the task, which were counted in vain."""
+    """Matches of other events of the task, counted in vain."""
 
 
 @dataclass(slots=True)
 class UnitMatches:
-    """Matches of one work unit (a SELECT list of a group), of events in one batch."""
+    """Matches of a work unit (a SELECT list of a group), for events of one batch."""
 
     events: RowSource
     select: SelectList
@@ -84,7 +84,7 @@ class UnitMatches:
 
 @dataclass(slots=True)
 class _FormCount:
-    """The counted matches of all work units that have partial aggregates of one form.
+    """The counted matches of all work units with partial aggregates of the same form.
 
     A call of Polars costs about as much for a thousand rows as for one, so the units are put into groups together.
     """
@@ -144,7 +144,7 @@ class GroupCounting:
             evaluate: Computes keys and arguments.
             too_large: Makes the dead letters of matches that are too large for a group.
             bounds: By number, those of stores (`grouping.model.panes`).
-            singly_until: By source partition: what lies before was perhaps evaluated in other batches, and is written
+            singly_until: By source partition: earlier events were perhaps evaluated in other batches, and are written
                 by single offsets.
         """
         self._evaluate = evaluate
@@ -166,7 +166,7 @@ class GroupCounting:
         """Units of which `records` wrote nothing."""
 
     def take(self, events: RowSource, matches: Matches) -> None:
-        """Take in those matches that are to be counted; they may come again before `taken`."""
+        """Take in the matches to count; they may come again before `taken`."""
         grouped = np.array([select.grouping is not None for select in matches.selects], np.bool_)
         if not grouped.any():
             return
@@ -194,11 +194,11 @@ class GroupCounting:
         return taken
 
     def count(self, met: UnitMatches, columns: dict[str, pl.Series]) -> Iterator[pa.RecordBatch]:
-        """Count matches of one unit; yields dead letters of those that are too large.
+        """Count matches of a unit; yields dead letters of oversized ones.
 
         Args:
             met: The matches.
-            columns: Values that were computed for other units of the batch.
+            columns: Values computed for other units of the batch.
         """
         event, store = met.pairs()
         select_id = met.select.select_id
@@ -279,8 +279,8 @@ class GroupCounting:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
         A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
-        task writes all of a unit or nothing: what it counted of a unit that was left out of some events would
-        otherwise hide what a replay counts in full.
+        task writes all of a unit or nothing: a partial count of a unit left out for some events would otherwise hide
+        the full count of a replay.
 
         Args:
             stream_id: The stream.

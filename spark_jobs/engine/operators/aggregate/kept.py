@@ -30,7 +30,7 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["kept_groups"]
 
 PAIRS = 250_000
-"""Groups of destinations for which HAVING is decided at once, unless one destination alone has more."""
+"""Groups of destinations for which HAVING is decided at once, unless a single destination has more."""
 _BYTES = 16 << 20
 """Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
 
@@ -40,7 +40,7 @@ _Spans = Sequence[tuple[int, int]]
 def kept_groups(
     plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
 ) -> Iterator[DigestGroups]:
-    """Yield what the destinations of one query get, in their order.
+    """Yield the results of a query's destinations, in their order.
 
     Args:
         plan: The plan of the query's group.
@@ -74,7 +74,7 @@ def kept_groups(
 
 
 def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
-    """Return what a destination gets: its rows without those that no record holds."""
+    """Return a destination's result: its rows without those too large for a record."""
     fitting, large, largest = Rows(), 0, 0
     try:
         for place, row in enumerate(rows):
@@ -95,7 +95,7 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
 
 
 def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
-    """Return the groups of several questions in one table, each once, and where those of each are."""
+    """Return the groups of several questions in a common table, each once, with the places of each question's."""
     tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
     for each in groups:
         tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
@@ -118,7 +118,7 @@ class _Having:
         self._columns = EventColumns(groups)
 
     def kept(self, destinations: Sequence[GroupDestination], spans: _Spans) -> list[Ints]:
-        """Return by destination the groups that HAVING leaves; those with constants of one type are decided at once."""
+        """Return by destination the groups that pass HAVING; equal types of constants are decided at once."""
         kept = self._kept
         own = [np.arange(*span) for span in spans]
         if kept is None or not kept.having:

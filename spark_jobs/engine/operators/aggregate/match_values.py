@@ -32,7 +32,7 @@ class MatchValues:
             evaluate: Computes expressions.
             events: The batch.
             event: By match, its event.
-            columns: The columns of the batch that were read before; those that are read now are added.
+            columns: The columns of the batch read before; newly read ones are added.
         """
         self._evaluate = evaluate
         self._events = events

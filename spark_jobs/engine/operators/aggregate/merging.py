@@ -19,13 +19,13 @@ __all__ = ["MOST_GROUPS", "GroupMerge", "MergedGroups", "partials_of"]
 MOST_GROUPS = 1_000_000
 """Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for so many."""
 _MOST_BYTES = 256 << 20
-"""Bytes of what is kept of them, which may be sets of distinct values."""
+"""Bytes of their states, perhaps sets of distinct values."""
 _TOGETHER = 2
-"""So many times as much may be of several digests at once."""
+"""Factor on this limit for several digests at once."""
 
 
 class MergedGroups(NamedTuple):
-    """The groups of one question, as rows of a table that has those of others too."""
+    """The groups of a question, as rows of a table shared with others."""
 
     table: pl.DataFrame
     begin: int

@@ -1,4 +1,4 @@
-"""In which pane matches are: by store, between the neighbouring bounds of all who read it."""
+"""The panes of matches: by store, between neighbouring bounds of all its readers."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
 
 
 def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
-    """Return values of which there are as many as that at least, those that it had not being 0.
+    """Return an array lengthened to at least `count` values, the new ones being 0.
 
-    It grows by half or more, and what nobody touches takes no memory.
+    The array grows by half or more, and untouched values take no memory.
     """
     if count <= values.size:
         return values

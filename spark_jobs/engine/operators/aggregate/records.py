@@ -90,7 +90,7 @@ def group_records(
 
 
 def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
-    """Return the places of rows among those that are equal in these columns, by which they are sorted."""
+    """Return the places of rows among rows with equal values in these columns, by which they are sorted."""
     places = np.arange(sorted_by[0].size)
     begins = np.zeros(places.size, np.bool_)
     for column in sorted_by:

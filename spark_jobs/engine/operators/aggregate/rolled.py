@@ -1,4 +1,4 @@
-"""Rolled records: one record of `cq.pending` that stands for all that some stores of groups have before an offset."""
+"""Rolled records: a record of `cq.pending` in place of all records of some stores of groups before an offset."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def rolled_records(
     before: int,
     least_gain: int = _LEAST_GAIN,
 ) -> list[bytes]:
-    """Return records that stand for others; stores that it does not pay for, or that must stay as they are, stay.
+    """Return rolled records; stores without enough gain, or with fixed records, are left unchanged.
 
     Args:
         select: The SELECT list of the stores.
         records: All that the stores have before the offset, rolled records first, then in the order of the log.
-        readers: What the readers of each store say.
+        readers: The readers of each store.
         covered: The source offsets that are committed.
         before: The offset.
-        least_gain: How many rows become one on average, at least, that it pays.
+        least_gain: The least average number of rows merged into one, for rolling to pay.
     """
     assert select.grouping is not None, "it is over groups"
     names = sorted(readers)

@@ -1,4 +1,4 @@
-"""What is kept of an aggregate: columns that matches are lifted to, how they are merged, and the value in the end.
+"""The states of aggregates: columns made from matches, their merge, and the final value.
 
 Merging is associative, so matches may be counted in whatever pieces they come. Acero's grouped aggregations
 (`pyarrow.TableGroupBy`) give values and no states: no sum that tells its overflow, no moments, no set of distinct
@@ -23,7 +23,7 @@ __all__ = ["AggregateState", "one_zero", "state_of"]
 _MASK = 0xFFFF_FFFF
 _HALF = 32
 _LIMBS = 4
-"""Of 32 bits each, that an unscaled DECIMAL has: sums of them are exact for two billion matches."""
+"""Limbs of 32 bits each in an unscaled DECIMAL: sums of them are exact for two billion matches."""
 _EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 _QUOTIENT_DIGITS = WIDEST + 1
 """Digits after the point to which Spark divides before it rounds to the type."""
@@ -144,7 +144,7 @@ def _present(values: pl.Series) -> NDArray[np.bool_]:
 
 
 def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.Series]:
-    """Return which values count, and all of them with 0 for those that don't."""
+    """Return which values count, and all values with 0 for those that don't."""
     present = _present(values)
     if counted is not None:
         present = present & counted
@@ -270,7 +270,7 @@ class _Arrival(AggregateState):
         columns = [pl.col(f"{stem}{name}") for name in "vo"]
         if not self._last:
             return [_ordered(column, by, greatest=False) for column in columns]
-        there = by.is_not_null()  # rows of one event, which a join makes, have one offset: the last of them counts
+        there = by.is_not_null()  # joined rows of an event have the same offset: the last of them counts
         return [column.filter(there).sort_by(by.filter(there), maintain_order=True).last() for column in columns]
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:

@@ -1,4 +1,4 @@
-"""The ids of stores, and in which partition of the log each one is, by the numbers that a task knows stores by."""
+"""The ids of stores, and the partition of each in the log, by a task's numbers of stores."""
 
 from __future__ import annotations
 

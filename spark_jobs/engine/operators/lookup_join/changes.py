@@ -1,7 +1,8 @@
 """Records of a table's topic → changes of rows, and dead letters.
 
 As in `spark_jobs.engine.decode`, the record and the table alone decide whether a record is a dead letter. A record that
-removes a row never is one for want of the row: the records in a compacted topic depend on when it is read.
+removes a row is never a dead letter for want of the row: the records in a compacted topic depend on the time of
+reading.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["Changes", "decode_changes"]
 class Changes:
     """Changes of a table's rows, within a partition in the order of their records.
 
-    A record that changes a row's key makes two changes: it removes the old key's row, then it sets the new one's.
+    A record that changes a row's key makes two changes: it removes the old key's row, then sets the new one's.
     """
 
     partition: NDArray[np.int32]

@@ -16,7 +16,7 @@ _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Change(msgspec.Struct, gc=False):
-    """One change; its rows are still JSON."""
+    """A change; its rows are still JSON."""
 
     op: str | None = None
     before: msgspec.Raw = msgspec.Raw(_NOTHING)
@@ -37,10 +37,10 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 
 def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
-    """Return the rows that records set, and those that they remove.
+    """Return the rows set and the rows removed by records.
 
-    Records without a value and messages (``op`` ``m``) are passed over. Of the row before an update only the key
-    counts, which may differ from the key after it.
+    Records without a value and messages (``op`` ``m``) are passed over. In the row before an update only the key
+    counts; it may differ from the key after the update.
 
     Args:
         values: The records' values.
@@ -80,7 +80,7 @@ def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
 
 
 def _images(value: bytes) -> tuple[bytes | None, bytes | None]:
-    """Return the row that a change removes and the row that it sets."""
+    """Return the row removed by a change and the row set."""
     try:
         envelope = _decode(value)
     except _REFUSALS as exc:

@@ -37,9 +37,9 @@ def join(
 
     Args:
         events: The decoded events.
-        computation: What is joined with them, and how.
+        computation: The computation, with its joins.
         views: By table id, the tables as they were at the batch's pins.
-        value_bytes: What a computed text may have; a longer one is NULL.
+        value_bytes: The limit on computed texts; a longer text is NULL.
 
     Raises:
         Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
@@ -61,11 +61,11 @@ def join_slices(
 
     Args:
         events: The decoded events.
-        computation: What is joined with them, and how.
+        computation: The computation, with its joins.
         views: By table id, the tables as they were at the batch's pins.
-        value_bytes: What a computed text may have; a longer one is NULL.
+        value_bytes: The limit on computed texts; a longer text is NULL.
         most: Rows in a slice, unless one event alone has more.
-        most_of_event: Rows that one event may make at any of the joins, before ON's other conditions leave some out.
+        most_of_event: Rows that an event may make at any of the joins, before ON's other conditions leave some out.
 
     Yields:
         How many events are done, and the rows that they made since the slice before; None where the last of them,
@@ -106,7 +106,7 @@ def _joined(
 
 
 def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
-    """Return the rows that some rows make with those of one more table."""
+    """Return the rows of a further join."""
     columns = tuple(key.column for key in one.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
     if one.rest and probe.size:
@@ -120,7 +120,7 @@ def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most:
 
 
 def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
-    """Add those of the rows that meet none, or everyone, beside -1, in their places, behind what they meet."""
+    """Add the rows without a partner, or all rows, with -1 as their partner, each behind its partners."""
     alone = np.ones(count, np.bool_)
     if not everyone:
         alone[probe] = False
@@ -178,7 +178,7 @@ def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tu
 
 
 def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
-    """Return the values that are looked up, in the type of the table's column; NULL for what that cannot hold."""
+    """Return the look-up values, in the type of the table's column; NULL for values outside the type."""
     if isinstance(key.left, Column):
         values = rows.encoded(key.left.name)
         if pa.types.is_dictionary(values.type):

@@ -69,10 +69,10 @@ class JoinedEvents:
         return cls(events, np.arange(events.count), {})
 
     def meeting(self, probe: Ints, one: Join, view: TableView, row: Ints) -> JoinedEvents:
-        """Return the rows that these make with those of one more table.
+        """Return the rows of a further join.
 
         Args:
-            probe: Which of these, ascending; one that is not named is left out.
+            probe: The rows to join, ascending; all others are left out.
             one: The join.
             view: The table.
             row: The table's row beside each, -1 for none.

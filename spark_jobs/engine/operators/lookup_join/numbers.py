@@ -1,4 +1,4 @@
-"""The numbers that tell the rows of one event apart, which are part of their results' ids."""
+"""The numbers of an event's rows, which are part of their results' ids."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["NO_NUMBERS", "Numbers"]
 class Numbers(NamedTuple):
     """How the rows of an event are numbered, from 0 and growing with the keys of the tables' rows.
 
-    Rows are numbered whichever constants are compared with them. Two of them have one number where every query's
-    constants leave one of them out: the row of NULLs beside the others of a LEFT JOIN whose ON has constants, and the
-    rows that only an equality with a constant tells apart.
+    Rows are numbered whichever constants are compared with them. Two rows have the same number if every query's
+    constants leave one of them out: the row of NULLs beside the others of a LEFT JOIN whose ON has constants, and rows
+    separated only by an equality with a constant.
     """
 
     numbered: bool

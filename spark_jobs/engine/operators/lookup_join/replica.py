@@ -27,7 +27,7 @@ AT_ONCE_ROWS = 250_000
 AT_ONCE_BYTES = 256_000_000
 """Records that are held before they are applied, at most: so much memory is used beyond that of the rows."""
 SUPERSEDED = 100_000
-"""Rows that may be kept for older pins alone; as many as rows that count, where that is more."""
+"""Rows kept for older pins alone; as many as live rows, if there are more."""
 
 
 class Log(Protocol):
@@ -123,7 +123,7 @@ class Replica:
                 self._earlier = None
 
     def shows(self, pin: Pin) -> bool:
-        """Tell whether a pin is at the horizon or after it, so that this replica can show the table as of it."""
+        """Tell whether a pin is at the horizon or after it, so this replica can show the table as of the pin."""
         return all(pin.get(partition, 0) >= offset for partition, offset in (self._horizon or {}).items())
 
     @property

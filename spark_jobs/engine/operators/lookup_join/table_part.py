@@ -20,7 +20,7 @@ NEVER = int(np.iinfo(np.int64).max)
 """The offset of a change that has not come."""
 
 RATIO = 8
-"""A part is merged into the part before it, unless that one is this many times larger."""
+"""A part is merged into its predecessor, unless the latter is this many times larger."""
 SMALL = 2_000
 """Rows that are indexed anew faster than a second index is looked up."""
 _DEAD = 4
@@ -36,8 +36,8 @@ _SAMPLE = 8_192
 class TablePart:
     """Rows of a table in the order of their keys; there may be several of one key, from different times.
 
-    A row counts for pins after the change that set it, up to the change that superseded or removed it:
-    ``begun < pin <= ended``, in the row's partition.
+    A row counts for pins after the change that set it, up to the change that superseded or removed the row: ``begun <
+    pin <= ended``, in the row's partition.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class TablePart:
 
 
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
-    """Return the parts with a further one, without rows that are of no use for pins at the horizon or after it.
+    """Return the parts with a further one, without rows of no use for pins at the horizon or after it.
 
     A log-structured merge, as constant tables have it: sizes fall by `RATIO` from part to part.
 
@@ -196,8 +196,8 @@ def _packed(array: pa.Array) -> pa.Array:
 def _repeats(array: pa.Array) -> bool:
     """Tell whether values occur twice or more on average, by a sample drawn with replacement.
 
-    Of n draws from D values that are equally frequent D * (1 - exp(-n / D)) are distinct. Rows are sorted by key, so
-    that draws at equal distances would miss the repeats of a column that the key begins with.
+    Among n draws from D equally frequent values, D * (1 - exp(-n / D)) are distinct. Rows are sorted by key, so that
+    draws at equal distances would miss the repeats of a column that the key begins with.
     """
     draws, half = min(len(array), _SAMPLE), len(array) / 2
     if not draws:

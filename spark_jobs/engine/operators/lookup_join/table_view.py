@@ -23,7 +23,7 @@ class TableView:
     """The rows of a table at a pin, numbered from 0 with gaps.
 
     Row numbers hold within one view only, not in another view or another process. A view stays right when its replica
-    reads on; it keeps the parts that it was made of in memory.
+    reads on; the view keeps its parts in memory.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class TableView:
     def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
         """Return all pairs of a probe and a row whose columns equal the probe's values.
 
-        NULL equals nothing. Equality is that of the columns' types: the caller casts its values to these types
-        exactly, and passes NULL for a value that none of the column's can equal (a BIGINT that no INT holds, a
-        fraction beside a BIGINT). Where values repeat much, pass the distinct ones.
+        NULL equals nothing. Equality is in the columns' types: the caller casts its values to these types exactly, and
+        passes NULL for a value that no value of the column can equal (a BIGINT outside INT, a fraction beside a
+        BIGINT). Where values repeat much, pass the distinct ones.
 
         Args:
             columns: Columns of the table, as declared; any order, each once.

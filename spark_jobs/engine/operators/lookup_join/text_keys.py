@@ -1,4 +1,4 @@
-"""Keys of records that are plain text: those of tables whose PRIMARY KEY is one STRING column."""
+"""Keys of records in plain text: for tables with a single STRING column as PRIMARY KEY."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ __all__ = ["UndecidedRows"]
 
 
 class UndecidedRows(NamedTuple):
-    """The rows of one such join: for each row left of it those with a row of the table, then the one of NULLs."""
+    """The rows of a LEFT JOIN with constants in ON: for each row left of it its partners, then the row of NULLs."""
 
     made: Columns | None
     """The rows as the join made them, once a later join has made others of them."""
     at: Ints | None
-    """For each of the rows that there are now, which of these it was made of; None while they are the same."""
+    """For each present row, the row of the join from which it was made; None while they are the same."""
     beside: Ints
     """For each that the join made: of one of NULLs how many others stand before it, else -1."""
 
