@@ -48,8 +48,10 @@ class Sign(msgspec.Struct, frozen=True):
     """The id of its Redis, which lies in that Redis."""
     holder: str = ""
     """The gateway as the lease names it: ``machine/pid/nonce``."""
+    term: int = 0
+    """A number that grows from one gateway to the next."""
     beat: int = 0
-    """A number that grows with each sign."""
+    """A number that grows with each sign of a gateway."""
 
     @classmethod
     def decode(cls, text: str) -> Sign:
@@ -67,6 +69,16 @@ class Sign(msgspec.Struct, frozen=True):
     def encode(self) -> str:
         """Return the sign as text."""
         return msgspec.json.encode(self).decode()
+
+    def is_succeeded_by(self, other: Sign) -> bool:
+        """Tell whether a gateway with another Redis began after this sign's gateway: two of one term go by name.
+
+        Example:
+            >>> own = Sign("r", "a/1/x", 7)
+            >>> [own.is_succeeded_by(Sign(redis, "b/2/y", term)) for redis, term in (("r", 8), ("s", 8), ("s", 6))]
+            [False, True, False]
+        """
+        return other.redis != self.redis and (other.term, other.holder) > (self.term, self.holder)
 
 
 _decode = msgspec.json.Decoder(Sign).decode
@@ -134,8 +146,9 @@ class GatewaySign:
         """
         with mapped():
             self._redis.set(self._redis_id, secrets.token_hex(8), nx=True)
-            self._sign = msgspec.structs.replace(self._sign, redis=self._redis.get(self._redis_id).decode())
+            redis_id = self._redis.get(self._redis_id).decode()
         first = Sign.decode(self._board.read())
+        self._sign = msgspec.structs.replace(self._sign, redis=redis_id, term=first.term + 1)
         if not first.holder or first.redis == self._sign.redis:
             return
         rival = Rival(first, time.monotonic())
@@ -152,7 +165,7 @@ class GatewaySign:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Write the sign once a second within the block; end the process where another gateway's signs go on."""
+        """Write the sign once a second in the block; end the process where a gateway with another Redis succeeded."""
         writer = threading.Thread(target=self._show, name="sign", daemon=True)
         writer.start()
         try:
@@ -162,10 +175,12 @@ class GatewaySign:
             writer.join(_BEAT_SECONDS)  # Kafka may not answer, and the process ends anyhow
 
     def _show(self) -> None:
-        rival: Rival | None = None
         while not self._stop.is_set():
             try:
-                rival = self._look(rival)
+                seen = Sign.decode(self._board.read())
+                if self._sign.is_succeeded_by(seen):
+                    log.error("a gateway with another redis has taken over", extra={"other": seen.holder})
+                    os._exit(1)
                 self._sign = msgspec.structs.replace(self._sign, beat=self._sign.beat + 1)
                 self._board.write(self._sign.encode())
             except KafkaUnavailable as error:
@@ -173,16 +188,3 @@ class GatewaySign:
                 log.debug("the sign of life is not written", extra={"error": str(error), "detail": error.detail})
             self._stop.wait(_BEAT_SECONDS)
         self._board.close()
-
-    def _look(self, rival: Rival | None) -> Rival | None:
-        """Return the gateway that writes signs beside this one, None where there is none."""
-        seen = Sign.decode(self._board.read())
-        if not seen.holder or seen.holder == self._sign.holder:
-            return None
-        if rival is None:
-            return Rival(seen, time.monotonic())
-        rival.note(seen, time.monotonic())
-        if rival.alive:
-            log.error("another gateway runs on the prefix, with another redis", extra={"other": seen.holder})
-            os._exit(1)
-        return rival

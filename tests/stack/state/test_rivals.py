@@ -82,7 +82,7 @@ def test_a_gateway_that_slept_meanwhile_ends(
     second.wait_for("ready")
     first.process.send_signal(signal.SIGCONT)
     assert first.process.wait(60) == 1
-    assert "another gateway runs on the prefix, with another redis" in first.said()
+    assert "a gateway with another redis has taken over" in first.said()
     assert second.process.poll() is None
     assert "Traceback" not in first.said() + second.said()
 
@@ -91,8 +91,8 @@ def test_a_sign_that_stands_still_is_of_nobody(ground: Ground, elsewhere: Settin
     """A gateway of another machine whose sign stands still was lost with its Redis: the next gateway starts."""
     ground.make_topic(ground.settings.topics.catalog, 1)
     board = SignBoard(ground.settings)
-    board.write(Sign("0123456789abcdef", "elsewhere/1/01234567", 7).encode())
-    assert Sign("0123456789abcdef", "elsewhere/1/01234567", 7) == Sign.decode(board.read())
+    board.write(Sign("0123456789abcdef", "elsewhere/1/01234567", 7, 9).encode())
+    assert Sign("0123456789abcdef", "elsewhere/1/01234567", 7, 9) == Sign.decode(board.read())
     board.close()
     began = time.monotonic()
     GatewaySign(elsewhere, "here/2/89abcdef", threading.Event()).refuse_rival()

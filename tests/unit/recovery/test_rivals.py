@@ -18,9 +18,9 @@ _HOLDER = "elsewhere/7/0a1b2c3d"
 def _rival(*beats: tuple[float, int]) -> Rival:
     """Return a gateway of another machine, with signs seen at given seconds."""
     (first, beat), *others = beats
-    rival = Rival(Sign("r", _HOLDER, beat), first)
+    rival = Rival(Sign("r", _HOLDER, 3, beat), first)
     for seconds, number in others:
-        rival.note(Sign("r", _HOLDER, number), seconds)
+        rival.note(Sign("r", _HOLDER, 3, number), seconds)
     return rival
 
 
@@ -41,8 +41,19 @@ def test_a_process_of_this_machine_that_is_gone_is_not_waited_for() -> None:
     holder = Lease(Settings(), "gateway").token
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    assert not Rival(Sign("r", holder, 1), 0.0).gone(0.1)
-    assert Rival(Sign("r", holder.replace(f"/{os.getpid()}/", f"/{dead.pid}/"), 1), 0.0).gone(0.1)
+    assert not Rival(Sign("r", holder), 0.0).gone(0.1)
+    assert Rival(Sign("r", holder.replace(f"/{os.getpid()}/", f"/{dead.pid}/")), 0.0).gone(0.1)
+
+
+def test_a_gateway_with_a_higher_term_has_succeeded() -> None:
+    """Exactly one of two gateways with different Redis servers goes on; a lease decides between two with one Redis."""
+    signs = [Sign(redis, f"host/{pid}/x", term) for redis in "rs" for pid in (1, 2) for term in (4, 5)]
+    for one in signs:
+        for other in signs:
+            ends = one.is_succeeded_by(other) + other.is_succeeded_by(one)
+            same = (one.term, one.holder) == (other.term, other.holder)
+            assert ends == (one.redis != other.redis and not same), (one, other)
+    assert Sign("r", "host/2/x", 4).is_succeeded_by(Sign("s", "host/1/x", 5))
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", '{"redis": 5}', "{}"])
