@@ -308,7 +308,9 @@ class Unit:
             self._touch(membership.destination)
             membership.timed = note
 
-    def growth(self, subscriber: Subscriber) -> int:
-        """Return how many CQs more a subscriber has by this unit."""
-        changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
-        return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
+    def count_subscribed(self, subscriber: Subscriber, stored: int) -> None:
+        """Note how many CQs a subscriber has in Redis, to be counted on with the changes of this unit."""
+        if subscriber not in self.subscribed_counts:
+            changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
+            growth = sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
+            self.subscribed_counts[subscriber] = stored + growth

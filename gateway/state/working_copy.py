@@ -149,7 +149,7 @@ class WorkingCopy:
         self.begin()
 
     def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
-        """Read CQs with their destinations, and further destinations, into the unit."""
+        """Read CQs with their destinations, the number of each subscriber's CQs, and further destinations."""
         by_subscriber: dict[Subscriber, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):
             if key not in self.unit.cqs:
@@ -158,9 +158,11 @@ class WorkingCopy:
             pipeline = self.connection.redis.pipeline(transaction=False)
             for subscriber, keys in by_subscriber.items():
                 pipeline.hmget(self._keys.cqs(subscriber), [key.name for key in keys])
+                pipeline.hlen(self._keys.cqs(subscriber))
             answers = pipeline.execute() if by_subscriber else []
         found: dict[CqKey, StoredCq] = {}
-        for keys, bodies in zip(by_subscriber.values(), answers, strict=True):
+        for (subscriber, keys), bodies, count in zip(by_subscriber.items(), answers[::2], answers[1::2], strict=True):
+            self.unit.count_subscribed(subscriber, count)
             for key, body in zip(keys, bodies, strict=True):
                 self.unit.cqs[key] = None
                 if body is not None:
@@ -269,8 +271,7 @@ class WorkingCopy:
         counts = self.unit.subscribed_counts
         if subscriber not in counts:
             with mapped():
-                count = int(self.connection.redis.hlen(self._keys.cqs(subscriber)))
-            counts[subscriber] = count + self.unit.growth(subscriber)
+                self.unit.count_subscribed(subscriber, int(self.connection.redis.hlen(self._keys.cqs(subscriber))))
         return counts[subscriber]
 
     def names(self, subscriber: Subscriber) -> Names:
