@@ -49,8 +49,11 @@ NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""The answers of a broker about a topic that was made a moment ago."""
+"""The answers of a broker about a topic that was made a moment ago, that of offsets included."""
 
 
 FITTING_BYTES = LARGEST_RECORD - (64 << 10)

@@ -6,9 +6,9 @@ the catalog does not grow with each sign of life, and the gateway needs no right
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
+from gateway.kafka.driver import ANSWER_SECONDS, client_config, mapped, retriable
 from grouping.settings.settings import Settings
 
 __all__ = ["SignBoard"]
@@ -33,10 +33,7 @@ class SignBoard:
             KafkaUnavailable: Kafka did not answer.
         """
         with mapped("reading the gateway's sign"):
-            (place,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=ANSWER_SECONDS)
-        if place.error is not None:
-            raise KafkaUnavailable("kafka failed at reading the gateway's sign", detail=str(place.error))
-        return place.metadata or ""
+            return retriable(self._asked)
 
     def write(self, text: str) -> None:
         """Replace the text. The offset beside it is the catalog's end, since tools compare the two as a lag.
@@ -48,6 +45,12 @@ class SignBoard:
             place = TopicPartition(self._topic, 0)
             _, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
             self._consumer.commit(offsets=[TopicPartition(self._topic, 0, end, text)], asynchronous=False)
+
+    def _asked(self) -> str:
+        (place,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=ANSWER_SECONDS)
+        if place.error is not None:
+            raise KafkaException(place.error)
+        return place.metadata or ""
 
     def close(self) -> None:
         """Close the connections."""
