@@ -93,7 +93,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return a type's definition, for a union with null the definition of its other member; {} for any other union.
+        """Return a type's definition, for a union with null the non-null member's definition; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'

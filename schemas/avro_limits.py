@@ -14,7 +14,7 @@ __all__ = ["MAX_DEPTH", "body_check"]
 MAX_DEPTH = 128
 """Records, arrays and maps within one another, and levels of a schema's JSON."""
 _PER_BYTE = 4
-"""Values that a body may hold for each of its bytes: a record of one INT in an array is two values in one byte."""
+"""Values that a body may hold for each of its bytes: a record of an INT in an array is two values in a byte."""
 _BESIDES = 10_000
 """Further values that a body may hold."""
 

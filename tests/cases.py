@@ -48,7 +48,7 @@ class Case:
     expected: str
 
     def check(self, actual: str, *, rewrite: bool = False) -> None:
-        """Assert that the output is the expected one, or with `rewrite` store it as expected."""
+        """Assert the expected output, or with `rewrite` store the output as expected."""
         actual = actual.strip("\n")
         if rewrite and actual != self.expected:
             self._rewrite(actual)

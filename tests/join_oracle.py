@@ -1,4 +1,4 @@
-"""Queries that join a stream with tables, and DuckDB, which runs each of them separately."""
+"""Queries joining a stream with tables, and DuckDB, which runs each of them separately."""
 
 from __future__ import annotations
 

@@ -120,9 +120,9 @@ class Tail:
         return messages
 
     def _renew(self) -> None:
-        """Read on with a new consumer: librdkafka never again reads a topic whose epoch fell when it was created anew.
+        """Read on with a new consumer: librdkafka never reads a topic again if its epoch fell at its new creation.
 
-        The old consumer goes when the thread that polls it has returned.
+        The old consumer goes when its polling thread has returned.
         """
         consumer = Consumer(self._options)
         consumer.assign([TopicPartition(*place, offset) for place, offset in tuple(self.next.items())])

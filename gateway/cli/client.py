@@ -60,7 +60,7 @@ def sql(
 
 
 def _statements(text: str | None, file: Path | None) -> list[str]:
-    """Return the given statements; a text that cannot be split is a single statement, which the gateway refuses.
+    """Return the given statements; an unsplittable text counts as a single statement, for the gateway to refuse.
 
     Raises:
         BadParameter: There are none, or text and file are given.
@@ -137,7 +137,7 @@ def bootstrap_of(data: Path) -> str:
 
 @contextlib.contextmanager
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
-    """Connect, and report errors that a person can mend in one line."""
+    """Connect, and report mendable errors in one line."""
     settings = given_settings()
     bootstrap = checked_address(kafka, check_servers) if kafka else bootstrap_of(data or settings.data)
     try:

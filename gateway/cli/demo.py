@@ -172,7 +172,7 @@ def _stream(
     rate: int,
     seconds: float,
 ) -> None:
-    """Publish in one thread, read in one thread per subscriber, and show in the calling thread."""
+    """Publish in a thread, read in a thread per subscriber, and show in the calling thread."""
     done, read = threading.Event(), threading.Event()
     began = time.monotonic()
     with ThreadPoolExecutor(1 + len(followed)) as threads:

@@ -29,7 +29,7 @@ def error_line(error: ContinuousQueryError | OSError) -> str:
 
 
 def checked_address(text: str, check: Callable[[str], str]) -> str:
-    """Return an address of the command line unchanged; the error quotes no part of it, since it may hold a password.
+    """Return an address of the command line unchanged; the error quotes no part of it, as it may hold a password.
 
     Raises:
         OperationalError: It cannot be read.

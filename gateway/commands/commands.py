@@ -84,8 +84,8 @@ class Commands:
         self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
-        # The broker that is asked may not know yet of a topic that was made a moment ago. A reply in another partition
-        # than Kafka's of the key would never be read.
+        # The broker asked may not know a new topic yet. A reply in another partition than Kafka's of the key would
+        # never be read.
         self._reply_partitions = topics.await_forms([self._replies_topic])[self._replies_topic].partitions
 
     def take_turns(self, most: int) -> int:
@@ -112,7 +112,7 @@ class Commands:
         Args:
             records: The commands.
             seconds: When it has compiled for so long, the unit takes no further command in.
-            patient: Whether to wait for the topics that the unit makes: thousands take no longer than one.
+            patient: Whether to wait for the unit's new topics: thousands take as long as a single topic.
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
@@ -280,7 +280,7 @@ class _Batch(NamedTuple):
     done: list[int]
     """Numbers of the requests that are carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
-    """By subscriber whose command must wait: a function that tells whether the command can run now."""
+    """By subscriber whose command must wait: a function to check whether the command can run now."""
     costs: dict[int, float]
     """By number of a request, the seconds spent on the request."""
     accepted: set[bytes | None]

@@ -145,7 +145,7 @@ def _delivery(
     at_ms: int,
     now_ms: int,
 ) -> tuple[bool | None, str, int | None]:
-    """Return whether the CQ's readers would get the event if it came now, how or why not, and at which tick."""
+    """Return whether the CQ's readers would get the event now, how or why not, and at which tick."""
     if not_evaluated is not None:
         return False, not_evaluated, None
     if cq.paused:

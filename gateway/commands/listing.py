@@ -179,7 +179,7 @@ def page_of(
 
 
 def like_filter(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a name matches a LIKE pattern, in any case; an overlong one matches none."""
+    """Return a function to check names against a LIKE pattern, in any case; an overlong pattern matches none."""
     pattern = re.sub("%+", "%", pattern.casefold())
     if len(pattern) > _LONGEST_PATTERN:
         return lambda name: False

@@ -121,7 +121,7 @@ class RequestReader:
         return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
 
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
-        """Count a request whose turn has come, and return why it is refused unread, None where it is to be read."""
+        """Count a request whose turn has come, and return the reason to refuse it unread, None if there is none."""
         if request.refusal is None and request.record.key is not None:
             subscriber = request.subscriber
             rate = self._per_second.get(subscriber)

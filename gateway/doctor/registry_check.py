@@ -39,7 +39,7 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
 
 
 def differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
-    """Yield the names missing in Redis, those unknown to the catalog, and those with different values.
+    """Yield names missing in Redis, names unknown to the catalog, and names with different values.
 
     Args:
         kind: The noun, with which the codes begin too.

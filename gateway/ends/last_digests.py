@@ -29,8 +29,8 @@ class LastDigests:
         self._timers = timers
         self._commits = commits
         self._clear: dict[str, int] = {}
-        """By notice of a destination that gets no more matches: the count of `Timers.taken_in` at which all have
-        arrived."""
+        """By notice of a destination without further matches: the count of `Timers.taken_in` at which all have arrived.
+        """
         self._last_ticks: dict[str, int] = {}
         """By notice of departed members: the last tick whose digest may hold their matches."""
 
@@ -105,7 +105,7 @@ class LastDigests:
         return records
 
     def forget(self, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
-        """Forget destinations within the unit of work that ends them, and return the records that delete their cursors.
+        """Forget destinations within the unit of work of their end, and return the tombstones of their cursors.
 
         Args:
             notices: Notices of destinations that are loaded.

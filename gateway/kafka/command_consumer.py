@@ -36,7 +36,7 @@ class CommandConsumer:
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 # While some wait here no more are asked for: a request for every few of them is dear for the broker.
-                # Their partition is left out of the next request, and a command that arrives meanwhile waits for that
+                # Their partition is left out of the next request, and a command arriving meanwhile waits for the
                 # request to end: a thousandth of all commands waited for half a second, formerly the longest wait.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=2,

@@ -1,4 +1,4 @@
-"""The markers of transactions: control records that end a transaction, one in each partition written to.
+"""The markers of transactions: control records at the end of a transaction, in each partition written to.
 
 A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
 coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where

@@ -1,4 +1,4 @@
-"""A record as the gateway's readers return it: plain fields, which outlive the driver's own object."""
+"""A record as returned by the gateway's readers: plain fields, which outlive the driver's own object."""
 
 from __future__ import annotations
 

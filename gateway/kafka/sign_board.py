@@ -1,7 +1,7 @@
-"""A text that a gateway leaves on Kafka for other gateways of its prefix, beside the catalog.
+"""A text left by a gateway on Kafka for other gateways of its prefix, beside the catalog.
 
-The text is the metadata of the offset that the gateway's group commits for `cq.catalog`. No record is written, so that
-the catalog does not grow with each sign of life, and the gateway needs no right that it does not have anyhow.
+The text is the metadata of the offset that the gateway's group commits for `cq.catalog`. No record is written, so the
+catalog does not grow with each sign of life, and the gateway needs no further rights.
 """
 
 from __future__ import annotations

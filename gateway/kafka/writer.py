@@ -62,7 +62,7 @@ class TransactionalWriter:
     """Writes the records of one commit, and the commands that they answer, all or none.
 
     Records can be read when `write` returns, those written `ahead` of others before the others are written. The next
-    transaction must not begin earlier: when it is aborted, the records of a hanging one (`markers.py`) go with it.
+    transaction must not begin earlier: its abortion would take a hanging transaction's records (`markers.py`) with it.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -278,7 +278,7 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics, leaving out those of a worker of a different version, which are soon written anew."""
+    """Yield statistics without those of workers of a different version, which are soon written anew."""
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

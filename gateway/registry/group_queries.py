@@ -13,7 +13,7 @@ _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
 
 def check_groups(trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, grouped: bool) -> None:
-    """Refuse clauses that an aggregate query cannot have, or that need aggregates.
+    """Refuse clauses incompatible with aggregate queries, and clauses for aggregate queries only.
 
     Args:
         trigger: When its results come.

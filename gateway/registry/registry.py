@@ -38,9 +38,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""Earlier pauses of a virtual CQ that are kept; a reader that lags further behind sees events of older pauses."""
+"""Earlier pauses of a virtual CQ kept for its readers; a reader lagging further behind sees events of older pauses."""
 _NEAR = 1_000
-"""Names before and after a misspelt name in the sorted list that are compared with it."""
+"""Names before and after a misspelt name in the sorted list, to compare with it."""
 
 
 class Registry:
@@ -90,7 +90,7 @@ class Registry:
             text: The command's text, kept for DESCRIBE.
             statement: The parsed command.
             query: Its SELECT, compiled.
-            destination_id: The destination that it asks for; loaded.
+            destination_id: The requested destination; loaded.
             now_ms: The time of acceptance.
 
         Raises:
@@ -136,7 +136,7 @@ class Registry:
         return self._put(key, cq, destination, now_ms, query)
 
     def _destination(self, destination_id: DestinationId, subscriber: Subscriber) -> Destination:
-        """Return a loaded destination, or a new one if the limits allow one more."""
+        """Return a loaded destination, or a new destination if the limits allow this."""
         unit = self._working.unit
         membership = unit.membership(destination_id)
         if membership is not None:
@@ -195,7 +195,7 @@ class Registry:
         return cq
 
     def drop(self, key: CqKey, name: str, now_ms: int) -> Change:
-        """Remove a CQ; it still sees events that are published by now."""
+        """Remove a CQ, which still sees events published until now."""
         cq = self.find(key, name)
         destination = self.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
@@ -205,7 +205,7 @@ class Registry:
         return Change(cq, (cq_gone(key),), (notice,))
 
     def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> Change:
-        """Remove CQs whose EXPIRE has come; the change has one record for `cq.catalog` for each.
+        """Remove CQs whose EXPIRE has come; the change has a record for `cq.catalog` for each.
 
         Args:
             keys: Whose they are; loaded.
@@ -258,7 +258,7 @@ class Registry:
         """Change a CQ's trigger or times.
 
         Args:
-            key: Whose it is; loaded.
+            key: The subscriber and the name; loaded.
             statement: The parsed command.
             asked_ms: When the command was tried first: EVERY counts from here.
             now_ms: The time of acceptance.

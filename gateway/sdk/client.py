@@ -255,7 +255,7 @@ class Client:
         """Follow the results of CQs.
 
         Args:
-            queries: Their names, or what `create` and `describe` gave; none with a cursor, for those it holds.
+            queries: Their names, or results of `create` and `describe`; none with a cursor, for all CQs in the cursor.
             cursor: A text from `Subscription.cursor`: each CQ in it resumes there; without a cursor, all begin with
                 their first kept result.
             skip_lost: Whether to go on where results were deleted by retention meanwhile; False raises `ResultsGone`.

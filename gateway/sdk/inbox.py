@@ -33,7 +33,7 @@ _LOOK_SECONDS = 5.0
 _QUIET_SECONDS = 60.0
 """Time between two checks of silent topics: librdkafka does not report a topic deleted meanwhile."""
 _FEW = 5
-"""Topics that Kafka is asked about one by one."""
+"""Most topics for which Kafka is asked singly."""
 
 
 class Inbox:
@@ -231,7 +231,7 @@ class Inbox:
                 self.doubts.note(where, self._clock())
 
     def _unknown(self, topics: set[str]) -> set[str]:
-        """Return those of some topics that Kafka does not know; none where it does not answer."""
+        """Return the topics unknown to Kafka; none if Kafka does not answer."""
         try:
             if len(topics) > _FEW:
                 return topics - self._consumer.list_topics(timeout=_LOOK_SECONDS).topics.keys()

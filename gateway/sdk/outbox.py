@@ -58,7 +58,7 @@ class CommandUnderWay:
         self.places: list[str] = []
         """Where the record lies on `cq.commands`, as far as that was reported."""
         self.unplaced: dict[str, Reply] = {}
-        """By the place that they answer, refusals that came before the report of that place."""
+        """Early refusals by the place of their command, received before the report of the place."""
         self.reply: Reply | None = None
         self.error: TransportError | None = None
 
@@ -152,7 +152,7 @@ class Outbox:
 
         Args:
             value: The reply's value.
-            place: The place of the record that it answers, from its header; None from a gateway that does not tell.
+            place: The place of the answered record, from the reply's header; None from older gateways.
         """
         try:
             reply = _decode_reply(value)

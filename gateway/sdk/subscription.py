@@ -30,7 +30,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 _WIDENED = 5.0
 """Seconds after which it is looked whether topics of virtual destinations were given further partitions."""
 _SLICE = 0.25
-"""Seconds that one wait lasts, so that Ctrl-C and `close` are noticed."""
+"""Seconds of a single wait, short enough to notice Ctrl-C and `close`."""
 
 
 class Subscription:
@@ -61,7 +61,7 @@ class Subscription:
         self._described_at = float("-inf")
         self._widened_at = time.monotonic()
         self._held: list[Fields] = []
-        """Records that wait until it is known which pauses they fall into."""
+        """Records held back until the pauses around them are known."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE
         self._closed = threading.Event()

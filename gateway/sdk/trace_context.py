@@ -8,7 +8,7 @@ __all__ = ["trace_headers"]
 
 
 def trace_headers() -> dict[str, bytes]:
-    """Return the headers that tell in which span of OpenTelemetry the caller is; none where there is no such span.
+    """Return headers naming the caller's OpenTelemetry span; none without a span.
 
     Who is in a span has imported OpenTelemetry, so that nobody else needs to.
     """

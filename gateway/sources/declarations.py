@@ -98,7 +98,7 @@ def check_name(catalog: Catalog, name: str) -> None:
 
 
 def check_count(owner: str, kind: str, count: int, limit: int) -> None:
-    """Check that a subscriber's limits allow one more source of a kind.
+    """Check whether a subscriber's limits allow a further source of a kind.
 
     Raises:
         InputError: quota-exceeded.

@@ -45,9 +45,9 @@ class SourceReaders:
         """By source and subscriber: the name behind which the next search begins."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
-        """Return CQs that name a source in their text, or read it through views of their own subscriber.
+        """Return CQs that name a source in their text, or read the source through their own subscriber's views.
 
-        A CQ that reads the source through another subscriber's view is not found: such a CQ needs no grant.
+        A CQ reading the source through another subscriber's view is not found: no grant is needed for this.
 
         Args:
             source: The stream, table or view.

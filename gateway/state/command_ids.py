@@ -12,7 +12,7 @@ from grouping.store.connection import connect, mapped
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 
 NOT_REMEMBERED = ("remembered", b"no")
-"""The header of replies that are not remembered, for a gateway that learns first replies from the topic alone."""
+"""The header of replies not to be remembered, for a gateway that learns first replies from the topic alone."""
 
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:

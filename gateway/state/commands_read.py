@@ -1,6 +1,6 @@
 """How far `cq.commands` was carried out: by partition up to an offset, and further commands that had their turn.
 
-And which commands are in hand, for the next gateway to find the command at which its predecessor may have died.
+And the commands in hand, for the next gateway to find the command at which its predecessor may have died.
 """
 
 from __future__ import annotations

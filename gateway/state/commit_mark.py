@@ -15,7 +15,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
 FORMAT = 3
-"""The format of catalog records written by this version, and the latest format that it reads.
+"""The format of catalog records written by this version, also the latest readable format.
 
 Format 2 has the access of sources, which a version with format 1 alone would not enforce. Format 3 has places of
 columns; without them an older version would read wrong values.

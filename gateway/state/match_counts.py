@@ -60,8 +60,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all counts now. Otherwise one block of each stream is written, the longest
-                waiting first: a million CQs have 16 MB, which go into the append-only file too.
+            all_of_it: Whether to write all counts now. Otherwise a block of each stream is written, the longest waiting
+                first: a million CQs have 16 MB, which go into the append-only file too.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():

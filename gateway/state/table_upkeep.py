@@ -62,7 +62,7 @@ class TableUpkeep:
         self._merge: _Merge | None = None
 
     def forget(self) -> None:
-        """Abandon a merge under way: the tables are not the ones that it began with."""
+        """Abandon a merge under way: the tables have changed since its beginning."""
         if self._merge is not None:
             self._merge.stale.set()
 
@@ -72,7 +72,7 @@ class TableUpkeep:
         return self._merge is not None
 
     def step(self) -> None:
-        """Do one useful merge, and remove definitions that no batch can ask for any more.
+        """Do one useful merge, and remove definitions no longer needed by any batch.
 
         Raises:
             StoreLost: Segments are missing.

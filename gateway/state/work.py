@@ -87,6 +87,6 @@ class Work:
 
     @property
     def notices(self) -> list[EndNotice]:
-        """The notices of all acts: one for each end, and one for all members that left a destination at one instant."""
+        """The notices of all acts: one for each end, and one for all members leaving a destination at an instant."""
         leaves = (msgspec.structs.replace(notice, members=tuple(some)) for notice, some in self._leaves.items())
         return [*self._notices, *leaves]

@@ -31,7 +31,7 @@ class Record:
     """The row, to be written in the stream's format; or the bytes as they are, None for a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
-    """With a zone; a millisecond after the record before it where it is not given."""
+    """With a zone; by default a millisecond after the previous record."""
     partition: int = 0
     offset: int | None = None
     """By default the offset after the previous record in the partition."""

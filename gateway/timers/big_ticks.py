@@ -1,4 +1,4 @@
-"""Ticks of very many destinations: a Spark job makes their digests, for one tick of one stream at a time.
+"""Ticks of very many destinations: a Spark job makes their digests, for a single tick of a single stream at a time.
 
 The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
 carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
@@ -73,7 +73,7 @@ class BigTicks:
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The run of Redis whose content excludes any other job for these orders; empty: unknown."""
+        """The Redis run whose content excludes any parallel job for these orders; empty: unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
         """When the evaluator that was asked stopped leading."""
@@ -158,7 +158,7 @@ class BigTicks:
             return
         self._lost_ms = None
         if found is None or found.job_id != asked.job_id:
-            # Redis has lost the request. The evaluator may still be at the lost job; it runs the new one afterwards.
+            # Redis has lost the request. The evaluator may still be at the lost job; the new job runs afterwards.
             self._alone_on = ""
             self._ask(Owner(asked.name, asked.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:

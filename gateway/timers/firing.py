@@ -227,8 +227,7 @@ class TickRun:
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
-                # The destination has ended, was paused before its tick, or owes an earlier digest: a look follows after
-                # this digest.
+                # The destination has ended, was paused, or owes an earlier digest, after which a look follows.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))

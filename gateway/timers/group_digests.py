@@ -74,8 +74,8 @@ class AnswerCache:
     def of(self, covered: Offsets | None) -> _Answers:
         """Return the cached answers of a cut, by their content; None covers everything, which grows.
 
-        The cut excludes records that come in later, but these wait for later ticks: an answer notes up to which offset
-        the log was read.
+        The cut excludes later records, but these wait for later ticks: an answer notes up to which offset the log was
+        read.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -127,7 +127,7 @@ def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterato
     except TooManyTogether:
         pass
     except FAULTS as fault:
-        # A fault of ours in a query, which must not hold up other digests: the query is tried again.
+        # Our own fault in a query must not hold up other digests: the query is tried again.
         log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its groups failed with {type(fault).__name__}."
         for place, _ in some[done:]:

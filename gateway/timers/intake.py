@@ -76,7 +76,7 @@ class Intake:
         self.complete = False
         """Whether all restored stores have been gone through."""
         self._wanted: dict[DestinationId, int] = {}
-        """Readers that are still to be armed: the earliest time of the matches that wait for each."""
+        """Readers still to be armed: the earliest time of each reader's waiting matches."""
 
     def recover(self) -> None:
         """Read the checkpoints, and follow the log from there."""
@@ -101,7 +101,7 @@ class Intake:
 
     @property
     def armed(self) -> bool:
-        """Whether the readers of all matches that were taken in are armed: no tick fires before that."""
+        """Whether the readers of all matches taken in are armed: until then no tick fires."""
         return self.complete and not self._wanted
 
     def step(self) -> bool:
@@ -134,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Note destinations that have begun to read a store in which matches are pending already."""
+        """Note destinations that have begun to read a store with pending matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}

@@ -59,7 +59,7 @@ class OpenCuts:
         WAITING_DIGESTS.set(len(self.waiting))
 
     def due(self, now_ms: int) -> tuple[str, Cut] | None:
-        """Return a cut whose next try is due, with its name; a cut that a crash left is due at once."""
+        """Return a cut whose next try is due, with its name; a cut left by a crash is due at once."""
         for name, cut in self._cuts.items():
             if name not in self._tries or self._tries[name].due(now_ms):
                 return name, cut

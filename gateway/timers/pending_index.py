@@ -1,4 +1,4 @@
-"""The index of pending matches: which records of `cq.pending` hold matches of which store. The index holds no matches.
+"""The index of pending matches: from stores to records of `cq.pending`. The index holds no matches.
 
 The index is in memory, about four hundred bytes for a store with pending matches; checkpoints bring it back on start.
 """
@@ -68,7 +68,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return the first record that is still needed, by partition; a partition without one is left out."""
+        """Return the first needed record by partition; a partition without any is left out."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

@@ -72,7 +72,7 @@ class Probes:
         return found
 
     def missed(self, stream_id: StreamId) -> MissedTicks | None:
-        """Return the time in which no gateway fired a stream's ticks, until those ticks are caught up with."""
+        """Return the time in which no gateway fired a stream's ticks, until the missed ticks have fired."""
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:

@@ -132,8 +132,8 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # An instant up to the destination's anchor, or START, is not a tick of the destination; but a clock that was turned
-    # back has ticks before the instant that it noted for either.
+    # An instant up to the destination's anchor, or START, is not a tick of the destination; but after a clock was
+    # turned back, there are ticks before the noted instant of either.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)

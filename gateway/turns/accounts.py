@@ -1,4 +1,4 @@
-"""All accounts: one per known subscriber, one for newcomers, one for records without a proven sender."""
+"""All accounts: of known subscribers, of newcomers, and of records without a proven sender."""
 
 from __future__ import annotations
 

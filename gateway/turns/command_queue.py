@@ -34,7 +34,7 @@ _UNIT_SECONDS = 0.1
 _ALONE_SECONDS = 0.5
 """CPU time of a unit of work of a subscriber who sends alone, at most."""
 _LOOKED_AT = 64
-"""How many newcomers whose first command must wait are passed over in the search for a command that may run."""
+"""How many waiting newcomers are passed over in the search for a runnable command."""
 
 
 class Unit(NamedTuple):

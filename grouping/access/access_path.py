@@ -1,4 +1,4 @@
-"""The conjuncts of a group that are looked up in an index, and the others, which are checked afterwards.
+"""The conjuncts of a group for the index, and the residual, which is checked afterwards.
 
 The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that runs.
 """

@@ -21,7 +21,7 @@ def query_warnings(plan: GroupPlan, row: ConstantRow) -> tuple[str, ...]:
     r"""Return what is odd about the predicate of a query with these constants, each text once.
 
     Two mistakes are found: a comparison with NULL, which is never TRUE, and a regular expression with doubled
-    backslashes, which looks for a backslash in the text.
+    backslashes, which look for backslashes in the text.
 
     Example:
         >>> equal = Call("=", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")

@@ -163,7 +163,7 @@ _descending = cmp_to_key(_compared)
 
 
 def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
-    """Return the function that turns a JSON value into a value that compares as its SQL type does."""
+    """Return a function from JSON values to values with their SQL type's order."""
     if sql_type.is_decimal:
         return Decimal
     if sql_type == TIMESTAMP:

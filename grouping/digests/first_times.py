@@ -24,7 +24,8 @@ class FirstTimes:
         """Return which of a record's visible items are new.
 
         Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
-        the checkpoint was lost, single offsets lie in a range of before, which is held until a cut has all of it.
+        the checkpoint was lost, single offsets lie in an earlier range, which is held until a cut covers the whole
+        range.
         """
         first_time = seen.copy()
         for partition in np.unique(items.partitions[seen]).tolist():
@@ -36,7 +37,7 @@ class FirstTimes:
             same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
             new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
             first_time &= new | ~mine
-            met = np.flatnonzero(new)  # those of an owner ascend, and the last one stays
+            met = np.flatnonzero(new)  # an owner's places ascend, and the last stays
             marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
             marks[3, owner[met]], marks[4, owner[met]] = version
         return first_time

@@ -1,4 +1,4 @@
-"""Gathering of matches: which pending matches a destination's digest holds, and which are left for later ticks."""
+"""Gathering of matches: the matches in a destination's digest, and the matches left for later ticks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DigestMatches(NamedTuple):
     held: tuple[int, ...]
     """The records with matches that are left, ascending."""
     oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met a match that is left."""
+    """The oldest epoch and version of the tables that met a remaining match."""
     repeats: int
     """How many matches were written again by replayed micro-batches."""
     failure: str = ""

@@ -107,7 +107,7 @@ Expression = Column | Slot | Value | Call
 
 @lru_cache(maxsize=65_536)
 def key_column(expression: Expression) -> Column:
-    """Return the column to look an expression without slots up by: itself, or a column that represents it."""
+    """Return the column to look an expression without slots up by: itself, or a substitute column."""
     if isinstance(expression, Column):
         return expression
     assert isinstance(expression, Call), "a key is a column or computed of one"

@@ -39,11 +39,11 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 
 
 class GroupFilter(msgspec.Struct, frozen=True):
-    """HAVING of an aggregate query: the conjuncts that decide at the tick which groups are results."""
+    """HAVING of an aggregate query: the conjuncts decide at the tick which groups are results."""
 
     having: tuple[Expression, ...]
-    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, their slots behind those of
-    WHERE."""
+    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, with slots behind WHERE's.
+    """
     slots: int
     """How many constants WHERE has: they come first, and decide alone where matches are stored."""
 
@@ -118,7 +118,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     row: ConstantRow
     select: SelectList
     views: tuple[str, ...] = ()
-    """The views that the query reads, directly or through other views."""
+    """The views read by the query, directly or through other views."""
 
 
 def _digest(prefix: str, *parts: str) -> str:

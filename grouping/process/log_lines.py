@@ -91,7 +91,7 @@ class Sparing:
 
 
 class _SparingLibraries(logging.Filter):
-    """Lets a library's Kafka client, which retries without end, log one line a minute per logger."""
+    """Lets a library's endlessly retrying Kafka client log one line a minute per logger."""
 
     def __init__(self, sparing: Sparing) -> None:
         super().__init__()

@@ -34,11 +34,11 @@ class RenewedClient(Generic[C]):
         """For what may not be asked twice."""
 
     def renew(self) -> None:
-        """Make another client: what the one before knew of the cluster is no longer so."""
+        """Make a new client, as the old client's knowledge of the cluster is outdated."""
         self.client = self._make()
 
     def ask(self, question: Callable[[C], T], seconds: float) -> T:
-        """Return the answer to a question; an error that is not late, or one after so many seconds, is raised."""
+        """Return the answer to a question; raise an error unless it is a late answer within `seconds`."""
         deadline = time.monotonic() + seconds
         while True:
             try:

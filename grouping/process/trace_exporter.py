@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry, to a collector over OTLP: the one importer of its packages, which few need."""
+"""Traces by OpenTelemetry, to a collector over OTLP: the only importer of its optional packages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HALF = (1 << 64) - 1
 
 
 class Traces:
-    """Sends finished spans in the background: nobody waits for the collector, and spans that it misses are lost."""
+    """Sends finished spans in the background: nobody waits for the collector, and missed spans are lost."""
 
     def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
         """Begin.

@@ -1,4 +1,4 @@
-"""Which evaluator has which stream, by the settings, which are the same in the gateway and all evaluators."""
+"""The assignment of streams to evaluators, by settings equal in the gateway and all evaluators."""
 
 from __future__ import annotations
 

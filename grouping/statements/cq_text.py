@@ -26,8 +26,8 @@ _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
-"""A string, or a number without its sign. The characters that must not stand before are checked behind the first
-character: the search for an expression that begins with a set of characters is twice as fast."""
+"""A string, or a number without its sign. Characters not allowed before are checked behind the first character: the
+search for an expression that begins with a set of characters is twice as fast."""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
 """The beginning of a number, perhaps completed by the following characters."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))

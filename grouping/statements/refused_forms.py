@@ -1,4 +1,4 @@
-"""Clauses of other systems without a counterpart: each is refused by its name, with the form that works here.
+"""Clauses of other systems without a counterpart: each is refused by its name, with the form to write here.
 
 sqlglot would read most of them as aliases or column names, or fail at them.
 """
@@ -81,7 +81,7 @@ CLAUSE_HINTS = {
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }
-"""By a misplaced word of other systems' clauses: the clause that exists here."""
+"""By a misplaced word of other systems' clauses: the existing clause."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))

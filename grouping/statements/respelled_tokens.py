@@ -112,7 +112,7 @@ _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
 def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> None:
-    """Check that the number before a letter fits the letter's type; a minus allows one more.
+    """Check that the number before a letter fits the letter's type; a minus allows a number larger by 1.
 
     Raises:
         InputError: ``type-mismatch``; Spark refuses it too.

@@ -88,7 +88,7 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that the last server asked by a client was the primary; without Sentinels it was.
+    """Check that the server last asked was the primary; without Sentinels there is no other.
 
     A former primary that was asleep or cut off still takes itself for the primary for some ten seconds, until Sentinels
     announce the promoted server. The former primary lacks writes to the new one, and writes to the former one are lost.

@@ -36,7 +36,7 @@ class Block(NamedTuple):
     select_id: SelectId
     mode: str
     until: tuple[int, ...] = ()
-    """For a destination that is leaving: by source partition, the offset of the first event that no longer counts."""
+    """For a leaving destination: by source partition, the offset of the first event that no longer counts."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:

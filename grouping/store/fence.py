@@ -1,7 +1,7 @@
 """Fences: what somebody writes who was succeeded meanwhile is not carried out.
 
-A fence is a key that names who took a lease last. The fence stays when its holder is silent, so a holder that was
-asleep finds a different name there when it goes on.
+A fence is a key that names who took a lease last. The fence stays when its holder is silent, so a holder waking from
+sleep finds a different name there.
 """
 
 from __future__ import annotations

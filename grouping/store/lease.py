@@ -1,4 +1,4 @@
-"""The lease: a prefix has one running gateway, and one evaluator of each name; they write only under their lease."""
+"""The lease: a prefix has a single running gateway, and an evaluator of each name, who alone may write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Lease:
 
     A lease lapses when it is not renewed in time; a holder without renewal must stop at once. A holder on this machine
     whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last holder,
-    even of a lapsed lease: a holder that was asleep meanwhile writes nothing any more.
+    even of a lapsed lease: a holder waking from sleep writes nothing any more.
 
     redis-py's `Lock` is a lease as well, but has no fence for transactions to depend on, and does not name its holder,
     which the successor of a dead process needs.

@@ -79,7 +79,7 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     waiting: int = 0
     """Records that a micro-batch waits for at this moment."""
     evaluator: str = ""
-    """The name of the evaluator whose worker it is."""
+    """The name of the worker's evaluator."""
 
     @classmethod
     def unpack(cls, body: bytes) -> ReplicaNote:
@@ -100,7 +100,7 @@ class EpochNote(msgspec.Struct, frozen=True):
 
     epoch: int = 0
     run_id: str | None = None
-    """The run of the server for which the tables are confirmed: empty for none, None in a Redis that says nothing."""
+    """The server run for which the tables are confirmed: empty for none, None in a Redis without a record."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> EpochNote:
@@ -111,7 +111,7 @@ class EpochNote(msgspec.Struct, frozen=True):
             return cls()
 
     def pack(self) -> bytes:
-        """Return the note as Redis has it; a script reads it too."""
+        """Return the note as Redis has it; a script reads the note too."""
         return _encode(self)
 
 
@@ -151,7 +151,7 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
     cores: int = 0
     """Cores of all executors together: each runs one task at a time in its own Python worker."""
     worker_bytes: int | None = None
-    """Memory that an executor has for each worker, None where nothing was said of it."""
+    """Memory of an executor for each worker, None where unknown."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> ExecutorsNote:

@@ -1,7 +1,7 @@
-"""Who has a stream: one evaluator, whatever others are told to have, and its tasks until another one takes over.
+"""The ownership of streams: a stream has one evaluator, whatever the settings, and its tasks until a takeover.
 
-Each evaluator has a lease by its name. For each stream a key names its owner: the evaluator that began to evaluate it
-last, by name and token. Another one takes the stream only where that token holds no lease any more. Writes for the
+Each evaluator has a lease by its name. For each stream a key names its owner: the last evaluator to begin with the
+stream, by name and token. Another one takes the stream only where that token holds no lease any more. Writes for the
 stream are fenced by this key.
 """
 

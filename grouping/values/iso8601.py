@@ -95,7 +95,7 @@ _SHORT = re.compile(
 
 
 def padded(text: str) -> str:
-    """Return a date, or a date and time, with the zeros that Spark's CAST does without; any other text unchanged.
+    """Return a date, or a date and time, with the zeros that are optional in Spark's CAST; any other text unchanged.
 
     Example:
         >>> padded("2026-1-5 9:03"), padded("2026"), padded("today")

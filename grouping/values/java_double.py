@@ -9,7 +9,7 @@ __all__ = ["java_double"]
 
 
 def java_double(value: float) -> str:
-    """Return a double as Java 19 and later write it: the shortest digits that identify it, but at least two.
+    """Return a double as Java 19 and later write it: the fewest identifying digits, but at least two.
 
     Example:
         >>> java_double(1e7), java_double(0.001), java_double(123.0), java_double(5e-324)

@@ -318,7 +318,7 @@ def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
 
 
 def _too_precise(text: str, value: Decimal) -> InputError:
-    """Return the refusal of a number that Spark refuses too: without an exponent, it must fit a DECIMAL."""
+    """Return the refusal of a number refused by Spark too: without an exponent, a number must fit a DECIMAL."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return InputError(
         f'"{shown}" has too many digits',

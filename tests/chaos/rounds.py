@@ -36,9 +36,9 @@ _QUIET_STEPS = 10
 _QUIET_MOST = 300.0
 
 _REDIS_LOST = ("wipe-redis", "set-back-redis", "kill-primary", "stop-primary", "cut-primary")
-"""Faults after which Redis lacks dropped CQs whose events are not evaluated yet."""
+"""Faults after which Redis lacks dropped CQs with unevaluated events."""
 _LOST_AT_ONCE = ("kill", "wipe", "set-back")
-"""Name prefixes of faults that are over in an instant, after which only the recovery takes time."""
+"""Name prefixes of instantaneous faults, with only the recovery taking time."""
 
 
 @dataclass(slots=True)

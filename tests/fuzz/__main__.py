@@ -1,7 +1,7 @@
 """The long run: every surface in process, then a hostile client against real servers.
 
-Run ``python -m tests.fuzz --cases 100000 --seed 7``; it stops at the first case without a proper refusal, and prints
-how to repeat it.
+Run ``python -m tests.fuzz --cases 100000 --seed 7``; the run stops at the first case without a proper refusal, and
+prints how to repeat it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def broken_text(rng: random.Random, text: str) -> str:
 
 
 def broken_bytes(rng: random.Random, value: bytes) -> bytes:
-    """Return bytes after one to four changes; one in eight is left whole."""
+    """Return bytes after one to four changes; an eighth of all values stays whole."""
     for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3, 4))):
         value = rng.choice(_ON_BYTES)(rng, value)
     return value

@@ -113,7 +113,7 @@ def _whole_division(texts: list[str], _: str, __: str) -> str:
 
 def _negation(texts: list[str], _: str, kind: str) -> str:
     if texts[0].replace(".", "").isdecimal():
-        return f"(- {texts[0]})"  # one literal, which has a type of its own beside a DECIMAL
+        return f"(- {texts[0]})"  # a literal of its own, with a type of its own beside a DECIMAL
     return "" if kind not in _LEAST else f"try_subtract({'0' if kind == 'INT' else '0L'}, {texts[0]})"
 
 

@@ -26,7 +26,7 @@ DEDICATED_LIMIT = 20
 SPARK_FROM = 40
 """Destinations due at an instant from which on Spark makes their digests: few enough for tests."""
 EVENT_ROWS = 1000
-"""Rows that an event may make with those of a table: the smallest allowed value."""
+"""Joined rows per event: the smallest allowed value."""
 LINGER_SECONDS = 8
 """Seconds from a dedicated topic's cq.end to its deletion: enough to read the end, short enough to see the deletion."""
 TRACED_SHARE = 0.01
@@ -147,7 +147,7 @@ class Stack:
         return pid
 
     def kill_workers(self) -> None:
-        """Kill all Python processes that evaluate events, once there is one: the first events start them."""
+        """Kill all Python processes with running evaluations, once there are any: the first events start them."""
         deadline = time.monotonic() + 120
         while not self._killed_workers():
             assert time.monotonic() < deadline, "no worker evaluates events"
@@ -157,7 +157,7 @@ class Stack:
         """Kill the workers that there are, and return how many these were."""
         workers = 0
         for each in psutil.Process(int(self.endpoints()["pids"]["evaluator"])).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile
+            with suppress(psutil.NoSuchProcess):  # ended by itself meanwhile
                 if "pyspark.worker" in each.cmdline():
                     each.kill()
                     workers += 1
@@ -174,7 +174,7 @@ class Stack:
         return int(self._told_by_evaluator()["jobs"])
 
     def settled_streams(self) -> dict[str, dict[str, Any]]:
-        """Return what the evaluator tells of each stream, by a status that is written from now on."""
+        """Return the evaluator's report on each stream, from a status written after the call."""
         return dict(self._told_by_evaluator()["streams"])
 
     def _told_by_evaluator(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Stack:
     def evaluating(self) -> Iterator[None]:
         """Fail when the evaluator tells within the block that something could not be evaluated with the rest.
 
-        The results are right nonetheless: they come from the groups one by one.
+        The results are right nonetheless: they come from the groups singly.
         """
         path = self.data / "logs" / "evaluator.log"
         before = path.stat().st_size

@@ -25,7 +25,7 @@ def test_it(number):
 
 
 def test_each_group_is_on_one_process(tmp_path: Path) -> None:
-    """Tests of several files that share servers run in one process; with four groups both processes have some."""
+    """Tests of several files with shared servers run in the same process; with four groups both processes have some."""
     (tmp_path / "conftest.py").write_text(_CONFTEST)
     groups = {"tests/spark": "spark", "tests/stack/queries": "first", "tests/stack/state": "second"}
     for folder, group in groups.items():

@@ -18,7 +18,7 @@ _MOST_FILES, _MOST_LINES = 20, 350
 _CEILINGS: dict[str, list[float]] = json.loads((ROOT / "tests/unit/prose_ceilings.json").read_text("utf-8"))
 """By room: the largest share of pronoun-like words, and the number of sentences without a subject. They only fall."""
 _PATCHED = re.compile(r"""setattr\(\s*(?:[\w.]+,\s*["']_|["'][\w.]+\._)[a-zA-Z]""")
-"""A private name that is set from outside; reading one is seen by the linter."""
+"""A private name set from outside; the linter sees the reading of private names."""
 
 
 def test_no_room_is_too_large() -> None:
@@ -36,7 +36,7 @@ def test_no_file_is_too_long() -> None:
 
 
 def test_every_module_is_in_the_readme_of_its_room() -> None:
-    """Who reads a room's README meets each of its files, besides those that Python itself asks for."""
+    """A room's README lists each of its files, besides those required by Python."""
     rooms = {path.parent for path in _FILES if path.parent.relative_to(ROOT).parts[0] != "tests"}
     readmes = {room: (room / "README.md").read_text("utf-8") for room in rooms}
     files = [path for path in _FILES if path.parent in rooms and not path.name.startswith("__")]

@@ -10,7 +10,7 @@ __all__ = ["CqEnd"]
 
 
 class CqEnd:
-    """An end that takes effect when all records are read that existed when the end became known.
+    """An end effective once all records are read that existed when the end became known.
 
     A virtual destination has results in all partitions of its topic, and its end in one. And if the gateway reports a
     CQ as gone, its end on the topic may have been deleted, or be of an earlier version.

@@ -54,7 +54,7 @@ def _resumed(place: Place, query: ContinuousQuery) -> Place:
 
 
 class Feed:
-    """Takes records in and gives results out one by one, so the cursor is exact between any two results."""
+    """Takes records in and gives single results out, so the cursor is exact between any two results."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = list(readers)

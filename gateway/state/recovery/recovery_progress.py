@@ -1,4 +1,4 @@
-"""How far a recovery has read the topics that Redis is filled from: of ten million CQs it takes minutes."""
+"""The progress of a recovery through the topics that fill Redis: with ten million CQs recovery takes minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RecoveryProgress:
         self._told: dict[str, object] = {}
 
     def told(self) -> dict[str, object]:
-        """Return it as a role's status has it: ``recovery``, with ``topic``, and ``read`` of ``records``; or nothing.
+        """Return the progress in the form of a role's status: topic, and ``read`` of ``records``; or nothing.
 
         Records are counted by their offsets.
         """

@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.2
 _LAPSE_SECONDS = 4.0
 """How long a sign stands still until its gateway counts as gone; a lease lasts about as long."""
 _BEATS = 3
-"""Changes of a sign that show a living gateway. A gateway that lost its lease writes one more sign at most."""
+"""Changes of a sign that show a living gateway. A gateway without its lease writes at most one further sign."""
 
 
 class OtherRedis(OperationalError):

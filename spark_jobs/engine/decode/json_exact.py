@@ -87,7 +87,7 @@ def read_record(
         value: The record.
         columns: Its columns.
         leniency: The stream's.
-        misfits: For a lenient stream: counts by column the values that do not fit, which are NULL.
+        misfits: For a lenient stream: counts misfitting values by column, which are NULL.
 
     Raises:
         WrongRecord: docs/expressions.md makes the record a dead letter.
@@ -123,7 +123,7 @@ def read_text(
     """Return the value of a column that is the whole text of a record's key or header.
 
     STRING and BINARY are the bytes, DATE, TIMESTAMP and DECIMAL are read from the text; other types are read as JSON.
-    With the option `timestamps` a text that is a number is one.
+    With the option `timestamps` a numeric text is a TIMESTAMP.
 
     Raises:
         WrongRecord: The text is no value of the column's type.

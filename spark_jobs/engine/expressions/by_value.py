@@ -26,7 +26,7 @@ def each_distinct(
     A double's -0.0 must mean to `convert` what 0.0 does.
 
     Raises:
-        InternalError: While it is evaluated, when `convert` raises: a fault of ours, which stops only its group.
+        InternalError: During evaluation, when `convert` raises: a fault of ours, which stops only its group.
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:

@@ -125,7 +125,7 @@ def _string_to_double(text: str, _: SqlType) -> float | None:
 
 
 def _digits_of(text: str) -> str | None:
-    """Return the decimal digits of a text that Java reads as a finite number, None for any other text."""
+    """Return the decimal digits of a text if Java reads a finite number, else None."""
     if _DOUBLE.fullmatch(text):
         return text.rstrip("dDfF")
     found = _HEXADECIMAL.fullmatch(text)

@@ -105,7 +105,7 @@ class JointCodes:
 
     @classmethod
     def of(cls, keys: Sequence[KeyCodes], constants: Sequence[pa.Array]) -> tuple[JointCodes, Codes]:
-        """Number the distinct combinations, and say which one each row has, -1 where a constant is NULL."""
+        """Number the distinct combinations, and return each row's number, -1 where a constant is NULL."""
         directories: list[KeyDirectory] = []
         count = keys[0].count
         codes = keys[0].constants(constants[0])

@@ -52,7 +52,7 @@ _FAR_DIGITS = 40
 
 
 class KeySpace(Protocol):
-    """Keys of one column's values and of the constants that they are compared with."""
+    """Keys of a column's values and of the constants to compare with."""
 
     name: str | None
     """The same for spaces that give a column's values the same keys; None where these depend on the constants."""

@@ -29,7 +29,7 @@ from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _FEW = 4
-"""Up to so many values are looked up one by one."""
+"""Number of values up to which each is looked up singly."""
 
 Rows = NDArray[np.int32]
 Found = Ranges | ContainingIntervals
@@ -51,7 +51,7 @@ class AliveRows:
 
 
 class Candidates:
-    """The rows that the events of a batch meet in one index."""
+    """The rows met by the events of a batch in an index."""
 
     def __init__(self, events: Ints, found: Found, alive: AliveRows, *, repeated: bool = False) -> None:
         """Take what is found.

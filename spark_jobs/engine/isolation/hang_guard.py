@@ -18,8 +18,8 @@ _SUSPECTED = 5
 class HangGuard:
     """The time that a step of a task may take; at its end the process ends, with its stack in the log.
 
-    The thread of faulthandler watches the time. The thread does not need the interpreter, which a library that never
-    returns may hold.
+    The thread of faulthandler watches the time. The thread does not need the interpreter, which a never-returning
+    library may hold.
     """
 
     def __init__(

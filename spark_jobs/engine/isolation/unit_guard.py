@@ -62,7 +62,7 @@ class UnitGuard:
         self.failed = failed
         self._budget = budget
         self._stages: list[Stage] = []
-        """The stages under way, an inner one behind its outer one."""
+        """The stages under way, inner stages behind outer ones."""
 
     @contextmanager
     def batch(self, events: int) -> Iterator[None]:
@@ -112,7 +112,7 @@ class UnitGuard:
                 suspects, others = _parted(stage.units() if some is None else some, stopped)
                 if not suspects:
                     raise  # no unit of this stage is at fault
-            # Outside of the handler, which would keep the memory of what was stopped.
+            # Outside of the handler, which would keep the memory of the stopped evaluation.
             self._budget.again()
             waiting += _halves(others)
             if stopped.alike or len(suspects) == 1:
@@ -133,7 +133,7 @@ class UnitGuard:
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
         """Quarantine the units of an evaluation that does not come back; another thread may call this.
 
-        Where it is one of several, they are marked, and the death of the worker makes them suspects.
+        Several units are marked, and the death of the worker makes them suspects.
 
         Args:
             stopped: The evaluation.

@@ -1,4 +1,4 @@
-"""Which work units (`grouping.store.work_units`) a task evaluates, and which of them apart."""
+"""The work units (`grouping.store.work_units`) of a task, and which of them are evaluated apart."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
 def _values(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> Sequence[Any]:
-    """Return one output column as values that the encoder writes."""
+    """Return an output column as values for the encoder."""
     sql_type: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
     if not isinstance(expression, Column):
         return shown_values(evaluate_expression(expression, events, rows), sql_type)

@@ -1,7 +1,7 @@
 """Matches that wait for a tick → records of `cq.pending`, many matches to a record.
 
 Digests are made of them later, by the gateway. A match is stored once for its constant row and SELECT list, whatever
-the number of ticks and digests that read it (NiagaraCQ §3.6.2).
+the number of ticks and digests (NiagaraCQ §3.6.2).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def pending_records(
         events: The decoded events, of one source partition.
         matches: Pairs of event and store; other modes are ignored.
         stream: The events' stream.
-        version: The version of the tables that gave the matches, by which the visibility of CQs is decided.
+        version: The version of the tables that met the events, for the visibility of CQs.
         settings: For the topics' prefix.
         evaluate_expression: For the items of a SELECT list that are no plain column.
 
@@ -94,7 +94,7 @@ def pending_records(
 def _chunks(
     partition: NDArray[np.int32], value: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the matches of one record after the other, with its partition; in the order of their events."""
+    """Yield the matches of record after record, with its partition; in the order of their events."""
     order = np.lexsort((value, partition))
     partition, value = partition[order], value[order]
     first = np.ones(len(order), bool)

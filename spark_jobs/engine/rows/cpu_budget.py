@@ -2,8 +2,8 @@
 
 Code that evaluates names its work units (`charged`), and asks between its steps whether time is left (`check_cpu`):
 before each call of Polars, which gets a bounded number of rows and bytes, and between single values of a function. The
-time is the CPU time of the process, which runs one task at a time and Polars' single thread, so a busy neighbour does
-not use it up.
+clock is the CPU time of the process, with one task at a time and Polars' single thread, so a busy neighbour uses up
+nothing.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = T
 
     Args:
         name: The account's name.
-        suspects: Names the groups or SELECT lists that the block evaluates for; None for those of the account around.
+        suspects: Names the groups or SELECT lists evaluated by the block; None for the outer account's.
         alike: Whether one of them would take as long as all of them.
 
     Raises:
@@ -179,7 +179,7 @@ def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = T
 
 
 def check_cpu() -> None:
-    """Check that the account that is charged has time left.
+    """Check that the charged account has time left.
 
     Raises:
         CpuExceeded: The account has no time left.

@@ -43,7 +43,7 @@ def longest_text(texts: pa.Array) -> int:
 
 
 def longest_value(values: pa.Array, scalar: int = 0) -> int:
-    """Return the bytes that no value of a column exceeds in a result, where what is no text has so many.
+    """Return an upper bound for the bytes of a column's values in a result, with `scalar` for non-texts.
 
     For values with parts the result is a bound, computed from the most elements and the longest of each part.
     """
@@ -99,7 +99,7 @@ class EventColumn:
         return found
 
     def order(self, what: str | None, keys: NDArray[Any]) -> NDArray[np.intp]:
-        """Return what sorts keys of the distinct values, computed once per batch for all keys of that name."""
+        """Return the sort order of keys of the distinct values, computed once per batch for all keys of a name."""
         if what is None:
             return np.argsort(keys)
         return self.cached(f"{what} order", lambda _: np.argsort(keys))

@@ -1,4 +1,4 @@
-"""The JVM that this evaluator drives: either one started the other; with `spark-submit` the JVM comes first."""
+"""The JVM driven by this evaluator: either started the other; with `spark-submit` the JVM comes first."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Checkpoint:
     def move(self, topic: str, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
         """Give the uncommitted micro-batch new bounds; the query must not run.
 
-        Spark begins a micro-batch at the end of the previous one, so that end moves.
+        Spark begins a micro-batch at the end of the previous one, so the previous end moves.
         """
         batch = self._uncommitted()
         assert batch is not None, "there is a micro-batch"

@@ -16,7 +16,7 @@ class Executors:
     """Watches how many executors there are.
 
     A standalone master drops an application with a silent driver, and Spark's driver does not register again: it waits
-    for a master that fails over. So an evaluator that has lost all executors ends, and its successor registers. An
+    for the master's failover. So an evaluator that has lost all executors ends, and its successor registers. An
     evaluator that never had any waits: its cluster may have no room yet.
     """
 

@@ -58,7 +58,7 @@ class LocalFiles:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         written = Path(f"{path}.new")
         written.write_text(text, "utf-8")
-        # Hadoop keeps a checksum beside each file that it writes, and refuses a file with a wrong checksum.
+        # Hadoop keeps a checksum beside each of its files, and refuses a file with a wrong checksum.
         (written.parent / f".{Path(path).name}.crc").unlink(missing_ok=True)
         written.replace(path)
 

@@ -1,4 +1,4 @@
-"""The leadership of an evaluator's name: takes the lease, waits for it, and ends the process when it is lost."""
+"""The leadership of an evaluator's name: takes the lease, waits for it, and ends the process after a loss."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Progress:
         """Begin where the checkpoint ends.
 
         Args:
-            stream: Which one.
+            stream: The stream.
             position: The position of the checkpoint; batch -1 before the first commit.
             store: Where it is told.
             broker: Where the topic is.
@@ -82,7 +82,7 @@ class Progress:
         self.tell()
 
     def tell(self) -> None:
-        """Tell the store the position, when it doesn't know it yet."""
+        """Tell the store the position, unless already known there."""
         if self._position != self._told and self._position.batch >= 0:
             positions = self.stream.positions(self._position.offsets)
             self._store.committed(self.stream.stream_id, self._position.batch, positions)

@@ -49,7 +49,7 @@ _decode = msgspec.json.Decoder(_PinRecord).decode
 
 
 class PinLog:
-    """Reads the growing log, and adds to it. For a single thread, and made in the process that uses it."""
+    """Reads the growing log, and adds to it. For a single thread, and made in its own process."""
 
     def __init__(self, settings: Settings, log: TableLog) -> None:
         """Connect when first used.
@@ -90,7 +90,7 @@ class PinLog:
         mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
         known = self._known(batch)
-        if known != mine:  # compaction leaves the last record, which must be the valid one
+        if known != mine:  # compaction leaves the last record, so the last must be valid
             self._write(batch, known)
         return known
 

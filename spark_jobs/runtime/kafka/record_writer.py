@@ -243,7 +243,7 @@ class FinishedBatch:
 
 
 def producer_options(settings: Settings) -> dict[str, Any]:
-    """Return the options of aiokafka's producer: librdkafka's options that it knows too, and our own."""
+    """Return the options of aiokafka's producer: librdkafka's options as far as known there, and our own."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
     # This is also the limit for waiting behind unsent batches: a restarting broker takes a while.

@@ -15,7 +15,7 @@ __all__ = ["StoredMatches"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""The polls in a row that may give no record although one must be there."""
+"""Most polls in a row without a record although a record must be there."""
 
 
 class StoredMatches:
@@ -64,4 +64,4 @@ class StoredMatches:
         except KafkaException as exc:
             raise OperationalError("kafka failed at reading stored matches", detail=str(exc)) from exc
         finally:
-            self._consumer.unassign()  # it would go on fetching what follows
+            self._consumer.unassign()  # it would go on fetching later records

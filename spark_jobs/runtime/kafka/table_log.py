@@ -20,7 +20,7 @@ __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""The polls in a row that may give no record although one must be there."""
+"""Most polls in a row without a record although a record must be there."""
 _OPEN_POLLS = 2
 """The polls in a row without a message after which an open transaction fails the task.
 

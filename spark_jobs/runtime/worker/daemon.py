@@ -37,7 +37,7 @@ DRIVER_VARIABLE = "CQ_DRIVER_PID"
 _LOOK_EVERY_SECONDS = 0.5
 
 _SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
-"""Archives that Spark puts on the path, and folders in them: Python's own `copy` asks for ``org``, as jars have it."""
+"""Archives put on the path by Spark, and folders in them: Python's own `copy` asks for ``org``, as jars have it."""
 
 
 def drop_archives() -> None:

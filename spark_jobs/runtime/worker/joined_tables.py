@@ -116,7 +116,7 @@ class JoinedTables:
 
 @dataclass(frozen=True, slots=True)
 class _JoinedTable:
-    """A table's replica, with the pins of the streams that join it."""
+    """A table's replica, with the pins of its streams."""
 
     replica: Replica
     letters: TableLetters

@@ -94,8 +94,8 @@ class WorkerProcess:
         """Return the tables that a micro-batch sees; waits until Redis has them.
 
         Raises:
-            TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
-                that do not join the table; the stream's query is started again instead.
+            TableAway: A table that the stream joins cannot be read. A waiting task would take a core from streams
+                without the table; the stream's query is started again instead.
             BatchCommitted: It is: the task was asleep while another attempt was carried out.
             LeaseLost: Another evaluator has taken over.
         """

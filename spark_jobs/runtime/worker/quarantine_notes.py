@@ -41,7 +41,7 @@ class QuarantineNotes:
         self.failed: set[str] = set()
         """Units that raised in this worker."""
         self.slow: dict[str, Quarantine] = {}
-        """Units that were too slow in this worker: then other workers may have noted more."""
+        """Units too slow in this worker: then other workers may have noted more."""
 
     def selection(self, guard: HangGuard) -> UnitSelection:
         """Return the selection of a task by the notes of this worker alone."""

@@ -87,7 +87,7 @@ def send(bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]])
 def quote_rows(count: int, seed: int = 2) -> dict[str, pa.Array]:
     """Return the constants of `SELECTION` for a number of queries: together they match an event about once.
 
-    Each symbol has equally many queries; their limits are so low that on average one query matches.
+    Each symbol has equally many queries; their limits are so low as to match one query on average.
     """
     random = np.random.default_rng(seed)
     names = pa.array([symbol(number) for number in range(SYMBOLS)])

@@ -1,4 +1,4 @@
-"""Timers: all CQs due at one instant, periods of all lengths under a steady flow, and one EXPIRE for all."""
+"""Timers: all CQs due at the same instant, periods of all lengths under a steady flow, and a common EXPIRE."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Runs = Mapping[str, list[Run]]
 
 @contextmanager
 def bench_session(settings: Settings) -> Iterator[SparkSession]:
-    """Open a session whose queries keep the progress of all batches; it is ended when the block is left."""
+    """Open a session whose queries keep the progress of all batches, until the end of the block."""
     spark = open_session(settings, {"spark.sql.streaming.numRecentProgressUpdates": "1000"})
     try:
         yield spark
@@ -36,7 +36,7 @@ def in_turns(
     rounds: int,
     settings: Settings,
 ) -> Runs:
-    """Run the sides one after the other, round after round; the first round warms up and does not count."""
+    """Run the sides in turn, round after round; the first round warms up and does not count."""
     made: dict[str, list[Run]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, start in sides.items():

@@ -22,7 +22,7 @@ __all__ = ["headers_copy", "own_copy", "plain_copy", "tuned_copy"]
 
 
 def plain_copy(source: str, topic: str) -> Start:
-    """Return the copy that one writes down: keys and values, an identity, and the defaults of Spark and Kafka.
+    """Return a naive copy: keys and values, an identity, and the defaults of Spark and Kafka.
 
     Only the size of a micro-batch is the evaluator's.
     """

@@ -1,4 +1,4 @@
-"""A gateway that comes back writes its last unit once more, although Kafka has it."""
+"""A gateway that comes back writes its last unit again, despite Kafka's copy."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _SAFE = {
     "transaction.state.log.min.isr": "2",
     "share.coordinator.state.topic.replication.factor": "3",
     "share.coordinator.state.topic.min.isr": "2",
-    # A broker that was killed is out after three seconds, in place of nine.
+    # A killed broker is out after three seconds, in place of nine.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }

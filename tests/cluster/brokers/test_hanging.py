@@ -34,7 +34,7 @@ class _SlowProducer(Producer):
 
 @contextmanager
 def _ground(brokers: Brokers, prefix: str, alone: list[str]) -> Iterator[Ground]:
-    """Have Valkey and the cluster, and topics, named without the prefix, that one broker has alone."""
+    """Have Valkey and the cluster, and topics, named without the prefix, with their only copy on a single broker."""
     with open_ground(kafka=brokers.bootstrap) as servers:
         ground = Ground(servers.settings.model_copy(update={"prefix": prefix}))
         assigned = {name: [[_ALONE + 1]] * _PARTITIONS[name] for name in alone}

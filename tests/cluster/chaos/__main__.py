@@ -23,7 +23,7 @@ _PAUSE = 0.4
 
 
 def main() -> None:
-    """Run what was asked for; the exit code is 0 when all held."""
+    """Run the chosen chaos; the exit code is 0 when all invariants held."""
     linked = os.geteuid() == 0 and shutil.which("ip") is not None
     possible = [name for name in FAULTS if linked or name not in CUTS]
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.chaos", description=__doc__)

@@ -26,7 +26,7 @@ _SERVER_SECONDS = 8.0
 _EXECUTOR_SECONDS = 15.0
 """The same of an executor, which Spark's driver gives up after ten seconds."""
 _AWAY_SECONDS = 3.0
-"""How long a server that was killed stays away."""
+"""How long a killed server stays away."""
 
 PlatformFault = Callable[[Platform, Ground], None]
 
@@ -78,7 +78,7 @@ def _stop_gateway(platform: Platform, _: Ground) -> None:
 
 
 def _stop_driver(platform: Platform, _: Ground) -> None:
-    """Stop the driver and its JVM, but no executor: these go on with what they were given."""
+    """Stop the driver and its JVM, but no executor: executors go on with their tasks."""
     _stop(_EVALUATOR_SECONDS, *platform.family("evaluator"), *platform.family("jvm"))
 
 
@@ -105,7 +105,7 @@ def _cut_driver(platform: Platform, _: Ground) -> None:
 
 
 def _cut_primary(platform: Platform, _: Ground) -> None:
-    """Cut the primary off, and its neighbouring Sentinel, which believes in the primary until it hears the others."""
+    """Cut the primary off, and its neighbouring Sentinel, which knows no other primary until it hears the others."""
     _cut(_SERVER_SECONDS, platform.pair.servers[platform.pair.primary()])
 
 

@@ -134,7 +134,7 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
 
 
 def _keep(folder: Path, keep: Path) -> None:
-    """Copy what was logged."""
+    """Copy the logs."""
     for path in folder.rglob("*"):
         if path.is_file() and (path.suffix == ".log" or path.name == "log"):
             target = keep / path.relative_to(folder)

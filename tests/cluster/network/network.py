@@ -29,7 +29,7 @@ def require_namespaces() -> None:
 
 @contextmanager
 def network(names: Sequence[str], number: int = 77) -> Iterator[list[Host]]:
-    """Make hosts that reach each other and this machine, and nobody else; they are removed after the block.
+    """Make hosts with routes to each other and this machine, and to nobody else, until the end of the block.
 
     Args:
         names: The hosts', ten letters at most.

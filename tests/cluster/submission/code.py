@@ -26,7 +26,7 @@ def bare_python(folder: Path) -> Path:
 
 
 def packed_environment(path: Path, environment: Path) -> Path:
-    """Write a ``.tar.gz`` of an environment into which our packages are installed, for `spark.archives`."""
+    """Write a ``.tar.gz`` of an environment with our packages, for `spark.archives`."""
     [packages] = environment.glob("lib/*/site-packages")
     with tarfile.open(path, "w:gz") as archive:
         archive.add(environment, ".")

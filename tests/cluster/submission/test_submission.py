@@ -29,7 +29,7 @@ _EXECUTORS = {"spark.authenticate": "false", "spark.executor.memory": "512m", "s
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """A master and two workers, whose Python knows no repository."""
+    """A master and two workers with a Python without the repository."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONPATH", raising=False)
         with standalone(tmp_path_factory.mktemp("standalone")) as cluster:
@@ -63,7 +63,7 @@ def test_py_files(ground: Ground, cluster: Standalone, tmp_path: Path) -> None:
 
 
 def test_packed_environment(ground: Ground, cluster: Standalone, tmp_path: Path) -> None:
-    """Executors unpack what `spark.archives` names, and run its Python."""
+    """Executors unpack the archive named in `spark.archives`, and run its Python."""
     bare_python(tmp_path / "environment")
     packed = packed_environment(tmp_path / "environment.tar.gz", tmp_path / "environment")
     own = {"CQ_EVALUATOR_SPARK": json.dumps({"spark.archives": f"{packed}#environment", **_EXECUTORS})}
@@ -74,7 +74,7 @@ def test_packed_environment(ground: Ground, cluster: Standalone, tmp_path: Path)
 def _assert_evaluated(
     ground: Ground, cluster: Standalone, folder: Path, command: list[str], own: Mapping[str, str]
 ) -> None:
-    """Check that a CQ has its result, and that the evaluator ends with all processes started by Spark."""
+    """Check that a CQ has its result, and that the evaluator ends with all of Spark's processes."""
     settings = ground.settings
     kafka = settings.kafka.bootstrap
     told = {
@@ -99,7 +99,7 @@ def _assert_evaluated(
 
 
 def _use(settings: Settings, folder: Path) -> None:
-    """See that a CQ gets its result."""
+    """Check that a CQ gets the expected result."""
     with connect(settings.kafka.bootstrap, "alice", prefix=settings.prefix, timeout=120) as client:
         name = f"n{os.getpid()}"
         client.execute(f"CREATE STREAM {name} (n BIGINT) WITH (topic = '{name}', format = 'json', partitions = 1)")

@@ -131,7 +131,7 @@ def test_key_and_subscriber_must_agree(shared_lab: Lab) -> None:
 
 @pytest.mark.parametrize("case", NOT_RECORDS)
 def test_malformed_commands(shared_lab: Lab, case: str) -> None:
-    """A malformed command gets one `malformed-command` at its key and one dead letter; the next is served."""
+    """A malformed command gets a `malformed-command` at its key and a dead letter; the next is served."""
     client, sender = shared_lab.client, shared_lab.subscriber("sender " + case)
     letters = shared_lab.dead_letter_tail()
     value = NOT_RECORDS[case]

@@ -124,14 +124,14 @@ def run(
             exec(program, names)
         finally:
             names.clear()
-            gc.collect()  # its connections end with it, not with a broker that is gone
+            gc.collect()  # its connections end with the client, not with a broker already gone
         return capsys.readouterr().out
 
     return run
 
 
 def _same_form(shown: Any, found: Any, where: str) -> None:
-    """Compare what a page shows of a result with one: the same fields, and values of the same kinds."""
+    """Compare a page's result with a real one: the same fields, and values of the same kinds."""
     if isinstance(shown, dict) and isinstance(found, dict):
         assert list(shown) == list(found), where
         for name in shown:

@@ -1,4 +1,4 @@
-"""Names that the gateway would refuse today, and keys as earlier versions wrote them: none of them stops it."""
+"""Names refused by the gateway today, and keys of earlier versions: none of them stops the gateway."""
 
 from __future__ import annotations
 

@@ -230,12 +230,12 @@ class _Queries:
         self._lab.results.until(lambda: len({row["n"] for row in self.rows()}) >= count, "all events", 120)
 
     def check(self, without: tuple[int, int] = (0, 0)) -> None:
-        """Check that each digest is what DuckDB makes of the rows of its ticks.
+        """Check that each digest is DuckDB's result over the rows of its ticks.
 
         Args:
-            without: The ticks between the two are not checked for the CQ with a window: a tick of OVER LAST that the
-                gateway missed has no digest, and the digest that follows has its window alone, where that of rows has
-                all that came.
+            without: The ticks between the two are not checked for the CQ with a window: a tick of OVER LAST missed by
+                the gateway has no digest, and the following digest has only its own window, where the digest of rows
+                has all rows.
         """
         after, before = without
         for name in self._selects:

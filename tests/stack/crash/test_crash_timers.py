@@ -49,7 +49,7 @@ def _come_back(stack: Stack, killed: dict[str, int]) -> None:
 
 
 def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
-    """Check that each match so far is in exactly one digest of each timer class, and that all digests are complete."""
+    """Check that each match so far is in exactly one digest of each timer class, with all digests complete."""
     for name, created in made.items():
         flow.await_all(created, "A", timeout=300)
         came = numbers(digests(lab, created))
@@ -64,9 +64,9 @@ def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
 def test_killed_around_ticks(stack: Stack, lab: Lab) -> None:
     """Each match is in exactly one digest of each timer class, whichever role dies at a tick.
 
-    At last all die at once, and Redis loses its files: matches that wait, cursors and timers come back from Kafka.
-    (The evaluator alone is killed in `test_crash.py`: its start takes long. A gateway that dies at each step of a tick
-    is in `tests/stack/digests`, with a clock that is moved by hand.)
+    At last all die at once, and Redis loses its files: matches that wait, cursors and timers come back from Kafka. (The
+    evaluator alone is killed in `test_crash.py`: its start takes long. A gateway that dies at each step of a tick is in
+    `tests/stack/digests`, with a clock moved by hand.)
     """
     flow, made = _started(lab)
     for role, late_ms in (("gateway", 60), ("redis", 100)):

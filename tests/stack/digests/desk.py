@@ -16,7 +16,7 @@ _STEP = 100
 
 
 def let_pass(desk: Desk, milliseconds: int) -> None:
-    """Let time go on, and the gateway with it, after it has read its log.
+    """Let time go on, and the gateway with it, after the reading of its log.
 
     The gateway fires nothing until then, and the reading takes the machine's time, not the desk's.
     """

@@ -12,7 +12,7 @@ from tests.stack.server import Stack
 
 
 def _started(lab: Lab, source: Any, start_ms: int) -> dict[str, Any]:
-    """Create a CQ that sends its matches, and others that count them, all with the same ticks."""
+    """Create a CQ with its matches, and others with their counts, all with the same ticks."""
     clauses = f"START '{instant(start_ms)}' EVERY '1 second' DO PUBLISH SHARED"
 
     def create(cq: str, what: str, having: str = "", more: str = "") -> Any:

@@ -176,7 +176,7 @@ _BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
 
 @pytest.fixture(scope="module")
 def patient(servers: Ground) -> Iterator[_Patient]:
-    """A patient for all tests, each of which leaves it sound."""
+    """A patient for all tests, left sound by each."""
     auth = AuthSettings(roles={"operator": "root"}, operators_by_key=True)
     settings = servers.settings.model_copy(update={"prefix": "doctor.", "auth": auth})
     ground = Ground(settings.model_copy(update={"results": settings.results.model_copy(update={"partitions": 4})}))
@@ -224,7 +224,7 @@ def test_lost_match_totals_are_found(patient: _Patient) -> None:
 
 
 def test_a_redis_that_is_not_ready_is_told(patient: _Patient) -> None:
-    """A Redis that may drop keys, and a Redis without a confirmed epoch, which the gateway confirms itself."""
+    """A Redis with eviction, and a Redis without a confirmed epoch, which the gateway confirms itself."""
     assert [] == patient.codes()
     limit, policy = (patient.redis.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy"))
     patient.redis.config_set("maxmemory-policy", "allkeys-lru")

@@ -1,4 +1,4 @@
-"""Records too large for Kafka: a reply is refused before it is committed, and a stored one is skipped."""
+"""Records too large for Kafka: a reply is refused before its commit, and a stored one is skipped."""
 
 from __future__ import annotations
 

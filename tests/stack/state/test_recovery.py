@@ -104,7 +104,7 @@ def _hide(office: Office, name: str) -> None:
 
 
 def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
-    """A Redis replaced by another in the meantime is filled anew: it may hold data that no other ever had."""
+    """A Redis replaced by another in the meantime is filled anew: its data may exist nowhere else."""
     office = Office(ground)
     office.create("kept", 1)
     first = RedisCopy.of(office.settings)

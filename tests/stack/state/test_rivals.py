@@ -74,7 +74,7 @@ def test_a_gateway_with_another_redis_is_refused(
 def test_a_gateway_that_slept_meanwhile_ends(
     ground: Ground, elsewhere: Settings, start: Callable[[Settings], GatewayProcess]
 ) -> None:
-    """A gateway that hangs for longer than its sign lasts is succeeded, and ends when it goes on."""
+    """A gateway hanging for longer than its sign lasts is succeeded, and ends when it goes on."""
     first = start(ground.settings)
     first.wait_for("ready")
     first.process.send_signal(signal.SIGSTOP)

@@ -83,7 +83,7 @@ class GroupLog:
         self.ends: list[int] = [0]
         """By batch, the end of the log then."""
         self.rolled: list[tuple[int, int]] = []
-        """The rolled record, and the offset before which it replaces all records."""
+        """The rolled record, and its offset, before which it replaces all records."""
         self.versions: dict[tuple[int, int], list[int]] = {}
         """By partition and offset: the versions that met the event, two where Redis was lost before a replay."""
         self.first: dict[tuple[int, int], int] = {}

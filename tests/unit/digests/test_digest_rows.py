@@ -1,4 +1,4 @@
-"""The rows of a digest, perhaps more than memory holds, and the rows that it shows."""
+"""The rows of a digest, perhaps more than memory holds, and its visible rows."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _asked(select: str, rows: Sequence[dict[str, Any]]) -> tuple[PendingLog, Gro
 
 
 def test_a_row_that_no_record_holds_is_left_out() -> None:
-    """The digest reports a row that grows beyond a record; it has all other rows, and all matches count."""
+    """The digest reports a row grown beyond a record; all other rows are in the digest, and all matches count."""
     keys = ["a", "b" * 999, "c", "d" * 995]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", [{"k": key, "v": 1} for key in keys])
     [found] = group_digests(log, [request])

@@ -85,7 +85,7 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
     home = destination_of(asked, 2000)
     request = GroupRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
     [found] = group_digests(log, [request])
-    assert 3 == found.counted  # those of seconds 5 and 6, and the one that lies ahead
+    assert 3 == found.counted  # the matches of seconds 5 and 6, and of the tick ahead
 
 
 def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:

@@ -1,4 +1,4 @@
-"""A driver that has lost all executors to its cluster ends; a driver that waits for its first does not."""
+"""A driver whose cluster has taken all executors ends; a driver still waiting for its first does not."""
 
 from __future__ import annotations
 

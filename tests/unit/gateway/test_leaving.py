@@ -34,7 +34,7 @@ def _in(at: int, window: Window) -> bool:
 
 @given(st.lists(_windows(), max_size=4), st.lists(_windows(), max_size=4))
 def test_what_others_lack(windows: list[Window], others: list[Window]) -> None:
-    """A time is in the rest of each window that has it, unless one of the others has it too."""
+    """A time of a window is in its rest, unless the others have the time too."""
     left = without(windows, others)
     for at in _TIMES:
         expected = 0 if any(_in(at, other) for other in others) else sum(_in(at, window) for window in windows)

@@ -31,7 +31,7 @@ def _within(at: int, window: Window) -> bool:
 
 @given(st.lists(_windows(), max_size=6))
 def test_union_holds_the_same_times_in_disjoint_windows(windows: list[Window]) -> None:
-    """A time is in exactly one window of the union when it is in any, and in none otherwise."""
+    """A time is in exactly one window of the union when in any window, and in none otherwise."""
     merged = union(windows)
     for at in range(-7, 28):
         assert int(any(_within(at, window) for window in windows)) == sum(_within(at, window) for window in merged)

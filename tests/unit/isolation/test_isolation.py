@@ -35,13 +35,13 @@ from tests.unit.matching.matching import Store, apart, compare, destination, ent
 _STREAM = stream("a INT")
 _A = Column("a", "INT")
 _NONSENSE = Call("nonsense", (_A,), "BOOLEAN")
-"""An expression that nothing evaluates: it raises, like a fault of ours."""
+"""An expression without an implementation: its evaluation raises, like a fault of ours."""
 _KEY = compare("a", "=", "INT", 0)
 _BAD_SELECT = "s_bad"
 
 
 class _Tables(Store):
-    """Tables of groups `g_0`, `g_1`, …, some of which raise, each with two SELECT lists, perhaps one of them faulty."""
+    """Tables of groups `g_0`, `g_1`, …, some of which raise, each with two SELECT lists, perhaps one faulty."""
 
     def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
         """Return SELECT lists of the column `a`, and of nonsense."""
@@ -274,7 +274,7 @@ def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[li
 
 
 def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
-    """All tried groups if one is suspected, none if none is; nothing is joined for groups that are left out."""
+    """All tried groups if any is suspected, none otherwise; nothing is joined for groups left out."""
     held: list[list[str]] = []
 
     def hold(units: Sequence[str]) -> None:

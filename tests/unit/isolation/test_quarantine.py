@@ -17,7 +17,7 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 
 
 def _marked_at_death(search: CulpritSearch, units: list[str], deadly: str) -> list[str]:
-    """Return the units that a worker has marked when it comes to the deadly unit."""
+    """Return the units marked by a worker on its way to the deadly unit."""
     if not search.careful:
         return []
     division = UnitSelection(suspects=search.suspects).divide(units, ())
@@ -26,7 +26,7 @@ def _marked_at_death(search: CulpritSearch, units: list[str], deadly: str) -> li
 
 @given(st.integers(1, 3000), st.data())
 def test_the_culprit_is_found(count: int, data: st.DataObject) -> None:
-    """After the first death each one leaves a thirty-second of the suspects; one more is the proof."""
+    """After the first death each further death leaves a thirty-second of the suspects; a last death is the proof."""
     units = [f"g_{number}" for number in range(count)]
     deadly = data.draw(st.sampled_from(units))
     search, deaths = CulpritSearch(), 0

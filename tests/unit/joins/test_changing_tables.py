@@ -1,4 +1,4 @@
-"""Joins with tables that change while events flow, and batches that are carried out again."""
+"""Joins with tables changing while events flow, and batches carried out again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.replica.table_records import SETTINGS, MemoryLog
 
 _Key = tuple[str, ...]
 _Change = tuple[_Key, Row | None]
-"""The key of a row, and what its other columns are set to; None removes the row."""
+"""The key of a row, and the new values of its other columns; None removes the row."""
 _INDUSTRIES = st.sampled_from(["a", "x", "y", None])
 _PROFILE: st.SearchStrategy[_Change] = st.tuples(
     st.tuples(st.sampled_from("abcxy")), st.none() | st.fixed_dictionaries({"industry": _INDUSTRIES, "staff": NUMBERS})

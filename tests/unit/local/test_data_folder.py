@@ -1,4 +1,4 @@
-"""A data folder belongs to one evaluator and one prefix, and has a format."""
+"""A data folder belongs to an evaluator and a prefix, and has a format."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(log: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that appends a line to the log for each line sent to it."""
+    """A process that appends a line to the log for each line received."""
     with log.open("ab") as output:
         process = subprocess.Popen([sys.executable, "-c", _TALKING], stdin=subprocess.PIPE, stdout=output, text=True)
     yield process

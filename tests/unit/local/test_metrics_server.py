@@ -70,7 +70,7 @@ def test_a_role_that_starts_lives_and_is_not_ready(server: MetricsServer, state:
 
 
 def test_a_standby_is_ready_for_who_asks_so(server: MetricsServer, state: RoleState) -> None:
-    """A rollout of two gateways waits for a gateway that is active or can take over, not for one still starting."""
+    """A rollout of two gateways waits for an active or standby gateway, not for a starting one."""
     for told, codes in {
         "starting": (503, 503),
         "standby": (503, 200),

@@ -32,7 +32,7 @@ def _held(name: str, where: str) -> list[bool]:
 
 @cache
 def _values(name: str, text: str) -> list[bool | None] | None:
-    """Return the value of a clause in each row, NULL if neither it nor its negation holds; None if it is refused."""
+    """Return the value of a clause in each row, NULL if neither it nor its negation holds; None after a refusal."""
     try:
         held = _held(name, text)
     except InputError:

@@ -77,7 +77,7 @@ def test_a_removed_row_is_gone_at_the_next_version() -> None:
 
 
 def test_a_change_asks_the_tables_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many small tables there are, a DROP costs what it drops: a thousand of them stop nobody."""
+    """However many small tables there are, the cost of a DROP depends on the dropped CQs alone."""
     asked: list[ConstantPart] = []
     keys: list[Expression] = []
     remove, comparison = ConstantPart.remove, table_shape.comparison
@@ -106,7 +106,7 @@ def test_a_change_asks_the_tables_that_it_changes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_table_of_many_small_changes_has_few_parts() -> None:
-    """Rows that come one by one do not make look-ups ask ever more indexes."""
+    """Rows added singly do not make look-ups ask ever more indexes."""
     store, tables = _store(), ConstantTables("s")
     tables.at(store.commit((), [entry(n, ("BIGINT",), (n % 4,)) for n in range(30_000)]), store)
     for n in range(30_000, 30_040):
@@ -177,7 +177,7 @@ def test_tables_that_cannot_be_read_are_an_error() -> None:
 
 
 def test_rows_of_which_nothing_is_known_are_an_error() -> None:
-    """If the plan of live rows is lost, nothing is evaluated, rather than the other groups alone; then it goes on."""
+    """If the plan of live rows is lost, nothing is evaluated, rather than only the other groups."""
     store, tables = _store(), ConstantTables("s")
     plan = store.known_plans.pop("g_2")
     version = store.commit((), [entry(0, ("BIGINT",), (0,)), entry(1, ("STRING", "BIGINT"), ("x", 4), group="g_2")])

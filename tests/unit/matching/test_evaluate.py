@@ -163,7 +163,7 @@ def test_columns_of_a_match() -> None:
     ],
 )
 def test_virtual_is_once_per_event(plan: list, types: tuple[str, ...], rows: list) -> None:
-    """An event that any virtual row of a group wants is one match, counted for none of them."""
+    """An event wanted by any virtual row of a group is a single match, counted for none of them."""
     entries = [entry(n, types, row, mode="virtual") for n, row in enumerate(rows)]
     result = match(snapshot(plan, entries), Events({"a": ("INT", [1, 2, 5, None])}))
     assert [1, 2] == sorted(result.event.tolist())

@@ -43,7 +43,7 @@ def test_what_json_writes_is_read(value: dict[str, object], ascii_only: bool, in
 
 @given(_VALUE, st.data())
 def test_any_text_is_read_somehow(value: dict[str, object], data: st.DataObject) -> None:
-    """A text that is cut or twisted somewhere gives the fields of the schema, or NULL, in both ways to read it."""
+    """A cut or twisted text gives the fields of the schema, or NULL, in both ways of reading."""
     text = json.dumps(value)
     place = data.draw(st.integers(0, len(text)))
     twisted = text[:place] + data.draw(st.sampled_from(["", "{", "]", '"', "\\", ",", ":", "\x00", "e", "-"]))

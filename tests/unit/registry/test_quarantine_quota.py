@@ -57,7 +57,7 @@ def _quota(count: int, now_ms: int = 0) -> tuple[QuarantineQuota, WorkingCopy]:
 
 
 def test_the_sole_user_of_a_unit() -> None:
-    """The first subscriber that needs a group or a SELECT list is its sole user, until a second one needs it."""
+    """The first subscriber of a group or a SELECT list is its sole user, until a second subscriber comes."""
     inventory = Inventory()
     first = _put(inventory, "mallory", "g_1")
     assert {(_STREAM, "g_1"): _MALLORY, (_STREAM, "s_a"): _MALLORY} == first.dependencies.sole_users

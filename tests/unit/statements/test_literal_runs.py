@@ -89,7 +89,7 @@ def _meaning(select: str) -> object:
 @settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_a_text_means_the_same_without_its_runs(choose: random.Random) -> None:
-    """Literals read one by one or cut out give the same plan, row, text of each stage and refusal."""
+    """Literals read singly or cut out give the same plan, row, text of each stage and refusal."""
     select = _select(choose)
     assert _meaning(select.replace("{gap}", READ)) == _meaning(select.replace("{gap}", CUT))
 

@@ -26,7 +26,7 @@ _SUBSCRIBERS = st.sampled_from(("alice", "bob", 'o"neil', "a;b", "--", "FOR 'x'"
 
 @given(_TEXTS)
 def test_a_cut_is_where_the_tokenizer_has_a_semicolon(text: str) -> None:
-    """A text of one statement for the gateway's tokenizer is one statement of a script too, unchanged."""
+    """A text with a single statement for the gateway's tokenizer is a single statement of a script too, unchanged."""
     try:
         # A word before the text keeps sqlglot from reading SHOW and EXPLAIN to the next semicolon as one token.
         tokens = PlainSql().tokenizer().tokenize("," + text.upper().replace("BEGIN", "START"))[1:]

@@ -46,7 +46,7 @@ def test_each_match_is_in_the_digest_of_its_tick() -> None:
     ],
 )
 def test_clauses(clause: str, count: int, rows: list) -> None:
-    """Each digest clause shows the rows that it promises."""
+    """Each digest clause shows the promised rows."""
     given = _rows((1, "A", 1), (2, "B", 5), (3, "A", 3), (4, "C", None))
     [found] = digests(f"SELECT * FROM quotes EVERY '1 hour' DO PUBLISH DIGEST {clause}", QUOTES, given)
     assert (count, rows) == (found["count"], [list(row.values()) for row in found["rows"]])

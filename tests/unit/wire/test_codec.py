@@ -64,7 +64,7 @@ def test_reply_is_read_back(reply: Reply, encoding: Encoding) -> None:
 
 
 def test_json_command_needs_the_three_fields_only() -> None:
-    """Fields that are not known are passed over, so that newer clients are understood."""
+    """Unknown fields are ignored, for newer clients."""
     value = b' {"text": "SHOW CQS", "new": [1], "command_id": "1", "subscriber": "alice"}\n'
     assert decode_command(value) == Command("1", "alice", "SHOW CQS", "json")
 

@@ -1,4 +1,4 @@
-"""The daemon that forks Spark's Python workers: the archives that stay on its path."""
+"""The daemon that forks Spark's Python workers: archives that stay on its path."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_column_name_that_json_escapes():
 
 
 def test_dead_letter_of_an_oversized_record():
-    """A dead letter names the record that is too large for it, and leaves the value out, so Kafka takes the letter."""
+    """A dead letter names an oversized record, and leaves the value out, so Kafka takes the letter."""
     value = b"[" + b"1," * 600_000 + b"1]"
     _, dead = decode(batch([value]), TYPED, SETTINGS)
 

@@ -117,7 +117,7 @@ def test_a_table_that_no_stream_joins_any_more_goes() -> None:
 
 
 def test_rows_that_no_batch_under_way_sees_go() -> None:
-    """A stream's next batch shows that earlier batches are committed; other streams' batches are waited for."""
+    """A stream's next batch proves earlier batches committed; other streams' batches are waited for."""
     log = _Log([{}])
     worker = _Worker(log)
     count = worker.count

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places that a text's values may take beside those for each byte, as for a record."""
+"""Places for a text's values beside those for each byte, as for a record."""
 
 
 class _Text(JsonTokens):
@@ -114,7 +114,7 @@ def _single(tokens: _Text, sql_type: SqlType) -> list[Any]:
 
 
 def _reader(sql_type: SqlType) -> Reader:
-    """Return a reader of a value that begins at the current token, or behind it if that is a name."""
+    """Return a reader of a value that begins at the current token, or behind the current name."""
     read = _READERS[sql_type.name](sql_type)
 
     def reader(tokens: _Text) -> Any:

@@ -197,7 +197,7 @@ class JsonReader:
         return self._text[self._at]
 
     def accept(self, character: str) -> bool:
-        """Step over a character if it is the next non-blank one; tell whether it was."""
+        """Step over a character if it comes next, blanks aside; tell whether it did."""
         if self._text[self._at] != character:
             return False
         self._go_to(self._at + 1)

@@ -57,7 +57,7 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
 
 
 def _whole_quotient(left: Decimal, right: Decimal) -> int | None:
-    """Return the quotient cut towards zero, of 38 digits at most; one that is no BIGINT wraps round as in Spark."""
+    """Return the quotient cut towards zero, of 38 digits at most; outside BIGINT the result wraps round as in Spark."""
     if not right:
         return None
     quotient = int(_EXACT.divide_int(left, right))
@@ -82,7 +82,7 @@ _OPERATORS: dict[str, Callable[[Decimal, Decimal], Decimal | None]] = {
 
 
 def to_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
-    """Return the number rounded to so many digits after the point, before it where that is negative."""
+    """Return the number rounded to `scale` digits after the point, before the point where negative."""
     return value.quantize(Decimal(1).scaleb(-scale), rounding, _EXACT)
 
 

@@ -19,7 +19,7 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["REGEX", "split_texts"]
 
 _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
-"""Characters, beginning with those that should occur in no text."""
+"""Characters, beginning with code points for which texts have no use."""
 
 _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
 

@@ -24,7 +24,7 @@ _COMPARED = 10**8
 _SHORT = 2**31
 """The largest INT plus one; Spark's sums wrap there."""
 _LAST_OF_JAVA = "\uffff"
-"""The last character that is a single Java char: those behind it are two, neither of them a letter."""
+"""The last character with a single Java char: later characters have two, and none of them is a letter."""
 
 
 def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:

@@ -34,7 +34,7 @@ __all__ = ["Changes", "decode_changes"]
 class Changes:
     """Changes of a table's rows, within a partition in the order of their records.
 
-    A record that changes a row's key makes two changes: it removes the old key's row, then sets the new one's.
+    A record with a changed key makes two changes: the old key's row is removed, then the new one's is set.
     """
 
     partition: NDArray[np.int32]
@@ -111,7 +111,7 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
 
 
 def _images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Images:
-    """Return the rows that records set and the keys that they remove, still encoded."""
+    """Return the rows set and the keys removed by records, still encoded."""
     if table.format == "debezium-json":
         return read_envelopes(batch["value"], wrong)
     present = batch["value"].is_valid()

@@ -13,7 +13,7 @@ __all__ = ["Images"]
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The rows that records set, and the keys that they remove; a record may do both, and removes first."""
+    """The rows set and the keys removed by records; a record may do both, and removes first."""
 
     set: pa.Array
     """Binary: rows, in the order of their records."""

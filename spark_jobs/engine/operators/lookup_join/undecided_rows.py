@@ -22,7 +22,7 @@ class UndecidedRows(NamedTuple):
     at: Ints | None
     """For each present row, the row of the join from which it was made; None while they are the same."""
     beside: Ints
-    """For each that the join made: of one of NULLs how many others stand before it, else -1."""
+    """By row of the join: for a row of NULLs the number of its partners before it, else -1."""
 
     @classmethod
     def of(cls, probe: Ints, row: Ints) -> UndecidedRows:
