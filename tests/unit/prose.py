@@ -1,7 +1,7 @@
 """The sentences of docstrings and comments, for the tests of the house's plain words.
 
 A sentence names its subject. Pronouns in place of nouns make a text hard to read, most of all at the beginning of a
-sentence. `prose_ceilings.json` says how far each room is from this.
+sentence.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["GOAL", "Prose", "error_texts", "read_prose", "sentences"]
+__all__ = ["MOST_PRONOUNS", "Prose", "error_texts", "read_prose", "sentences"]
 
-GOAL = 0.05
-"""Share of pronoun-like words that a room without a ceiling of its own may have."""
+MOST_PRONOUNS = 0.05
+"""Largest share of pronoun-like words in a room."""
 _PRONOUNS = frozenset("what those such one other whose it that which".split())
 _BEGINNING = re.compile(r"(?:[a-z_]+: )?(Of|What|Those|So many|One|It)\b")
 """A beginning that names no subject, perhaps behind the name of an argument."""
