@@ -5,34 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import pyarrow as pa
 
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
-from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
-from spark_jobs.engine.constants.load import Loads
-from spark_jobs.engine.decode.decode import decode
-from spark_jobs.engine.isolation.isolation import Isolation, Join
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
-from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.operators.aggregate.counting_stage import WritingStage, counting_stage
-from spark_jobs.engine.operators.lookup_join.join import join_slices
-from spark_jobs.engine.results.pending import pending_records
-from spark_jobs.engine.results.split import split
+from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
-from spark_jobs.engine.rows.event_column import VALUE_BYTES
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.headers import unpacked_headers
-from spark_jobs.engine.rows.matches import Matches
-from spark_jobs.engine.rows.output import dead_letter_code, dead_letters
+from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.stages.task import Observer, Task
 
 __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
 
@@ -86,40 +75,29 @@ def evaluated(
         partitions = {record.partition for record in some} if standing.query.plan.kept is not None else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(standing.stream, snapshot, source_batch(own), partial(join_slices, views=standing.views))
+            yield _task(standing, snapshot, source_batch(own))
 
 
-def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Join) -> TaskOutput:
-    events, letters = decode(batch, stream, _SETTINGS)
-    output = TaskOutput(events, snapshot)
-    if letters is not None:
-        _take(output, letters)
-    if events.count:
-        not_evaluated = NotEvaluatedLetters(stream, _SETTINGS)
-        counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
-        counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
-        write = partial(_records, stream, counting)
-        guard = UnitGuard(UnitSelection(), not_evaluated, set(), CpuBudget(math.inf))
-        stage = partial(counting_stage, counting)
-        isolation = Isolation(guard, snapshot, write, Loads(), VALUE_BYTES, joined, stage)
-        for rows in isolation.records(events):
-            _take(output, rows)
-        writing = WritingStage(counting, stream.stream_id, VERSION, not_evaluated.reasons, _SETTINGS)
-        for rows in guard.run(writing):
-            _take(output, rows)
-        for unit, offsets, matches in counting.incomplete.values():
-            _take(output, not_evaluated.incomplete(unit, offsets, matches))
+def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
+    stream, events = standing.stream, _Decoded()
+    guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
+    task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events)
+    records = [*evaluate(task, batch), *end_records(task)]
+    assert events.events is not None, "the batch was decoded"
+    output = TaskOutput(events.events, snapshot)
+    for rows in records:
+        _take(output, rows)
     return output
 
 
-def _records(stream: Stream, counting: GroupCounting, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
-    yield from split(events, found, stream, _SETTINGS, evaluate_expression)
-    yield from pending_records(events, found, stream, VERSION, _SETTINGS, evaluate_expression)
-    counting.take(events, found)
+class _Decoded(Observer):
+    """Keeps the decoded events."""
 
+    events: Events | None = None
 
-def _too_large(stream: Stream, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
-    return dead_letters(source, details, "result-too-large", stream, _SETTINGS)
+    def decoded(self, events: Events) -> None:
+        """Keep them."""
+        self.events = events
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

@@ -1,4 +1,4 @@
-"""The guarded run of a stage of the evaluation: a work unit that fails, fails alone.
+"""The guarded run of a step of the evaluation: a work unit that fails, fails alone.
 
 All units are evaluated together, at no cost of their own. If this raises, its halves are tried, and so on: the unit at
 fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
@@ -9,42 +9,24 @@ death are evaluated apart, each lot marked before (`unit_selection`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Protocol
-
-import pyarrow as pa
 
 from grouping.store.work_units import SLOW, parts_of
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, SharedStep, Step, Units
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
-from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, StoppedEvaluation
-from spark_jobs.engine.rows.faults import halved
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, StoppedEvaluation, charged
+from spark_jobs.engine.rows.faults import FAULTS, halved
 
-__all__ = ["Records", "Stage", "UnitGuard", "Units"]
+__all__ = ["UnitGuard"]
 
 log = logging.getLogger(__name__)
 
-Records = Iterator[pa.RecordBatch]
-Units = Sequence[str]
-
-
-class Stage(Protocol):
-    """A stage of the evaluation of some rows, which may fail for some work units."""
-
-    def units(self) -> list[str]:
-        """List the units that take part."""
-
-    def records(self, units: Units | None) -> Records:
-        """Yield the records of some units, None for all."""
-
-    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a unit that is left out; safely: without evaluating anything of the unit."""
-
 
 class UnitGuard:
-    """Runs the stages of one task."""
+    """Runs the steps of one task."""
 
     def __init__(
         self, selection: UnitSelection, letters: NotEvaluatedLetters, failed: set[str], budget: CpuBudget
@@ -61,8 +43,8 @@ class UnitGuard:
         self.not_evaluated = letters
         self.failed = failed
         self._budget = budget
-        self._stages: list[Stage] = []
-        """The stages under way, inner stages behind outer ones."""
+        self._steps: list[Step] = []
+        """The steps under way, inner steps behind outer ones."""
 
     @contextmanager
     def batch(self, events: int) -> Iterator[None]:
@@ -70,48 +52,84 @@ class UnitGuard:
         with self._budget.batch(events):
             yield
 
-    def run(self, stage: Stage) -> Records:
-        """Yield the records of a stage, and the dead letters of units that are left out.
+    def run(self, step: AnyStep) -> Records:
+        """Yield the records of a step, and the dead letters of units that are left out.
 
         Suspects come first, so that the next death tells of them: there may be further culprits among the others.
         """
-        self._stages.append(stage)
-        try:
-            yield from self._run(stage)
-        finally:
-            self._stages.remove(stage)
+        if isinstance(step, PlainStep):
+            yield from step.work()
+        elif isinstance(step, SharedStep):
+            yield from self._shared(step)
+        else:
+            self._steps.append(step)
+            try:
+                yield from self._run(step)
+            finally:
+                self._steps.remove(step)
 
-    def _run(self, stage: Stage) -> Records:
+    def _shared(self, step: SharedStep) -> Records:
+        """Run a step whose work is the same for all of its units, which are marked together while it is done."""
+        selection, units = self.selection, step.shared_by()
+        marks: Units = ()
+        if selection.concerns(self.failed):
+            together, apart, left_out = selection.divide(units, self.failed)
+            if not together and not apart:
+                for unit in left_out:
+                    yield from step.rest(self.not_evaluated, unit, selection.left_out[unit])
+                return
+            marks = [*together, *chain.from_iterable(apart)] if apart else ()
+        while not step.ended:
+            selection.begin_step(marks)
+            try:
+                with charged(step.account, lambda: units):
+                    piece = step.piece()
+            except CpuExceeded:
+                reason = SLOW
+                selection.quarantine(units)
+            except FAULTS as fault:
+                reason = f"its {step.kind} failed with {type(fault).__name__}"
+                for unit in units:
+                    self.report(unit)
+                    self.failed.add(unit)
+            else:
+                yield from step.passed(piece)
+                continue
+            for unit in units:
+                yield from step.rest(self.not_evaluated, unit, reason)
+            return
+
+    def _run(self, step: Step) -> Records:
         selection = self.selection
         if not selection.concerns(self.failed):
-            yield from self._tried(stage, None)
+            yield from self._tried(step, None)
             return
-        together, apart, left_out = selection.divide(stage.units(), self.failed)
+        together, apart, left_out = selection.divide(step.units(), self.failed)
         for lot in apart:
             selection.begin_step(lot)
-            yield from self._tried(stage, lot)
+            yield from self._tried(step, lot)
         selection.begin_step(())
         if together:
-            yield from self._tried(stage, together if apart or left_out else None)
+            yield from self._tried(step, together if apart or left_out else None)
         for unit in left_out:
-            yield from stage.letters(self.not_evaluated, unit, selection.left_out[unit], safely=True)
+            yield from step.letters(self.not_evaluated, unit, selection.left_out[unit], safely=True)
 
-    def _tried(self, stage: Stage, units: Units | None) -> Records:
+    def _tried(self, step: Step, units: Units | None) -> Records:
         def failed(unit: str, reason: str) -> Records:
             self.failed.add(unit)
-            yield from stage.letters(self.not_evaluated, unit, reason, safely=False)
+            yield from step.letters(self.not_evaluated, unit, reason, safely=False)
 
         waiting = [units]
         while waiting:
             some = waiting.pop()
             try:
-                yield from halved(some, stage.units, stage.records, self.report, failed)
+                yield from halved(some, step.units, step.records, self.report, failed)
                 continue
             except CpuExceeded:
                 stopped = self._budget.stopped
-                suspects, others = _parted(stage.units() if some is None else some, stopped)
+                suspects, others = _parted(step.units() if some is None else some, stopped)
                 if not suspects:
-                    raise  # no unit of this stage is at fault
+                    raise  # no unit of this step is at fault
             # Outside of the handler, which would keep the memory of the stopped evaluation.
             self._budget.again()
             waiting += _halves(others)
@@ -119,7 +137,7 @@ class UnitGuard:
                 self.selection.quarantine(suspects)
                 for unit in suspects:
                     log.error("quarantined, it took too much CPU time", extra={"unit": unit})
-                    yield from stage.letters(self.not_evaluated, unit, SLOW, safely=True)
+                    yield from step.letters(self.not_evaluated, unit, SLOW, safely=True)
             else:
                 for half in _halves(suspects):
                     self._budget.narrow(stopped.suspects.intersection(chain.from_iterable(map(parts_of, half))))
@@ -140,8 +158,8 @@ class UnitGuard:
             quarantine: Writes quarantines.
         """
         suspects: Units = sorted(stopped.suspects)  # of a join, these are its groups
-        for stage in reversed(self._stages):
-            known = [unit for unit in stage.units() if not stopped.suspects.isdisjoint(parts_of(unit))]
+        for step in reversed(self._steps):
+            known = [unit for unit in step.units() if not stopped.suspects.isdisjoint(parts_of(unit))]
             if known:
                 suspects = known
                 break

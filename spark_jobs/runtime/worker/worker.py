@@ -21,23 +21,18 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.work_units import SLOW
-from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.isolation.hang_guard import HangGuard
-from spark_jobs.engine.isolation.isolation import Isolation
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import Watchdog
 from spark_jobs.engine.match.matched_pairs import NO_NUMBER
-from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.operators.aggregate.counting_stage import WritingStage, counting_stage
-from spark_jobs.engine.operators.lookup_join.join import join_slices
-from spark_jobs.engine.results.pending import pending_records
-from spark_jobs.engine.results.split import split
+from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
-from spark_jobs.engine.rows.output import dead_letter_code, dead_letters, record_bytes
+from spark_jobs.engine.rows.output import dead_letter_code, record_bytes
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.stages.task import Observer, Task
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.worker import digest_task
 from spark_jobs.runtime.worker.event_traces import EventTraces, Trail
@@ -120,16 +115,11 @@ class _Task:
         singly_until: Mapping[int, int],
         traces: EventTraces | None,
     ) -> None:
-        self._stream = stream
         self._settings = settings
         self._version, self._snapshot, self._views = tables
         self._watch = watch
-        self._matches = _MatchCounts()
+        self._observer = _TaskObserver(watch, traces)
         self._letters: Counter[str] = Counter()
-        self._misfits: Counter[str] = Counter()
-        self._traces = traces
-        self._trail: Trail | None = None
-        self._not_evaluated = NotEvaluatedLetters(stream, settings)
         notes = watch.notes
         self._hang_guard = guard = HangGuard(settings.evaluator.hang_seconds, self._watch_budget, WATCHDOG.rest)
         ask = cautious or notes.slow
@@ -137,46 +127,25 @@ class _Task:
         self._budget = CpuBudget(
             settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6, part_of=notes.part_of_budget
         )
+        self._not_evaluated = NotEvaluatedLetters(stream, settings)
         self._guard = UnitGuard(selection, self._not_evaluated, notes.failed, self._budget)
-        value_bytes = settings.evaluator.value_bytes
-        self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
-        self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
-        self._isolation = Isolation(
+        self._task = Task.of(
+            stream,
+            settings,
+            self._version,
             self._guard,
             self._snapshot,
-            self._write,
-            watch.sampler.loads,
-            value_bytes,
-            partial(
-                join_slices,
-                views=self._views,
-                value_bytes=value_bytes,
-                most_of_event=settings.evaluator.event_rows,
-            ),
-            partial(counting_stage, self._counting),
+            self._views,
+            singly_until=singly_until,
+            loads=watch.sampler.loads,
+            observer=self._observer,
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
-        yield from self._counted(self._hang_guard.pieces(self._records(batch)))
-
-    def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        began_ns = time.time_ns()
-        events, letters = decode(batch, self._stream, self._settings)
-        self._misfits.update(events.misfits)
-        if letters is not None:
-            yield letters
-        if events.count:
-            offsets = events.offsets
-            self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
-            self._trail = self._traces.trail(events, began_ns) if self._traces else None
-            yield from self._isolation.records(events)
-            if self._trail is not None:
-                self._trail.end()
-            self._watch.last = events
-
-    def _too_large(self, source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
-        return dead_letters(source, details, "result-too-large", self._stream, self._settings)
+        self._observer.begin()
+        yield from self._counted(self._hang_guard.pieces(evaluate(self._task, batch)))
+        self._observer.end()
 
     def _watch_budget(self) -> None:
         """Have a step that is over its budget and does not come back end the worker."""
@@ -184,16 +153,8 @@ class _Task:
         WATCHDOG.watch(self._budget, partial(self._guard.quarantine_stopped, quarantine=quarantine))
 
     def groups(self) -> Iterator[pa.RecordBatch]:
-        """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
-        yield from self._counted(self._hang_guard.pieces(self._groups()))
-
-    def _groups(self) -> Iterator[pa.RecordBatch]:
-        reasons = self._not_evaluated.reasons
-        writing = WritingStage(self._counting, self._stream.stream_id, self._version, reasons, self._settings)
-        with self._budget.batch(0):
-            yield from self._guard.run(writing)
-        for unit, offsets, matches in self._counting.incomplete.values():
-            yield self._not_evaluated.incomplete(unit, offsets, matches)
+        """Yield the task's partial aggregates."""
+        yield from self._counted(self._hang_guard.pieces(end_records(self._task)))
 
     def letters(self) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the joined tables that no worker has written."""
@@ -207,28 +168,19 @@ class _Task:
                 self._letters[code] += rows.num_rows
             yield rows
 
-    def _write(self, events: RowSource, found: Matches) -> Iterator[pa.RecordBatch]:
-        stream, settings = self._stream, self._settings
-        if self._trail is not None:
-            self._trail.found(events, found)
-        yield from self._matches.written(split(events, found, stream, settings, self._evaluate))
-        yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
-        self._matches.add(found.number, events)
-        self._counting.take(events, found)
-
     def end(self, batch: MicroBatch) -> None:
         """Write statistics and counts of the task, and the codes of its dead letters."""
         # Another index is weighed by evaluating its keys, which is left for a time without suspects.
         review = not self._guard.selection.concerns(self._guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
-        tally, output = self._matches.tally(), self._matches.output()
-        if any(output):
-            PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
+        counts = self._observer.counts
+        if any(output := counts.output()):
+            PROCESS.count(batch, counts.partition, counts.tally(), output, self._task.stream, self._settings)
         if self._letters:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
-        if self._misfits:
-            self._watch.notes.report_misfits(self._misfits)
+        if misfits := self._observer.misfits:
+            self._watch.notes.report_misfits(misfits)
 
 
 @lru_cache(maxsize=64)
@@ -251,6 +203,47 @@ def _task_number() -> int:
     return 0 if context is None else context.partitionId()
 
 
+class _TaskObserver(Observer):
+    """Observes a task for statistics, counts and traces."""
+
+    def __init__(self, watch: StreamWatch, traces: EventTraces | None) -> None:
+        self._watch = watch
+        self._traces = traces
+        self._trail: Trail | None = None
+        self._began_ns = 0
+        self.counts = _MatchCounts()
+        self.misfits: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Begin a batch of records."""
+        self._began_ns, self._trail = time.time_ns(), None
+
+    def decoded(self, events: Events) -> None:
+        """Note which values did not fit, and follow sampled events."""
+        self.misfits.update(events.misfits)
+        if events.count:
+            self._trail = self._traces.trail(events, self._began_ns) if self._traces else None
+            self._watch.last = events
+
+    def found(self, rows: RowSource, matches: Matches) -> None:
+        """Note which sampled events match."""
+        if self._trail is not None:
+            self._trail.found(rows, matches)
+
+    def written(self, results: pa.RecordBatch) -> None:
+        """Count results."""
+        self.counts.written(results)
+
+    def finished(self, rows: RowSource, matches: Matches) -> None:
+        """Count matches."""
+        self.counts.add(matches.number, rows)
+
+    def end(self) -> None:
+        """End a batch of records: its output is with Spark."""
+        if self._trail is not None:
+            self._trail.end()
+
+
 class _MatchCounts:
     """A task's matches per destination number, for DESCRIBE, and its results."""
 
@@ -268,13 +261,11 @@ class _MatchCounts:
             self._met.append(numbers)
             self._last_ms = max(self._last_ms, int(events.time_ms.max()))
 
-    def written(self, output: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield results, and count them; dead letters among them count elsewhere."""
-        for rows in output:
-            if dead_letter_code(rows) is None:
-                self._results += rows.num_rows
-                self._bytes += record_bytes(rows)
-            yield rows
+    def written(self, rows: pa.RecordBatch) -> None:
+        """Count results; dead letters among them count elsewhere."""
+        if dead_letter_code(rows) is None:
+            self._results += rows.num_rows
+            self._bytes += record_bytes(rows)
 
     def output(self) -> Output:
         return Output(sum(map(len, self._met)), self._results, self._bytes)

@@ -29,8 +29,8 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
 from spark_jobs.engine.operators.aggregate.rolled import rolled_records
+from spark_jobs.engine.stages.counting_stage import counting_step
 
 __all__ = ["AT", "START_MS", "STREAM", "GroupLog", "destination_of", "digest_at", "random_events"]
 
@@ -184,8 +184,8 @@ class GroupLog:
         counting.extend(records[0].partition, records[0].offset, records[-1].offset)
         for found in matches(self._snapshot, events):
             counting.take(events, found)
-        if (stage := counting_stage(counting)) is not None:
-            assert not list(stage.records(None))
+        if (step := counting_step(counting)) is not None:
+            assert not list(step.records(None))
         return [body for _, body in counting.records(STREAM.declared.stream_id, version)]
 
 

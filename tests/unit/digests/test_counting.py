@@ -30,8 +30,8 @@ from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate import records
 from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
+from spark_jobs.engine.stages.counting_stage import counting_step
 from tests.unit.digests.group_log import AT, STREAM, destination_of
 
 _EVENT: dict[str, Any] = {"k": "a", "f": True, "i": 1, "n": 1, "d": 0.5, "a": "1.00"}
@@ -67,8 +67,8 @@ class _Task:
         for number, snapshot in enumerate(self._snapshots):
             for found in matches(snapshot, events):
                 self.counting.take(events, replace(found, number=found.number + np.int32(number)))
-        if (stage := counting_stage(self.counting)) is not None:
-            list(stage.records(None))
+        if (step := counting_step(self.counting)) is not None:
+            list(step.records(None))
 
     def bodies(self, left_out: Sequence[str] = ()) -> list[bytes]:
         found = []

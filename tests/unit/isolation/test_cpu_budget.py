@@ -17,24 +17,20 @@ from grouping.settings.settings import Settings
 from grouping.store.quarantine import CulpritSearch, Quarantine
 from grouping.store.work_units import SLOW, unit_of
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
-from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.expressions.expression import compile_expression
 from spark_jobs.engine.expressions.functions import FUNCTIONS
 from spark_jobs.engine.expressions.types import Operand
 from spark_jobs.engine.isolation.hang_guard import HangGuard
-from spark_jobs.engine.isolation.isolation import Isolation
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.results.split import split
 from spark_jobs.engine.rows.columns import SingleColumn
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
-from spark_jobs.engine.rows.events import Events
-from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
+from tests.unit.isolation.tasks import records_of, task_of
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 from tests.unit.matching.matching import Store, apart, compare, destination, entry
 
@@ -106,14 +102,11 @@ def _evaluated(
     """Return by destination the offsets of its results, and by what was left out the reasons."""
     events, _ = decode(batch([b'{"a": 1}'] * _EVENTS), _STREAM, SETTINGS)
 
-    def write(some: Events, found: Matches) -> Iterator[pa.RecordBatch]:
-        return split(some, found, _STREAM, SETTINGS, evaluate_expression)
-
     guard = UnitGuard(selection or UnitSelection(), NotEvaluatedLetters(_STREAM, SETTINGS), set(), budget)
-    isolation = Isolation(guard, snapshot, write, Loads())  # type: ignore[arg-type]
+    task = task_of(_STREAM, guard, snapshot)
     results: dict[str, set[int]] = {}
     told: dict[str, set[str]] = {}
-    for rows in isolation.records(events):
+    for rows in records_of(task, events):
         for row in rows.to_pylist():
             if dead_letter_code(rows) is not None:
                 who, _, why = header(row, "detail").partition(" was not evaluated for this event: ")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from gateway.evaluation.one_entry import VERSION, snapshot_of
@@ -17,24 +15,16 @@ from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import placed
 from grouping.settings.settings import Settings
 from grouping.store.work_units import SLOW, group_of, unit_of
-from spark_jobs.engine.constants.load import Loads
-from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.expressions.expression import compile_expression
 from spark_jobs.engine.expressions.functions import FUNCTIONS
 from spark_jobs.engine.expressions.types import Operand
-from spark_jobs.engine.isolation.isolation import Isolation
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
-from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate import counting_stage as stages
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.results.pending import pending_records
-from spark_jobs.engine.results.split import split
+from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, check_cpu
-from spark_jobs.engine.rows.events import Events
-from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.stages.task import Task
 from tests.unit.digests.group_log import AT, STREAM
 
 _SETTINGS = Settings.model_construct()
@@ -64,32 +54,16 @@ class _Task:
         self.letters = NotEvaluatedLetters(STREAM.declared, _SETTINGS)
         selection = UnitSelection(suspects=(), mark=self._mark, quarantine=self.quarantined.extend)
         self._guard = UnitGuard(selection, self.letters, self.failed, budget)
-        self._counting = GroupCounting(evaluate_expression, self._too_large, self._snapshot.bounds)
+        self._task = Task.of(STREAM.declared, _SETTINGS, VERSION, self._guard, self._snapshot, {})
 
     def run(self) -> list[str | None]:
         """Evaluate; return the codes of dead letters, None for other records."""
         made = [Record(_EVENT, time=AT, partition=0, offset=0)]
-        events, _ = decode(source_batch(placed(made, STREAM, AT)), STREAM.declared, _SETTINGS)
-        self._counting.extend(0, 0, 0)
-        stage = partial(stages.counting_stage, self._counting)
-        isolation = Isolation(self._guard, self._snapshot, self._write, Loads(), counting=stage)  # type: ignore[arg-type]
-        written = [*isolation.records(events)]
-        writing = stages.WritingStage(
-            self._counting, STREAM.declared.stream_id, VERSION, self.letters.reasons, _SETTINGS
-        )
-        return [dead_letter_code(rows) for rows in (*written, *self._guard.run(writing))]
+        batch = source_batch(placed(made, STREAM, AT))
+        return [dead_letter_code(rows) for rows in (*evaluate(self._task, batch), *end_records(self._task))]
 
     def _mark(self, units: Sequence[str]) -> None:
         self.marked[:] = units
-
-    def _write(self, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
-        yield from split(events, found, STREAM.declared, _SETTINGS, evaluate_expression)
-        yield from pending_records(events, found, STREAM.declared, VERSION, _SETTINGS, evaluate_expression)
-        self._counting.take(events, found)
-
-    @staticmethod
-    def _too_large(source: pa.RecordBatch, details: dict[int, str]) -> pa.RecordBatch:
-        raise AssertionError(details)
 
 
 def _plant(monkeypatch: pytest.MonkeyPatch, harm: Any) -> None:

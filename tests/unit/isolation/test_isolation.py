@@ -17,9 +17,7 @@ from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.store.work_units import KILLED, unit_of
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
-from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.decode.decode import decode
-from spark_jobs.engine.isolation.isolation import Isolation
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
@@ -29,6 +27,7 @@ from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import dead_letter_code
+from tests.unit.isolation.tasks import records_of, task_of
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
 from tests.unit.matching.matching import Store, apart, compare, destination, entry
 
@@ -84,10 +83,10 @@ def _evaluated(
 ) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
     """Return by destination the offsets of its results in order, repeats left out; and offset and detail of letters."""
     guard = _guard(selection, failed)
-    isolation = Isolation(guard, snapshot, _write, Loads())  # type: ignore[arg-type]
+    task = task_of(_STREAM, guard, snapshot)
     results: dict[str, list[int]] = {}
     told = []
-    for rows in isolation.records(events):
+    for rows in records_of(task, events):
         for row in rows.to_pylist():
             if dead_letter_code(rows) is not None:
                 assert "not-evaluated" == header(row, "code") == dead_letter_code(rows)
@@ -160,8 +159,8 @@ def test_what_failed_before_is_evaluated_after_the_others(caplog: pytest.LogCapt
     assert {"g_3"} == failed
     assert ["g_3"] == [record.unit for record in caplog.records]  # type: ignore[attr-defined]
     assert (7, 1) == (len(results), len(letters))
-    isolation = Isolation(_guard(failed=failed), snapshot, _write, Loads())  # type: ignore[arg-type]
-    written = [rows.num_rows for rows in isolation.records(_events(2)) if dead_letter_code(rows) is None]
+    task = task_of(_STREAM, _guard(failed=failed), snapshot)
+    written = [rows.num_rows for rows in records_of(task, _events(2)) if dead_letter_code(rows) is None]
     assert 7 == sum(written)
 
 
@@ -213,8 +212,8 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
 
     selection = UnitSelection(suspects=["g_1", unit_of("g_2", "s_2")], mark=lambda units: held.append(list(units)))
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    isolation = Isolation(_guard(selection), snapshot, write, Loads())  # type: ignore[arg-type]
-    assert [] == list(isolation.records(_events(2)))
+    task = task_of(_STREAM, _guard(selection), snapshot)
+    assert [] == list(records_of(task, _events(2), write))
     in_hand = {unit: hand for hand, unit in written}
     assert [unit_of("g_2", "s_2")] == in_hand.pop(unit_of("g_2", "s_2"))
     assert {()} == {tuple(hand) for hand in in_hand.values()}
@@ -247,8 +246,8 @@ def test_a_join_without_rows_harms_no_group() -> None:
         assert events.count
         return _write(events, found)
 
-    isolation = Isolation(_guard(failed=failed), _joined_snapshot(), write, Loads(), join=join)  # type: ignore[arg-type]
-    output = list(isolation.records(_events(2)))
+    task = task_of(_STREAM, _guard(failed=failed), _joined_snapshot(), join)
+    output = list(records_of(task, _events(2), write))
     assert not failed
     assert output and not any(dead_letter_code(rows) for rows in output)
 
@@ -263,10 +262,10 @@ def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[li
         in_hand.append(held[-1] if held else [])
         yield events.count, events
 
-    isolation = Isolation(_guard(selection), snapshot, _write, Loads(), join=join)  # type: ignore[arg-type]
+    task = task_of(_STREAM, _guard(selection), snapshot, join)
     told = [
         (int(header(row, "source").split("/")[2]), header(row, "detail"))
-        for rows in isolation.records(_events(2))
+        for rows in records_of(task, _events(2))
         if dead_letter_code(rows) is not None
         for row in rows.to_pylist()
     ]
@@ -300,8 +299,8 @@ def test_a_join_that_fails_leaves_its_groups_out(fault: type[Exception]) -> None
         raise fault
 
     guard = _guard(UnitSelection(quarantine=quarantined.extend))
-    isolation = Isolation(guard, _joined_snapshot(), _write, Loads(), join=join)  # type: ignore[arg-type]
-    letters = [rows for rows in isolation.records(_events(3)) if dead_letter_code(rows) is not None]
+    task = task_of(_STREAM, guard, _joined_snapshot(), join)
+    letters = [rows for rows in records_of(task, _events(3)) if dead_letter_code(rows) is not None]
     groups = ["g_0", "g_1", "g_2"]
     assert 6 == sum(rows.num_rows for rows in letters), "two events that the join was not made for, and three groups"
     assert ([], groups) == (quarantined, sorted(guard.failed)) or (groups, []) == (sorted(quarantined), [*guard.failed])

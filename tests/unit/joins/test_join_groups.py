@@ -24,9 +24,9 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import GroupCounting
-from spark_jobs.engine.operators.aggregate.counting_stage import counting_stage
 from spark_jobs.engine.operators.lookup_join.join import join
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.stages.counting_stage import counting_step
 from tests.join_oracle import Row, duckdb_rows
 from tests.unit.joins.join_queries import (
     EVENTS,
@@ -69,8 +69,8 @@ def _pending(query: CompiledQuery, events: list[Row], views: dict[str, TableView
         counting.extend(3, 100 + first, 99 + first + len(some))
         for found in matches(snapshot.over(query.plan.computation_id), rows):
             counting.take(rows, found)
-        if (stage := counting_stage(counting)) is not None:
-            assert not list(stage.records(None))
+        if (step := counting_step(counting)) is not None:
+            assert not list(step.records(None))
         bodies += [body for _, body in counting.records(query.plan.stream_id, VERSION)]
     return bodies
 

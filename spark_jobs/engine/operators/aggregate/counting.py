@@ -26,8 +26,9 @@ from grouping.store.notes import TableVersion
 from grouping.store.work_units import group_of, parts_of, unit_of
 from spark_jobs.engine.operators.aggregate.match_values import MatchValues
 from spark_jobs.engine.operators.aggregate.panes import Panes, lengthened
+from spark_jobs.engine.operators.aggregate.partial_aggregate import AggregateState, PartialAggregate
 from spark_jobs.engine.operators.aggregate.partials import Partials
-from spark_jobs.engine.operators.aggregate.records import BY, RANGE, OversizeGroup, TaskRange, group_records
+from spark_jobs.engine.operators.aggregate.records import RANGE, OversizeGroup, TaskRange, group_records
 from spark_jobs.engine.operators.aggregate.store_names import StoreNames
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.cpu_budget import charged
@@ -38,9 +39,6 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["GroupCounting", "IncompleteUnit", "UnitMatches"]
 
 _PENDING = MODES.index("pending")
-_LIFTED_ROWS = 100_000
-_LIFTED_BYTES = 20_000_000
-"""Matches, or bytes of them, grouped at a time."""
 _MOST_TEXT = 800_000
 """Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
 _SET_BYTES = 100_000
@@ -83,49 +81,19 @@ class UnitMatches:
 
 
 @dataclass(slots=True)
-class _FormCount:
-    """The counted matches of all work units with partial aggregates of the same form.
+class _Form:
+    """The matches of all work units that have partial aggregates of one form."""
 
-    A call of Polars costs about as much for a thousand rows as for one, so the units are put into groups together.
-    """
-
-    partials: Partials
-    _lifted: list[pl.DataFrame] = field(default_factory=list)
-    _rows: int = 0
-    _bytes: int = 0
-    _tables: list[pl.DataFrame] = field(default_factory=list)
-
-    def add(self, lifted: pl.DataFrame) -> None:
-        """Take in matches."""
-        self._lifted.append(lifted)
-        self._rows += lifted.height
-        self._bytes += int(lifted.estimated_size())
-        if self._rows >= _LIFTED_ROWS or self._bytes >= _LIFTED_BYTES:
-            self._count()
-
-    def whole(self) -> pl.DataFrame:
-        """Return the groups of all that was taken in."""
-        if self._lifted:
-            self._count()
-        if len(self._tables) > 1:
-            self._tables = [self.partials.merged(_joined(self._tables), BY)]
-        return self._tables[0]
-
-    def _count(self) -> None:
-        self._tables.append(self.partials.counted(_joined(self._lifted), BY))
-        self._lifted, self._rows, self._bytes = [], 0, 0
+    operator: PartialAggregate
+    state: AggregateState
 
 
 class _Shelf(NamedTuple):
     """The place where the matches of one SELECT list are counted."""
 
     partials: Partials
-    """The SELECT list's own: where its aggregates come in its arguments is nobody else's."""
-    form: _FormCount
-
-
-def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
-    return tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
+    """The SELECT list's own: its aggregates come in its arguments in an order of their own."""
+    form: _Form
 
 
 class GroupCounting:
@@ -152,7 +120,7 @@ class GroupCounting:
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
         self._met: dict[str, UnitMatches] = {}
-        self._counted: dict[object, _FormCount] = {}
+        self._forms: dict[object, _Form] = {}
         """By form of the partial aggregates."""
         self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
@@ -240,7 +208,8 @@ class GroupCounting:
             "part": pl.Series(part),
         }
         shelf = self._shelf(met.select)
-        shelf.form.add(shelf.partials.lifted(by, keys, args, offsets))
+        form, lifted = shelf.form, shelf.partials.lifted(by, keys, args, offsets)
+        form.state, _ = form.operator.step(form.state, lifted)
         return {}
 
     def _shelf(self, select: SelectList) -> _Shelf:
@@ -249,7 +218,10 @@ class GroupCounting:
         if found is None:
             assert select.grouping is not None, "take chooses SELECT lists with a grouping"
             partials = Partials(select.grouping)
-            form = self._counted.setdefault(partials.form, _FormCount(partials))
+            form = self._forms.get(partials.form)
+            if form is None:
+                operator = PartialAggregate(partials)
+                form = self._forms[partials.form] = _Form(operator, operator.begin())
             found = self._shelves[select.select_id] = _Shelf(partials, form)
         return found
 
@@ -294,14 +266,17 @@ class GroupCounting:
         selects = {parts_of(unit)[1] for unit in wanted}
         partition, first, last = self._range
         offsets = TaskRange(partition, max(first, self._singly_until.get(partition, 0)), last)
-        for counted in self._counted.values():
-            own = [select_id for select_id, shelf in self._shelves.items() if shelf.form is counted]
+        for form in self._forms.values():
+            partials = form.operator.partials
+            own = [select_id for select_id, shelf in self._shelves.items() if shelf.form is form]
             if selects.isdisjoint(own):
                 continue
-            with charged(counted.partials.form, partial(tuple, own), alike=False):
-                whole = counted.whole()
-            table = self._complete(whole, frozenset(left_out), wanted)
-            yield from group_records(table, counted.partials.keys, self._stores, offsets, stream_id, version)
+            with charged(partials.form, partial(tuple, own), alike=False):
+                _, made = form.operator.step(form.state, None, last)
+                whole = [*made]
+            for every in whole:
+                table = self._complete(every, frozenset(left_out), wanted)
+                yield from group_records(table, partials.keys, self._stores, offsets, stream_id, version)
 
     def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
         """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""

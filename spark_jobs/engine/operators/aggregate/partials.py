@@ -27,7 +27,7 @@ class Partials:
     """Makes and merges the partial aggregates of one grouping."""
 
     def __init__(self, grouping: Grouping) -> None:
-        self._grouping = grouping
+        self.grouping = grouping
         # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
         stems: dict[Aggregate, str] = {}
         self._stems = [
@@ -87,21 +87,21 @@ class Partials:
 
     def values(self, groups: pl.DataFrame) -> dict[str, pl.Series]:
         """Return the columns of groups by their names in the query."""
-        found = {key.name: groups[name] for key, name in zip(self._grouping.keys, self.keys, strict=True)}
+        found = {key.name: groups[name] for key, name in zip(self.grouping.keys, self.keys, strict=True)}
         states = dict(self._states)
-        for aggregate, stem in zip(self._grouping.aggregates, self._stems, strict=True):
+        for aggregate, stem in zip(self.grouping.aggregates, self._stems, strict=True):
             found[aggregate.name] = states[stem].value(stem, groups)
         return found
 
     def no_groups(self) -> dict[str, pl.Series]:
         """Return the columns where there is no group."""
-        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self._grouping.keys}
+        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self.grouping.keys}
         return found | {name: values.clear() for name, values in self.empty().items()}
 
     def empty(self) -> dict[str, pl.Series]:
         """Return the columns of the one group that there is without any match."""
         found = {}
-        for aggregate in self._grouping.aggregates:
+        for aggregate in self.grouping.aggregates:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
             found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found

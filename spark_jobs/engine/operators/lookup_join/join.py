@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.engine.rows.events import Events, arrow_type
 
-__all__ = ["EVENT_ROWS", "join", "join_slices"]
+__all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoin", "join", "join_slices"]
 
 EVENT_ROWS: int = EvaluatorSettings().event_rows
 """Rows that one event may make, where no settings say otherwise."""
@@ -28,6 +29,48 @@ _PROBES = 1000
 """Rows that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
 _WHOLE = pa.decimal128(19, 0)
 """Holds every BIGINT."""
+
+
+JoinedSlice = tuple[int, JoinedEvents | None]
+"""The number of events that are done, and the rows of the last ones; None where one event makes too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """The join of events with tables (`operators.operator.Operator`).
+
+    The rows of the tables are those at the batch's pins, so the operator keeps nothing of earlier events.
+    """
+
+    computation: Computation
+    views: Mapping[str, TableView]
+    """By table id, the tables as they were at the batch's pins."""
+    value_bytes: int = VALUE_BYTES
+    """Longest text that an expression of ON computes; a longer one is NULL."""
+    event_rows: int = EVENT_ROWS
+    """Rows that one event may make."""
+
+    def begin(self) -> tuple[()]:
+        """Return the state, which is empty."""
+        return ()
+
+    def step(
+        self, state: tuple[()], rows: Events, watermark: int | None = None
+    ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
+        """Return the rows that events make, in slices (`join_slices`)."""
+        return state, join_slices(rows, self.computation, self.views, self.value_bytes, most_of_event=self.event_rows)
+
+    def snapshot(self, state: tuple[()]) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def restore(self, snapshot: bytes) -> tuple[()]:
+        """Return the state, which is empty."""
+        return ()
+
+    def size(self, state: tuple[()]) -> int:
+        """Return 0."""
+        return 0
 
 
 def join(
@@ -54,7 +97,7 @@ def join_slices(
     value_bytes: int = VALUE_BYTES,
     most: int = ROWS,
     most_of_event: int = EVENT_ROWS,
-) -> Iterator[tuple[int, JoinedEvents | None]]:
+) -> Iterator[JoinedSlice]:
     """Yield the rows of a computation over a batch of events, in slices of the events, so that memory is bounded.
 
     Which events make too many rows is decided for each of them alone, so every replay leaves the same ones out.

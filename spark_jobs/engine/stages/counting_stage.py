@@ -1,4 +1,4 @@
-"""The stages of counting (`isolation.unit_guard.Stage`): each batch is counted, and the task is written."""
+"""The stage that counts matches of queries over groups, and the step that writes their aggregates at a task's end."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep, Records
 from spark_jobs.engine.operators.aggregate.counting import GroupCounting, UnitMatches
 from spark_jobs.engine.operators.aggregate.records import OversizeGroup
 from spark_jobs.engine.results.pending import pending_output
+from spark_jobs.engine.stages.task import GroupRows, Task, Then
 
-__all__ = ["CountingStage", "WritingStage", "counting_stage"]
-
-Records = Iterator[pa.RecordBatch]
+__all__ = ["CountingStep", "WritingStep", "counted", "counting_step"]
 
 
 @dataclass(slots=True)
-class CountingStage:
+class CountingStep:
     """The counting of matches of one batch: keys, arguments and FILTERs of aggregates are evaluated."""
 
     counting: GroupCounting
@@ -49,14 +48,20 @@ class CountingStage:
             yield from letters(met.events, np.unique(met.pairs()[0]).astype(np.int64), unit, reason)
 
 
-def counting_stage(counting: GroupCounting) -> CountingStage | None:
-    """Return the stage of the matches that were taken in since the last call; None where there are none."""
+def counting_step(counting: GroupCounting) -> CountingStep | None:
+    """Return the step for the matches that were taken in since the last call; None where there are none."""
     taken = counting.taken()
-    return CountingStage(counting, taken) if taken else None
+    return CountingStep(counting, taken) if taken else None
+
+
+def counted(task: Task, rows: GroupRows, then: Then) -> Iterator[AnyStep]:
+    """Count the matches of rows, once all of these are looked up."""
+    if (step := counting_step(task.counting)) is not None:
+        yield step
 
 
 @dataclass(frozen=True, slots=True)
-class WritingStage:
+class WritingStep:
     """The end of a task: its partial aggregates are put together and written."""
 
     counting: GroupCounting

@@ -1,0 +1,70 @@
+"""The steps of a task, as the guard runs them: it knows the work units that take part, and nothing of their work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+
+__all__ = ["AnyStep", "PlainStep", "Records", "SharedStep", "Step", "Units"]
+
+Records = Iterator[pa.RecordBatch]
+"""Rows of `rows.output.OUTPUT`."""
+Units = Sequence[str]
+"""Names of work units (`grouping.store.work_units`)."""
+
+
+class Step(Protocol):
+    """A step that does each work unit's own work, which may fail for some of them."""
+
+    def units(self) -> list[str]:
+        """List the units that take part."""
+
+    def records(self, units: Units | None) -> Records:
+        """Yield the records of some units, None for all."""
+
+    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
+        """Yield the dead letters of a unit that is left out; safely: without evaluating anything of the unit."""
+
+
+@runtime_checkable
+class SharedStep(Protocol):
+    """A step that does the same work for all of its units, in pieces: a fault leaves all of them out."""
+
+    @property
+    def kind(self) -> str:
+        """The word for the work in messages."""
+
+    @property
+    def account(self) -> str:
+        """The account that is charged with the work."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all pieces are made."""
+
+    def shared_by(self) -> Units:
+        """List the units."""
+
+    def piece(self) -> Any:
+        """Do the work of the next piece."""
+
+    def passed(self, piece: Any) -> Records:
+        """Yield the records of a piece: further steps, under their own guard."""
+
+    def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
+        """Yield the dead letters of a unit, for the events of the pieces that are not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainStep:
+    """A step without work of any unit."""
+
+    work: Callable[[], Records]
+
+
+AnyStep = Step | SharedStep | PlainStep

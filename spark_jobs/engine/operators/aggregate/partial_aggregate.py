@@ -1,0 +1,96 @@
+"""The aggregates of matches, as an operator: its state is the partial aggregates of one form.
+
+A call of Polars costs about as much for a thousand rows as for one, so the matches of all work units of one form are
+put into groups together, many at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from spark_jobs.engine.operators.aggregate.partials import Partials, packed_states
+from spark_jobs.engine.operators.aggregate.records import BY
+
+__all__ = ["AggregateState", "PartialAggregate"]
+
+_LIFTED_ROWS = 100_000
+_LIFTED_BYTES = 20_000_000
+"""Matches, and bytes of matches, that are put into groups at a time."""
+
+
+@dataclass(slots=True)
+class AggregateState:
+    """Partial aggregates of one form."""
+
+    lifted: list[pl.DataFrame] = field(default_factory=list)
+    """Matches that are not put into groups yet."""
+    rows: int = 0
+    """The number of these matches."""
+    bytes: int = 0
+    """The bytes of these matches."""
+    tables: list[pl.DataFrame] = field(default_factory=list)
+    """Partial aggregates, in the order of their matches."""
+
+
+class PartialAggregate:
+    """Counts matches of one form (`operators.operator.Operator`)."""
+
+    def __init__(self, partials: Partials) -> None:
+        """Take the columns of the form."""
+        self.partials = partials
+
+    def begin(self) -> AggregateState:
+        """Return the state of no matches."""
+        return AggregateState()
+
+    def step(
+        self, state: AggregateState, rows: pl.DataFrame | None, watermark: int | None = None
+    ) -> tuple[AggregateState, Iterator[pl.DataFrame]]:
+        """Take in matches.
+
+        Args:
+            state: The partial aggregates of earlier matches.
+            rows: Matches, as `Partials.lifted` makes them; None where there are none.
+            watermark: The last offset of the task, at its end; then the partial aggregates are made. The state that
+                was given stays good, so that a work unit at fault can be left out and the others made anew.
+        """
+        if rows is not None:
+            state.lifted.append(rows)
+            state.rows += rows.height
+            state.bytes += int(rows.estimated_size())
+            if state.rows >= _LIFTED_ROWS or state.bytes >= _LIFTED_BYTES:
+                self._count(state)
+        if watermark is None:
+            return state, iter(())
+        return self.begin(), iter(self._whole(state))
+
+    def snapshot(self, state: AggregateState) -> bytes:
+        """Return the partial aggregates as an Arrow stream, nothing where there are none."""
+        return b"".join(map(packed_states, self._whole(state)))
+
+    def restore(self, snapshot: bytes) -> AggregateState:
+        """Return the state of a snapshot."""
+        return AggregateState(tables=[pl.read_ipc_stream(snapshot)] if snapshot else [])
+
+    def size(self, state: AggregateState) -> int:
+        """Return the bytes of matches and partial aggregates."""
+        return state.bytes + sum(int(table.estimated_size()) for table in state.tables)
+
+    def _whole(self, state: AggregateState) -> list[pl.DataFrame]:
+        """Return the table of all partial aggregates, none where there are no matches."""
+        if state.lifted:
+            self._count(state)
+        if len(state.tables) > 1:
+            state.tables = [self.partials.merged(_joined(state.tables), BY)]
+        return state.tables
+
+    def _count(self, state: AggregateState) -> None:
+        state.tables.append(self.partials.counted(_joined(state.lifted), BY))
+        state.lifted, state.rows, state.bytes = [], 0, 0
+
+
+def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    return tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")

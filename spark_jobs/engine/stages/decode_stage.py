@@ -1,0 +1,31 @@
+"""The stage that decodes the records of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records
+from spark_jobs.engine.stages.task import Task, Then
+
+__all__ = ["decoded"]
+
+
+def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
+    """Decode records; a bad record becomes a dead letter."""
+    yield PlainStep(partial(_records, task, batch, then))
+
+
+def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
+    events, letters = decode(batch, task.stream, task.settings)
+    if letters is not None:
+        yield letters
+    task.observer.decoded(events)
+    if events.count:
+        offsets = events.offsets
+        task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
+        with task.guard.batch(events.count):
+            yield from then(events)

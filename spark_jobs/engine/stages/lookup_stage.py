@@ -1,0 +1,57 @@
+"""The stage that looks rows up in the constant tables, with residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep, Records, Units
+from spark_jobs.engine.match.evaluate import candidates, matches
+from spark_jobs.engine.rows.faults import FAULTS
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.stages.task import Found, GroupRows, Task, Then
+
+__all__ = ["matched"]
+
+
+def matched(task: Task, given: GroupRows, then: Then) -> Iterator[AnyStep]:
+    """Look rows up; the matches go on in slices."""
+    yield LookupStep(task, given.snapshot, given.rows, then)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupStep:
+    """The look-up of groups."""
+
+    task: Task
+    snapshot: Snapshot
+    rows: RowSource
+    then: Then
+
+    def units(self) -> list[str]:
+        """List the groups."""
+        return [*self.snapshot.groups]
+
+    def records(self, units: Units | None) -> Records:
+        """Yield the records of the matches of some groups, None for all."""
+        snapshot, selection = self.snapshot if units is None else self.snapshot.only(units), self.task.guard.selection
+        value_bytes, marked = self.task.settings.evaluator.value_bytes, selection.marked
+        for found in matches(snapshot, self.rows, loads=self.task.loads, value_bytes=value_bytes):
+            yield from self.then(Found(self.rows, found))
+            selection.begin_step(marked)
+
+    def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
+        """Yield the dead letters of a group: for the rows that the index finds, or safely for all rows."""
+        rows = np.arange(self.rows.count) if safely else self._candidates(unit)
+        yield from letters(self.rows, rows, unit, reason)
+
+    def _candidates(self, unit: str) -> Ints:
+        try:
+            return candidates(self.snapshot.only([unit]), self.rows)
+        except FAULTS:
+            return np.arange(self.rows.count)

@@ -1,0 +1,63 @@
+"""The stage of operators: groups are evaluated on the events, and on the rows of computations over the events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.stages.task import GroupRows, JoinedGroups, Task, Then
+
+__all__ = ["operated"]
+
+
+def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
+    """Give the events to the groups over them, and the rows of each computation to the groups over it."""
+    yield PlainStep(lambda: then(GroupRows(events, task.alone)))
+    for each in task.joins:
+        yield JoinStep(task, each, events, then)
+
+
+class JoinStep:
+    """The join of events with tables, shared by all groups over the join (`isolation.step.SharedStep`)."""
+
+    kind = "join"
+
+    def __init__(self, task: Task, joined: JoinedGroups, events: Events, then: Then) -> None:
+        self._task = task
+        self._joined = joined
+        self._events = events
+        self._then = then
+        _, self._slices = joined.operator.step(joined.operator.begin(), events)
+        self._done = 0
+        self.account = joined.computation.computation_id
+
+    @property
+    def ended(self) -> bool:
+        """Whether all events are joined."""
+        return self._done >= self._events.count
+
+    def shared_by(self) -> Units:
+        """List the groups."""
+        return self._joined.snapshot.groups
+
+    def piece(self) -> RowSource | None:
+        """Join the next events; returns None where an event makes too many rows."""
+        self._done, rows = next(self._slices)
+        return rows
+
+    def passed(self, piece: RowSource | None) -> Records:
+        """Yield the records of joined rows, or the dead letter of an event with too many."""
+        if piece is None:
+            letters = self._task.guard.not_evaluated
+            yield letters.too_many_rows(self._events, self._done - 1, self._joined.computation)
+        elif piece.count:
+            yield from self._then(GroupRows(piece, self._joined.snapshot))
+
+    def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
+        """Yield the dead letters of a group for the events behind the last joined event."""
+        yield from letters(self._events, np.arange(self._done, self._events.count), unit, reason)

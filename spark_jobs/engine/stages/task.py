@@ -1,0 +1,142 @@
+"""A task of the evaluator, for all of its stages, and the inputs of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.model.computation import Computation
+from grouping.settings.settings import Settings
+from grouping.store.notes import TableVersion
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.isolation.step import Records
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.lookup_join.join import LookupJoin
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.operator import Operator
+from spark_jobs.engine.results.encode import EvaluateExpression
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.output import dead_letters
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["Found", "GroupRows", "JoinedGroups", "Observer", "Task", "Then"]
+
+Then = Callable[[Any], Records]
+"""Runs the next stages, and yields their records."""
+
+
+class GroupRows(NamedTuple):
+    """Rows, and the constant tables of the groups over these rows."""
+
+    rows: RowSource
+    snapshot: Snapshot
+
+
+class Found(NamedTuple):
+    """Rows, and their matches with entries of the constant tables."""
+
+    rows: RowSource
+    matches: Matches
+
+
+class JoinedGroups(NamedTuple):
+    """A computation, and the groups over its rows."""
+
+    computation: Computation
+    operator: Operator[Any, Events, tuple[int, RowSource | None]]
+    snapshot: Snapshot
+
+
+class Observer:
+    """Observes the progress of a task; this class ignores everything."""
+
+    def decoded(self, events: Events) -> None:
+        """Take note of decoded events."""
+
+    def found(self, rows: RowSource, matches: Matches) -> None:
+        """Take note of matches, before their records are made."""
+
+    def written(self, results: pa.RecordBatch) -> None:
+        """Take note of records of results, dead letters among them."""
+
+    def finished(self, rows: RowSource, matches: Matches) -> None:
+        """Take note of matches behind all of their records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The parts of a task for its stages."""
+
+    stream: Stream
+    settings: Settings
+    version: TableVersion
+    """The version of the constant tables."""
+    guard: UnitGuard
+    alone: Snapshot
+    """The constant tables of the groups over the events themselves."""
+    joins: Sequence[JoinedGroups]
+    counting: GroupCounting
+    evaluate: EvaluateExpression
+    loads: Loads = field(default_factory=Loads)
+    """Where to count what each table costs."""
+    observer: Observer = field(default_factory=Observer)
+
+    @classmethod
+    def of(
+        cls,
+        stream: Stream,
+        settings: Settings,
+        version: TableVersion,
+        guard: UnitGuard,
+        snapshot: Snapshot,
+        views: Mapping[str, TableView],
+        *,
+        singly_until: Mapping[int, int] | None = None,
+        loads: Loads | None = None,
+        observer: Observer | None = None,
+    ) -> Task:
+        """Begin a task.
+
+        Args:
+            stream: The stream of the events.
+            settings: The evaluator's settings.
+            version: The version of the constant tables.
+            guard: Runs the steps.
+            snapshot: The constant tables.
+            views: By table id, the joined tables at the batch's pins.
+            singly_until: By source partition, the offset before which matches are written by single offsets.
+            loads: Where to count what each table costs.
+            observer: Observes the progress of the task.
+        """
+        value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows
+        evaluate = partial(evaluate_expression, value_bytes=value_bytes)
+
+        def too_large(source: pa.RecordBatch, details: Mapping[int, str]) -> pa.RecordBatch:
+            return dead_letters(source, details, "result-too-large", stream, settings)
+
+        joins = [
+            JoinedGroups(each, LookupJoin(each, views, value_bytes, event_rows), snapshot.over(each.computation_id))
+            for each in snapshot.computations
+        ]
+        counting = GroupCounting(evaluate, too_large, snapshot.bounds, singly_until)
+        return cls(
+            stream,
+            settings,
+            version,
+            guard,
+            snapshot.over(""),
+            joins,
+            counting,
+            evaluate,
+            loads or Loads(),
+            observer or Observer(),
+        )
