@@ -23,7 +23,7 @@ _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 
 
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
-    """Return what checks the bodies of a parsed schema before they are decoded; None where every body is bounded.
+    """Return a check of bodies of a parsed schema before they are decoded; None where every body is bounded.
 
     The check takes a record's value and where in it the body begins. The check raises ValueError for an oversized body,
     and ValueError, EOFError or IndexError for a body that does not fit the schema.
@@ -170,7 +170,7 @@ class _Body:
             if keyed:
                 self._skip(self._long())
             self.walk(item, depth + 1)
-            if self._at == at:  # what has no bytes is always the same
+            if self._at == at:  # an item without bytes is always the same
                 self._count((left - self._left) * (items - number - 1))
                 return
 

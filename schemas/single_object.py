@@ -71,7 +71,7 @@ class SingleObject:
         body.seek(len(self.header))
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._schema, None)  # type: ignore[assignment]
-        # fastavro has no error of its own for a broken body: it lets through what its reading of bytes met.
+        # fastavro has no error of its own for a broken body: errors of reading bytes come through.
         except (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError):
             raise ValueError("Its Avro body is cut short or of another form.") from None
         if body.tell() != len(data):

@@ -132,7 +132,7 @@ class ClientNames:
 
     @property
     def gateway_tail(self) -> str:
-        """The group of the gateway's readers of what comes; commits nothing."""
+        """The group of the gateway's readers of new records; commits nothing."""
         return f"{self.prefix}gateway-tail"
 
     @property

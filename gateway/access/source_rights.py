@@ -37,7 +37,7 @@ class SourceRights:
         return catalog.seen_by(lambda source: self.may_read(subscriber, source))
 
     def described(self, source: Source) -> dict[str, object]:
-        """Return what replies tell of a source's owner and access."""
+        """Return the owner and access of a source, as replies tell them."""
         return {"owner": source.owner or None, "access": source.access.kind or self._default}
 
     def owns(self, subscriber: str, source: Source) -> bool:

@@ -66,7 +66,7 @@ class TokenCheck:
         issuer_keys: KeyUrl | None = None,
         oidc: OidcRules | None = None,
     ) -> None:
-        """Take what tokens are compared with.
+        """Take the rules that tokens are checked against.
 
         Args:
             keys: The keys of files, None where there are none.

@@ -215,7 +215,7 @@ def _follow(results: Subscription, tally: Tally, done: threading.Event) -> None:
 
 @contextlib.contextmanager
 def _shown(console: Console, tally: Tally) -> Iterator[Callable[[float], None]]:
-    """Give what shows the numbers: a live table in a terminal, elsewhere a line every few seconds."""
+    """Give a function that shows the numbers: a live table in a terminal, elsewhere a line every few seconds."""
     if console.is_terminal:
         with Live(live_view(tally, 0), console=console, auto_refresh=False) as live:
             yield lambda left: live.update(live_view(tally, left), refresh=True)

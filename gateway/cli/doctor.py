@@ -1,4 +1,4 @@
-"""`cq doctor`: what is wrong, in a line each, and its repair."""
+"""`cq doctor`: faults of the installation, in a line each, and their repair."""
 
 from __future__ import annotations
 

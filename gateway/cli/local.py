@@ -62,7 +62,7 @@ def up(
 
 
 def down(data: Data = None) -> None:
-    """Stop what `cq up` has started on the folder."""
+    """Stop the roles and servers that `cq up` has started on the folder."""
     run = _folder(data, given_settings())
     pid = run.holder()
     if pid is None:

@@ -1,4 +1,4 @@
-"""`cq logs`: what the roles have written."""
+"""`cq logs`: the log lines of the roles."""
 
 from __future__ import annotations
 

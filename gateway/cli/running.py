@@ -1,4 +1,4 @@
-"""The servers of an operator's command: those given on the command line, or those of a `cq up`."""
+"""The servers of an operator's command: the command line's, or a running `cq up`'s."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 
 def settings_of(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings; servers not given are those of the `cq up` that runs on the folder, if any."""
+    """Return the settings; the `cq up` that runs on the folder, if any, supplies servers that are not given."""
     folder = RunFolder(data or given_settings().data)
     running = folder.read(folder.endpoints)
     given = {

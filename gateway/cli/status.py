@@ -30,7 +30,7 @@ def status(
     redis: Redis = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Tell what runs on the folder, or at these servers; the exit code is 0 only when everything is ready."""
+    """Tell the roles that run on the folder or at these servers; the exit code is 0 only when all are ready."""
     settings = given_settings()
     run = RunFolder((data or settings.data).absolute())
     if kafka or redis or (data is None and servers_are_elsewhere(settings, run)):
@@ -77,7 +77,7 @@ def local_answer(run: RunFolder) -> dict[str, Any]:
 
 
 def _said(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a role says of itself beside its state."""
+    """Return the fields that a role tells beside its state."""
     recovery = {"recovery": told["recovery"]} if "recovery" in told else {}
     return {"last_error": told.get("last_error"), **recovery}
 

@@ -1,4 +1,4 @@
-"""`SET SUBSCRIBER name` between the statements of a script: the subscriber for whom `cq sql` sends what follows."""
+"""`SET SUBSCRIBER name` between statements of a script: the subscriber for whom `cq sql` sends later statements."""
 
 from __future__ import annotations
 

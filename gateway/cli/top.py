@@ -1,4 +1,4 @@
-"""`cq top`: live rates, lag, and what costs most."""
+"""`cq top`: live rates, lag, and the costliest groups and queries."""
 
 from __future__ import annotations
 

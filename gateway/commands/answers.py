@@ -1,4 +1,4 @@
-"""The results of statements about CQs (docs/statements.md): what CREATE answers, and DESCRIBE and SHOW."""
+"""The results of statements about CQs (docs/statements.md): replies to CREATE, DESCRIBE and SHOW."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CqResult(msgspec.Struct, frozen=True):
 def cq_result(
     settings: Settings, cq: Cq, member: str, destination: Destination, shared: SharedQuery, next_tick: NextTick
 ) -> CqResult:
-    """Return what an accepted CREATE CQ answers."""
+    """Return the result in the reply to an accepted CREATE CQ."""
     return CqResult(
         cq.name,
         destination.group_id,

@@ -111,7 +111,7 @@ class Commands:
 
         Args:
             records: The commands.
-            seconds: When it has compiled for so long, the unit takes no further command in.
+            seconds: The compilation time after which the unit takes no further command in.
             patient: Whether to wait for the unit's new topics: thousands take as long as a single topic.
         """
         began_ns = time.time_ns()
@@ -135,7 +135,7 @@ class Commands:
                 poisoned[poison.number] = poison.refusal
             except _UnitTooLarge:
                 requests = requests[: len(requests) // 2]
-            self._working.open()  # what the unit has changed in memory is read from Redis again
+            self._working.open()  # the unit's changes in memory are undone: the state is read from Redis again
             self._statements.reload()
         self.queue.hold(batch.held)
         self.queue.charge(
@@ -163,7 +163,7 @@ class Commands:
         Args:
             requests: The requests.
             poisoned: Refusals by number of the requests that must not be carried out.
-            batch: Takes what comes of them.
+            batch: Collects the outcomes.
             until: When to take in no more, by the monotonic clock.
 
         Raises:

@@ -1,4 +1,4 @@
-"""BY of a digest clause: its names are those of the SELECT list, and TOP needs an order and an end."""
+"""BY of a digest clause: its names are columns of the SELECT list, and TOP needs an order and an end."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Repeats:
         """Bytes of the replies that were read."""
 
     def read(self) -> None:
-        """Read the replies, once; what is looked up, and where replies lie, must be on Kafka by now.
+        """Read the replies, once; the looked-up ids and the places of replies must be on Kafka by now.
 
         Raises:
             OperationalError: Kafka failed.

@@ -57,7 +57,7 @@ class RequestReader:
         self._letters = settings.topics.deadletters
         self._rates, self._rate = CommandRates(), rate
         self._per_second: dict[str, int] = {}
-        """By subscriber, what `rate` has told for this unit of work."""
+        """By subscriber, the answer of `rate` for this unit of work."""
         self._tokens = _token_check(settings)
         self._checked: dict[Place, Request] = {}
         """Requests that are genuine and have not been carried out."""

@@ -1,4 +1,4 @@
-"""Statements about streams, tables and views: what queries read, and who may read it."""
+"""Statements about streams, tables and views: the sources of queries, and the right to read them."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Statements:
         return PreparedCommand(create, key, create=Create(cut, query, request), asked_ms=asked_ms)
 
     def load(self, run: Iterable[PreparedCommand]) -> None:
-        """Look up what commands need that were compiled against the same streams, all at once."""
+        """Look up the state that commands compiled against the same streams need, all at once."""
         keys, requests = [], []
         for prepared in run:
             if prepared.key.name:
@@ -184,11 +184,11 @@ class Statements:
         self.registry.load(keys, requests)
 
     def carry_out(self, prepared: PreparedCommand, record: Record, now_ms: int) -> Answer:
-        """Carry out a statement, and return what came of it.
+        """Carry out a statement, and return its answer.
 
         Args:
             prepared: The loaded statement.
-            record: The command's own, whose place names what is made.
+            record: The command's own, whose place names the new CQ or source.
             now_ms: The time of acceptance.
 
         Raises:

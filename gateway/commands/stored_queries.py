@@ -36,7 +36,7 @@ _LOADED_AT_ONCE = 50
 
 
 class StoredQueries:
-    """Finds stored CQs that are not what their texts say, and compiles them anew."""
+    """Finds stored CQs that differ from their texts, and compiles them anew."""
 
     def __init__(self, working: WorkingCopy, statements: Statements, positions: Positions) -> None:
         self._working = working
@@ -102,7 +102,7 @@ class StoredQueries:
             log.info("stored cqs were compared", extra={"cqs": self._compared, "replaced": self._replaced})
 
     def _compare(self, now_ms: int) -> list[Change]:
-        """Compare the next waiting CQs, and return the changes of those that are wrong."""
+        """Compare the next waiting CQs with their texts, and return the changes of wrong CQs."""
         some = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LOADED_AT_ONCE))]
         some = [(key, template) for key, template in some if self._is_fixed.get(template, True)]
         self._working.load(key for key, _ in some)

@@ -63,6 +63,6 @@ def _state(figures: ReplicaFigures | None, *, lost: bool) -> str:
 
 
 def _lag(table: Table, figures: ReplicaFigures, ends: dict[tuple[str, int], int]) -> int:
-    """Return how many records lie behind those that are in: offsets of transactions and compaction count too."""
+    """Return how many records a replica has not taken in; offsets of transactions and compaction count too."""
     own = {number: end for (topic, number), end in ends.items() if topic == table.topic}
     return sum(max(0, end - figures.reached.get(number, 0)) for number, end in own.items())

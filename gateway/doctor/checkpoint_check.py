@@ -1,4 +1,4 @@
-"""Spark's checkpoints on this machine: unreadable ones, and those without a stream."""
+"""Spark's checkpoints on this machine: unreadable ones, and checkpoints without a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGS = ("offsets", "commits", "sources/0")
 
 
 def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Finding]:
-    """Yield what is wrong; nothing where checkpoints lie behind a URL, or on another machine.
+    """Yield faults of checkpoints; nothing where checkpoints lie behind a URL, or on another machine.
 
     Raises:
         OSError: A folder cannot be read.

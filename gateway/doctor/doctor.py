@@ -44,7 +44,7 @@ class Doctor:
 
         Args:
             settings: As gateway and evaluator have them.
-            pause: Waits for so many seconds.
+            pause: Waits for a number of seconds.
             clock: The gateway's time, in seconds.
         """
         self._clock = clock
@@ -54,7 +54,7 @@ class Doctor:
         self._pause = pause
 
     def examine(self) -> list[Finding]:
-        """Return what is wrong, found twice.
+        """Return the faults that were found twice.
 
         Raises:
             OperationalError: Kafka or Redis does not answer.

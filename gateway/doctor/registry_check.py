@@ -19,7 +19,7 @@ REFILL_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:
-    """Yield what Redis has lost, has too much, or has otherwise.
+    """Yield entries that Redis has lost, has too much, or has otherwise.
 
     Args:
         settings: By which Redis is reached.

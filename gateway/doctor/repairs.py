@@ -1,4 +1,4 @@
-"""Repairs of what the doctor finds: none of them loses anything."""
+"""Repairs of the doctor's findings: no repair loses anything."""
 
 from __future__ import annotations
 

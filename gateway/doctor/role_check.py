@@ -1,4 +1,4 @@
-"""The two roles: whether they run, and what the evaluator leaves out."""
+"""The two roles: whether they run, and the streams and groups that nobody evaluates."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _read_by(conjunct: Expression) -> list[str]:
 
 
 def _values(source: RowSource, names: Sequence[str], row: int) -> dict[str, Any]:
-    """Return columns of a row as JSON has them, those of a table behind its name."""
+    """Return columns of a row as JSON has them, a table's columns behind its name."""
     values: dict[str, Any] = {}
     for name in names:
         if source.declares(name):

@@ -72,7 +72,7 @@ def truths(
     rows: NDArray[np.int64],
     which: Sequence[int] | None = None,
 ) -> list[Truths]:
-    """Return for each of some rows what conjuncts of a query are.
+    """Return the truth values of a query's conjuncts for each of some rows.
 
     Args:
         standing: The query.

@@ -60,7 +60,7 @@ class TaskOutput:
 def evaluated(
     standing: StandingQuery, records: Sequence[PlacedRecord], destination: str, mode: str
 ) -> Iterator[TaskOutput]:
-    """Yield what tasks make of records, a number of them at a time.
+    """Yield the outputs of tasks for records, a number of them at a time.
 
     Args:
         standing: The query.
@@ -101,7 +101,7 @@ class _Decoded(Observer):
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
-    """Sort what is to be written to Kafka."""
+    """Sort the rows that are to be written to Kafka."""
     code = dead_letter_code(rows)
     for row in rows.select(["value", "topic", "headers"]).to_pylist():
         headers = dict(unpacked_headers(row["headers"]))

@@ -16,7 +16,7 @@ __all__ = ["CommandConsumer"]
 
 _SOME = 5
 _GAP_SECONDS = 0.02
-"""Commands come one after another when so many have come within this time."""
+"""Commands come one after another when `_MANY` have come within this time."""
 _MANY = 1000
 """The number of commands that are worth a commit of their own."""
 _NONE: Mapping[int, int] = MappingProxyType({})

@@ -61,7 +61,7 @@ FITTING_BYTES = LARGEST_RECORD - (64 << 10)
 
 
 class KafkaUnavailable(OperationalError):
-    """Kafka did not do what was asked."""
+    """Kafka did not carry out a request."""
 
 
 class RecordTooLarge(OperationalError):
@@ -69,7 +69,7 @@ class RecordTooLarge(OperationalError):
 
 
 class ProducerFenced(OperationalError):
-    """Kafka refuses what this client writes, since a later client has its transactional id, or its transaction expired.
+    """Kafka refuses this client's writes, since a later client has its transactional id, or its transaction expired.
 
     The later client may be this gateway's own. The lease tells whether another gateway has taken over.
     """
@@ -132,4 +132,4 @@ retriable = tenacity.Retrying(
     stop=tenacity.stop_after_delay(ANSWER_SECONDS),
     reraise=True,
 )
-"""Calls again what fails only because a topic was made a moment ago."""
+"""Repeats calls that fail only because a topic was made a moment ago."""

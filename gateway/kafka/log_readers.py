@@ -94,7 +94,7 @@ class TailReader:
             self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
 
     def read(self, most: int) -> list[Record]:
-        """Return the records that have been fetched, at most so many."""
+        """Return the fetched records, at most `most`."""
         found = []
         with mapped("following a log"):
             for message in self._consumer.consume(most, timeout=0):

@@ -2,10 +2,10 @@
 
 A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
 coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where
-KRaft's `getPartitionLeaderEndpoint` finds no broker for them). A transaction that ends while brokers die or start is
-then complete for its coordinator and open for ever in those partitions: a *hanging* transaction, in Kafka's words
-(KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction there
-is aborted.
+KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die or start, the
+coordinator then holds it for complete, yet it is open for ever in those partitions: a *hanging* transaction, in Kafka's
+words (KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction
+there is aborted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAUSE_SECONDS = 0.001
 
 
 class Markers:
-    """Whether partitions have the markers of what was written to them."""
+    """Whether partitions have the markers of transactions written to them."""
 
     def __init__(self, settings: Settings) -> None:
         self._topics = Topics(settings)

@@ -34,7 +34,7 @@ class PlaceReader:
                 settings.clients.gateway_places,
                 isolation_level="read_committed",
                 fetch_wait_max_ms=5,
-                # Where records are wanted here and there, what comes along with each is read for nothing.
+                # The fetch is small: of scattered records, their neighbours would be read for nothing.
                 max_partition_fetch_bytes=256 << 10,
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=5,  # a second, otherwise, from one reading to the next

@@ -121,7 +121,7 @@ class Topics:
             return self._admin.ask(_count_brokers, ANSWER_SECONDS)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the configurations of those topics that exist."""
+        """Return the configurations of the topics, without topics that do not exist."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
@@ -140,7 +140,7 @@ class Topics:
                 future.result(ANSWER_SECONDS)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic so many partitions; it has fewer."""
+        """Raise the number of a topic's partitions to `partitions`."""
         with mapped("adding partitions"):
             futures = self._reached().create_partitions(
                 [NewPartitions(topic, partitions)], operation_timeout=ANSWER_SECONDS
@@ -168,7 +168,7 @@ class Topics:
     def create_each(
         self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None
     ) -> tuple[set[str], dict[str, TopicRefusal]]:
-        """Create topics with so many partitions each; return which were not there, and why Kafka will not have others.
+        """Create topics with a number of partitions each; return the new topics, and why Kafka refuses others.
 
         Raises:
             KafkaUnavailable: Some may have been created.

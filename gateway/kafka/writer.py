@@ -83,7 +83,7 @@ class TransactionalWriter:
             self._settings,
             transactional_id=self._settings.clients.gateway,
             partitioner="murmur2_random",
-            linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
+            linger_ms=50,  # a commit flushes lingering records: batches are whole, and nothing waits
             compression_type="gzip",  # every client reads gzip: kafkajs has no LZ4
             compression_level=1,
             queue_buffering_max_messages=2_000_000,
@@ -95,7 +95,7 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
-        self._producer.poll(0)  # hears of what went wrong meanwhile, which is over
+        self._producer.poll(0)  # hears of failures meanwhile, which are over
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
@@ -110,7 +110,7 @@ class TransactionalWriter:
 
     def _renew(self) -> None:
         """Take another client of Kafka's where there is a reason to."""
-        self._producer.poll(0)  # hears what went wrong since the last transaction
+        self._producer.poll(0)  # hears of failures since the last transaction
         if self._outdated:
             self._begin()
 
@@ -200,9 +200,9 @@ class TransactionalWriter:
             self._unseen = {}
 
     def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:
-        """Abort what an earlier transaction has left open in topics, and return where; nobody is writing to them.
+        """Abort an earlier transaction's open records in topics, and return where; nobody is writing to the topics.
 
-        A marker closes all of a producer's records that are open in a partition, those of an earlier writer included.
+        A marker closes all open records of a producer in a partition, an earlier writer's included.
 
         Args:
             topics: Topics that only the gateway's transactions write to, or others without transactions.

@@ -129,7 +129,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Callable[[int], None]) -> None:
-    """Let Ivy bring the jars into a folder aside, and move there what has the right checksum."""
+    """Let Ivy bring the jars into a folder aside, and move jars with the right checksum to their place."""
     if not jars:
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:

@@ -29,7 +29,7 @@ class StatusFile:
         """Report in this file, if there is one."""
         self._path = path
         self.told = RoleState()
-        """The same for those who ask over HTTP."""
+        """The same state for readers over HTTP."""
 
     def write(self, state: str, **more: Any) -> None:
         """Replace the contents of the file; with a full disk, at least touch the file as a sign of life."""
@@ -80,7 +80,7 @@ def recovery_line(told: Mapping[str, Any]) -> str:
 
 
 def said(state: str) -> dict[str, Any]:
-    """Return who tells a state, and what went wrong there last."""
+    """Return the process that tells a state, and the last error there."""
     return {"pid": os.getpid(), "state": state, "last_error": last_error()}
 
 

@@ -1,7 +1,7 @@
 """Starts the roles in their order, keeps them running, tells in the data folder how they are, and stops them.
 
-A process with a single thread. The supervisor may die in any way: the kernel and the watchdog then end what it has
-started.
+A process with a single thread. The supervisor may die in any way: the kernel and the watchdog then end the processes
+that it has started.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Supervisor:
             renew(self._run.log("supervisor"), self._log_bytes)
             for role in self._roles:
                 role.renew_log(self._log_bytes)
-        except OSError as error:  # a full disk must not end what runs
+        except OSError as error:  # a full disk must not end running roles
             log.warning("log not begun anew", extra={"reason": str(error)})
 
     def _announce(self) -> None:
@@ -152,7 +152,7 @@ class Supervisor:
             write_json(self._run.state, {"state": state, "told_at": self._told_at, "roles": roles})
             if self._announced:
                 self._publish_endpoints()
-        except OSError as error:  # a full disk must not end what runs
+        except OSError as error:  # a full disk must not end running roles
             log.warning("state not told", extra={"reason": str(error)})
 
     def _publish_endpoints(self) -> None:
@@ -165,14 +165,14 @@ class Supervisor:
             self._endpoints = endpoints
 
     def _kill_strays(self) -> None:
-        """Kill what an earlier supervisor of this folder has left, or what has left its role's session."""
+        """Kill processes that an earlier supervisor of this folder left, or that have left their role's session."""
         for process in supervised(self._run.data):
             log.warning("stray process killed", extra={"pid": process.pid})
             process.kill()
             process.wait(10)
 
     def _stop(self) -> None:
-        """Stop the roles, the last stage first; what can stop side by side does."""
+        """Stop the roles, the last stage first; roles of one stage stop side by side."""
         for stage in reversed(self._stages):
             for role in stage:
                 role.terminate()

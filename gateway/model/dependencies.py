@@ -63,7 +63,7 @@ class Dependency(NamedTuple):
 
     @classmethod
     def read(cls, name: bytes | str) -> Dependency:
-        """Return what a name stands for.
+        """Return the dependency with a name.
 
         Example:
             >>> Dependency.read(b"v_1")

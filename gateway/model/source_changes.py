@@ -40,7 +40,7 @@ class SourceChanges:
         self.streams[stream.stream_id] = True
 
     def replace_stream(self, stream: Stream) -> None:
-        """Take over what changed of a live stream."""
+        """Take over the changes of a live stream."""
         self._inventory.streams[stream.stream_id] = stream
         self.streams[stream.stream_id] = True
 

@@ -170,7 +170,7 @@ class Unit:
         self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
-        """Forget what departed members were owed, once events up to these offsets are evaluated.
+        """Forget matches owed to departed members, once events up to these offsets are evaluated.
 
         Args:
             destination: The destination that the members left; loaded.

@@ -15,7 +15,7 @@ __all__ = ["ended_note", "ended_version", "note_visibility", "segments"]
 
 
 def segments(unit: Unit) -> dict[StreamId, Segment]:
-    """Return what the unit changes in the constant tables, by stream."""
+    """Return the unit's changes of the constant tables, by stream."""
     removed: dict[StreamId, list[DestinationId]] = {}
     added: dict[StreamId, list[Entry]] = {}
     for name, (destination, _) in unit.touched.items():
@@ -40,7 +40,7 @@ def ended_version(unit: Unit, destination: Destination) -> int:
 
 
 def ended_note(unit: Unit, destination: Destination) -> TimedNote:
-    """Return what a timer-based destination that this unit ends has seen, up to its end."""
+    """Return the versions that a timer-based destination has seen, up to its end in this unit."""
     note = unit.ended_notes[destination.destination_id]
     if not note.visibility:
         return note

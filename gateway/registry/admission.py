@@ -1,7 +1,7 @@
 """Admission: whether a group bears one more destination, by the workers' statistics of its stream (docs/results.md).
 
-The workers' figures lag behind the commands, so what was admitted since counts with its expectation. Nothing is
-refused for want of knowledge: without statistics a group is as small as it was observed to be.
+The workers' figures lag behind the commands, so destinations admitted since then count with their expectation. Nothing
+is refused for want of knowledge: without statistics a group is as small as it was observed to be.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics without those of workers of a different version, which are soon written anew."""
+    """Yield statistics, but none by workers of a different version, which are soon written anew."""
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

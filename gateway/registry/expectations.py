@@ -47,7 +47,7 @@ class Expectations:
             self._count -= 1
 
     def since(self, version: tuple[int, int]) -> float:
-        """Return what was admitted after a version."""
+        """Return the expectation admitted after a version."""
         first = bisect_right(self._versions, version)
         return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0
 

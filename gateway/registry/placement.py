@@ -220,7 +220,8 @@ class Placement:
             subscriber: Who asks for it.
 
         Raises:
-            InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
+            InputError: ``quota-exceeded``; there may be no more of its kind. Or the code of Kafka's refusal of the
+                topic.
         """
         if self._prefixes is not None:
             self._prefixes.take(subscriber)

@@ -19,7 +19,7 @@ _FRESH_MS = 1_000
 _APART_MS = 60_000
 """A worker's note is left out when it is this much older than the newest of the table."""
 _WAITING_MS = 60_000
-"""So long it counts that a batch waits: the worker may have died since."""
+"""A report that a batch waits counts for this long: the worker may have died since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Replicas:
         self._read_ms: int | None = None
 
     def of(self, table: Table, now_ms: int) -> ReplicaFigures | None:
-        """Return what is known of a table; None where no worker holds it."""
+        """Return the state of a table; None where no worker holds the table."""
         self._refresh(now_ms)
         return self._known.get(table.source_id)
 
@@ -86,7 +86,7 @@ class Replicas:
 
 
 def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
-    """Return the notes but those of a worker of another version, which inform and come anew."""
+    """Return the notes but for workers of another version, whose notes inform and come anew."""
     notes = []
     for body in bodies:
         with suppress(msgspec.MsgspecError):

@@ -63,7 +63,7 @@ class StreamGauges:
         self._show_memory()
 
     def look(self, now_ms: int) -> None:
-        """Set what the gateway knows itself of all streams, and of some of them, in turns, what the evaluator notes.
+        """Set the gateway's own figures of all streams, and in turns, for some streams, the evaluator's notes.
 
         Raises:
             OperationalError: Redis does not answer.

@@ -1,7 +1,7 @@
 """Whether the constant tables, and the tables that queries join, still fit into each worker.
 
-A worker holds those of all streams of its evaluator. The worker reports its size; rows admitted since then are
-estimated from their constants.
+A worker holds the constant tables of all streams of its evaluator. The worker reports its size; rows admitted since
+then are estimated from their constants.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Stream:
 @dataclass(slots=True)
 class _Evaluator:
     limit: float
-    """Bytes that tables may take in a worker: by the setting, and by what an executor has for a worker."""
+    """Bytes that tables may take in a worker: by the setting, and by the memory that an executor has for a worker."""
     executors: ExecutorsNote = ExecutorsNote()
     joined: int = 0
     """Bytes of the tables that queries join."""
@@ -57,7 +57,7 @@ class TableMemory:
     """The memory of the constant tables of all streams of an evaluator, and of joined tables, in a worker."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
-        """Begin with what the rows that there are may take."""
+        """Begin with the estimated size of the rows that there are."""
         self._setting = settings.limits.table_megabytes * 1e6
         self._assignment = Assignment.of(settings)
         self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
@@ -68,7 +68,7 @@ class TableMemory:
         """By stream: the name of its evaluator."""
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take what workers told of a stream, and of the tables of its evaluator; streams that are gone don't count."""
+        """Take the workers' figures of a stream, and of its evaluator's tables; streams that are gone don't count."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
@@ -127,7 +127,7 @@ class TableMemory:
             stream.admitted.remove()
 
     def _reason(self, evaluator: _Evaluator) -> tuple[str, str]:
-        """Say where the limit comes from, and what raises it."""
+        """Say where the limit comes from, and how to raise it."""
         borne = evaluator.executors.worker_bytes
         if borne is None or evaluator.limit == self._setting:
             return "", "a higher limit"

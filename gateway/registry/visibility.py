@@ -1,4 +1,4 @@
-"""The history of what timer-based destinations may see, shortened to the part that still matters."""
+"""The history of versions that timer-based destinations see, shortened to the part that still matters."""
 
 from __future__ import annotations
 

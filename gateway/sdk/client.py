@@ -45,7 +45,7 @@ class Client:
         Args:
             text: The statement.
             timeout: Seconds to wait for the reply; the client's own without one.
-            command_id: For sending again what got no reply: the same id is never carried out twice.
+            command_id: To send an unanswered command again: the same id is never carried out twice.
 
         Example:
             client.execute("DROP CQ intel")

@@ -52,7 +52,7 @@ class Exchange:
         self._closed = False
 
     def listen(self, seconds: float) -> None:
-        """Begin to read replies, once; `submit` does it by itself. Waits at most so long for Kafka.
+        """Begin to read replies, once; `submit` does it by itself. Waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached, or there is no gateway's topic.
@@ -78,7 +78,7 @@ class Exchange:
             return [submit(text, timeout=timeout, command_id=command_id, headers=headers) for text in texts]
 
     def step(self, seconds: float) -> None:
-        """Send queued commands, and take in replies; wait at most so long for a reply.
+        """Send queued commands, and take in replies; wait at most `seconds` for a reply.
 
         Raises:
             TransportError: Reading is refused.

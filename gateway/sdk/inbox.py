@@ -82,7 +82,7 @@ class Inbox:
         """Topic and partition → the offset at which there was nothing more, when it was last reached."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
-        """Return the offset of the next record that will be written there; waits at most so long for Kafka.
+        """Return the offset of the next record that will be written there; waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -96,7 +96,7 @@ class Inbox:
         return int(offsets[1])
 
     def partitions(self, topic: str, seconds: float) -> int:
-        """Return how many partitions a topic has now; waits at most so long for Kafka.
+        """Return how many partitions a topic has now; waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -130,7 +130,7 @@ class Inbox:
                 self._consumer.incremental_unassign([TopicPartition(*where) for where in left])
 
     def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
-        """Return the next records, waiting at most so long for the first.
+        """Return the next records, waiting at most `seconds` for the first.
 
         Args:
             seconds: How long to wait.
@@ -202,7 +202,7 @@ class Inbox:
                 if where not in self._consumer.assignment():
                     continue  # of a topic that was left, and deleted since
                 if not anew and self._ends_before(where):
-                    # The results that there are now are those of others.
+                    # The results that are there now belong to other queries.
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
                     continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
@@ -241,7 +241,7 @@ class Inbox:
         return {str(told.topic) for told in asked if told.error is not None and unknown(told.error)}
 
     def _ends_before(self, where: TopicPartition) -> bool:
-        """Tell whether a partition ends before what was to be read next."""
+        """Tell whether a partition ends before the next offset to read."""
         place = TopicPartition(where.topic, where.partition)
         try:
             [position] = self._consumer.position([place])
@@ -289,7 +289,7 @@ def _freed(message: Message) -> Fields:
 
 
 def _tells(message: Message) -> bool:
-    """Tell whether Kafka has answered for a partition: with a record, its end, or what has become of it."""
+    """Tell whether Kafka has answered for a partition: with a record, its end, or an error that lasts."""
     error = message.error()
     return error is None or not passing(error)
 

@@ -75,7 +75,7 @@ class Pipeline:
         """Take in answers and submit as many items as there is room for; True when all items are answered.
 
         Raises:
-            TransportError: A command's outcome is not known; those after it may be carried out.
+            TransportError: A command's outcome is not known; later commands may be carried out.
         """
         before = self._answered
         while self._waiting and self._waiting[0].done:

@@ -13,7 +13,7 @@ from gateway.sdk.errors import TransportError
 __all__ = ["Delivered", "Sender"]
 
 Delivered = Callable[[str | TransportError], None]
-"""Told what became of a record: its place, ``<partition>/<offset>``, or why it will never be written."""
+"""Told the fate of a record: its place, ``<partition>/<offset>``, or why it will never be written."""
 
 
 class Sender:
@@ -50,7 +50,7 @@ class Sender:
 
         Args:
             topic: The topic to write to.
-            value: The record's value; None removes what the key names.
+            value: The record's value; None removes the key's row.
             delivered: Called out of `serve` or `close`, by whichever thread is in one of these.
             key: The record's key; None spreads records over partitions.
             headers: The record's headers.
@@ -68,11 +68,11 @@ class Sender:
         return True
 
     def serve(self, seconds: float) -> None:
-        """Let delivery reports come in, waiting at most so long for the first one."""
+        """Let delivery reports come in, waiting at most `seconds` for the first."""
         self._producer.poll(seconds)
 
     def knows(self, topic: str, seconds: float) -> bool:
-        """Tell whether Kafka has a topic; waits at most so long for Kafka.
+        """Tell whether Kafka has a topic; waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -84,7 +84,7 @@ class Sender:
         return error is None or not unknown(error)
 
     def partitions(self, topic: str, seconds: float) -> int:
-        """How many partitions a topic has; waits at most so long for Kafka.
+        """How many partitions a topic has; waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached, or there is no such topic.

@@ -45,7 +45,7 @@ class Session:
         self.publisher = Publisher(bootstrap, self._extra)
 
     def follow(self, queries: Sequence[ContinuousQuery], cursor: str | None, *, skip_lost: bool) -> Subscription:
-        """Return a subscription to these CQs, or to those of the cursor.
+        """Return a subscription to these CQs, or to the cursor's CQs.
 
         Raises:
             BadCursor: The text is no cursor.

@@ -117,7 +117,7 @@ class Subscription:
         return self._feed.take()
 
     def fetch(self, seconds: float) -> None:
-        """Wait at most so long for more records; `take` returns their results.
+        """Wait at most `seconds` for more records; `take` returns their results.
 
         Raises:
             ResultsGone: Results were deleted before they were read.
@@ -212,7 +212,7 @@ class Subscription:
         try:
             self.refresh(self._describe(asked))
         except ClientClosed:
-            self._describe = None  # The client is gone: what is known last holds.
+            self._describe = None  # The client is gone: the last known state holds.
         except TransportError as error:
             log.info("pauses not known", extra={"error": str(error)})
             return False

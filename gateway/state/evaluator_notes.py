@@ -52,7 +52,7 @@ class EvaluatorNotes:
             return dict(zip(source_ids, pipeline.execute(), strict=True))
 
     def outputs(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Output]:
-        """Return what the tasks of streams have found and written, by stream; Redis is asked once."""
+        """Return the counts of records that the tasks of streams found and wrote, by stream; Redis is asked once."""
         pipeline = self._connection.redis.pipeline(transaction=False)
         with mapped():
             for stream_id in stream_ids:
@@ -90,7 +90,7 @@ class EvaluatorNotes:
         return {name: holder for name, holder in zip(names, holders, strict=True) if holder}
 
     def executors(self, evaluator: str) -> ExecutorsNote:
-        """Return what the tasks of an evaluator run on, by its name."""
+        """Return the executors of an evaluator's tasks, by the evaluator's name."""
         with mapped():
             return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors(evaluator)))
 

@@ -1,4 +1,4 @@
-"""Redis from outside of the gateway: what the gateway keeps there beside CQs, sources and constant tables."""
+"""Redis from outside of the gateway: the gateway's notes beside CQs, sources and constant tables."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SURE_SECONDS = 15.0
 
 
 class StreamEvaluators:
-    """Looks what evaluators tell of streams, for `cq status` and Prometheus. For the gateway's loop."""
+    """Looks up the evaluators' notes on streams, for `cq status` and Prometheus. For the gateway's loop."""
 
     def __init__(self, settings: Settings, notes: EvaluatorNotes, clock: Callable[[], float]) -> None:
         """Connect when first used.

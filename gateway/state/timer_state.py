@@ -44,7 +44,7 @@ class TimerState:
         self._redis = self._connection.redis
 
     def memberships(self, names: Sequence[DestinationId]) -> list[Membership | None]:
-        """Return destinations with their members, None for those that are gone."""
+        """Return destinations with their members, None for destinations that are gone."""
         if not names:
             return []
         with mapped():
@@ -72,7 +72,7 @@ class TimerState:
         return [[cursors[name] for name in some if name in cursors] for some in readers]
 
     def readers_cursors(self, names: Sequence[DestinationId]) -> dict[DestinationId, Cursor]:
-        """Return the cursors of readers, those left out that are gone."""
+        """Return the cursors of readers, without readers that are gone."""
         memberships = zip(names, self.memberships(names), strict=True)
         incarnations = {
             name: incarnation_of(name, membership.timed) for name, membership in memberships if membership is not None

@@ -78,7 +78,7 @@ class Work:
         Args:
             commands_read: How far, as the queue of commands tells.
             records: Replies and dead letters.
-            remembered: The number of each of those that is a first reply, with the key of the id of its command.
+            remembered: The numbers of first replies among these records, each with the key of its command's id.
         """
         assert not self.records, "the numbers are those of the first records"
         self.commands_read = commands_read

@@ -1,6 +1,6 @@
-"""The test kit: what a continuous query makes of given rows, in this process and without servers.
+"""The test kit: the results of a continuous query over given rows, in this process and without servers.
 
-The evaluator's own code decodes, looks up, checks and encodes; the kit only says what became of each row.
+The evaluator's own code decodes, looks up, checks and encodes; the kit only tells each row's outcome.
 
 Example:
     >>> from gateway.testing import Stream, evaluate

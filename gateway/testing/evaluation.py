@@ -70,7 +70,7 @@ def evaluate(
         accepted_at: When the query was accepted; the first row has this time by default.
 
     Returns:
-        What became of each row, in their order.
+        The outcome of each row, in their order.
 
     Raises:
         InputError: As the gateway refuses the query, with its code, detail and hint.
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
-    """Yield what became of a task's records, each with its place."""
+    """Yield the outcomes of a task's records, each with its place."""
     events = output.events
     places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
     conjuncts: dict[Place, Truths] = {}

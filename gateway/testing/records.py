@@ -93,7 +93,7 @@ def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> byte
 
 
 def json_record(row: Mapping[str, object]) -> bytes:
-    """Return a row as JSON; what JSON does not have (NaN, a lone surrogate) is written too: the decoder refuses it."""
+    """Return a row as JSON, with NaN and lone surrogates, which JSON lacks and the decoder refuses."""
     return json.dumps(dict(row), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""Orders of digests: the gateway writes what Spark needs to make them, and arms the destinations when Spark has."""
+"""Orders of digests: the gateway orders digests of Spark, and arms the destinations when Spark has the order."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def _content(each: GroupRequest) -> bytes:
-    """Return what decides the answer of a question."""
+    """Return the parts of a question that decide its answer."""
     question = each.question
     over_ms = each.destination.trigger.over_ms
     query = each.plan.group_id, each.select.select_id

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 100
 _ABSENT_MS = 10_000
-"""A gateway without a probe for so long was suspended, or its clock was set: it has missed the ticks since."""
+"""A gateway without a probe for this long was suspended, or its clock was set: it has missed the ticks since."""
 _TURNED_MS = 2_000
 """A clock so far behind the watermark was turned back; for less the gateway waits until the clock is there again."""
 

@@ -1,4 +1,4 @@
-"""Rolling: what waits of groups is put together, so that the log does not grow with the time until their tick.
+"""Rolling: waiting groups are put together, so that the log does not grow with the time until their tick.
 
 A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). A rolled record is
 written to the log itself and taken in like any other; then the records before that offset are needed no more, and are
@@ -83,11 +83,11 @@ class Rolling:
     def reset(self) -> None:
         """Begin anew, as after a crash."""
         self._reached: dict[int, int] = {}
-        """By partition: up to where the log was taken in at the last `begin`; what lies before is mostly committed."""
+        """By partition: up to where the log was taken in at the last `begin`; earlier records are mostly committed."""
         self._written: dict[int, int] = {}
         """By partition: the last rolled record."""
         self._sizes: dict[int, int] = {}
-        """By partition: what the last rolling went through, bytes."""
+        """By partition: the bytes that the last rolling went through."""
         self._due: list[_Roll] = []
         self._spent = self._rested = 0.0
 
@@ -148,7 +148,7 @@ class Rolling:
             self._written[roll.partition] = max(offsets.values())
 
     def _queries(self, some: Iterable[tuple[bytes, MatchPlaces]]) -> dict[_Query, dict[bytes, StoreReaders]]:
-        """Return stores of groups, with what their readers say, by query; a store that owes a digest is left out."""
+        """Return stores of groups, with their readers, by query; a store that owes a digest is left out."""
         stores = list(some)
         readers = self._state.readers([store for store, _ in stores])
         names = [name for own in readers for name in own]

@@ -87,7 +87,7 @@ class Timers:
         """Whether the next step has work already."""
 
     def recover(self) -> None:
-        """Read what Kafka holds: cursors and open cuts at once, stored matches step by step."""
+        """Read the timers' state from Kafka: cursors and open cuts at once, stored matches step by step."""
         self._big.recover(self._read_ticks())
         self._intake.recover()
         self.retention.reset()

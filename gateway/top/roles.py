@@ -17,7 +17,7 @@ __all__ = ["told_roles"]
 
 
 def told_roles(settings: Settings) -> dict[str, Any]:
-    """Return the state of all roles (``state``, ``roles``), ``addresses``, and what the roles told of their work.
+    """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles tell.
 
     A server that does not answer is `silent`; without Redis nobody knows of gateway and evaluator.
     """
@@ -51,7 +51,7 @@ def told_roles(settings: Settings) -> dict[str, Any]:
 
 
 def _roles(settings: Settings) -> list[tuple[Role, str]]:
-    """Return the gateway, and the evaluators named in its note; without a note, those of the settings."""
+    """Return the gateway, and the evaluators named in its note; without a note, the evaluators of the settings."""
     note = RoleNotes(settings).told("gateway")
     names = () if note is None else note.more.get("evaluators", ())
     return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]

@@ -56,7 +56,7 @@ class ResultTopics:
         """Deletions under way; the answer of each is the topics that Kafka did not delete."""
 
     def begin(self, *, patient: bool = True) -> None:
-        """Start a unit of work: what Kafka refused before may be had now.
+        """Start a unit of work: topics that Kafka refused before may be had now.
 
         Args:
             patient: Whether the unit waits for its new topics. Another one holds the commands.
@@ -111,7 +111,7 @@ class ResultTopics:
         return topic not in self._asked and (topic in self._dedicated or topic in self._virtual)
 
     def _like(self, topic: str) -> set[str]:
-        """Return those of the kind of a topic."""
+        """Return the wanted topics of the same kind as a topic."""
         return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
     def room(self, live: int, by_word: bool = True) -> int:

@@ -77,7 +77,7 @@ class SourceWatch:
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            catalog.append(table_record(table, gone=True))  # again: what changes a unit goes with a record
+            catalog.append(table_record(table, gone=True))  # again: a unit's changes go with a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _gone(self, dropped: Sequence[Table], forms: Mapping[str, TopicForm], now_ms: int) -> list[Table]:

@@ -50,10 +50,10 @@ class TopicQuestions(Protocol):
         """Return the configurations of the existing topics."""
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with so many partitions each, and return which were not there; raises TopicRefusal."""
+        """Create topics with a number of partitions each, and return the new topics; raises TopicRefusal."""
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic so many partitions; it has fewer."""
+        """Raise the number of a topic's partitions to `partitions`."""
 
     @property
     def offsets(self) -> OffsetQuestions:
@@ -117,7 +117,7 @@ class _CommandQuestions:
         question, number = (method, *arguments), self._number
         self._number += 1
         if number < len(self._asked) and self._asked[number][0] != question:
-            del self._asked[number:]  # what there was to ask for has changed meanwhile
+            del self._asked[number:]  # other topics are asked for now
         if number == len(self._asked):
             self._asked.append((question, self._thread.submit(method, *arguments)))
         answer: Future[_Answer] = self._asked[number][1]

@@ -42,7 +42,7 @@ class Unit(NamedTuple):
 
     records: list[Record]
     seconds: float
-    """When it has compiled for so long, the unit takes no further command in."""
+    """The compilation time after which the unit takes no further command in."""
     alone: bool
     """Whether a single subscriber is sending, so nobody else waits for the unit."""
 
@@ -124,7 +124,7 @@ class CommandQueue:
         self._turns.setdefault(name, account)
 
     def take(self, most: int) -> Unit:
-        """Return the commands of the next unit of work, at most so many.
+        """Return the commands of the next unit of work, at most `most`.
 
         Each subscriber has one turn; if a subscriber who keeps within its budget was served a moment ago, a turn ends
         with the budget. Turns go on until the unit is full where there was no such subscriber for a while.
@@ -149,7 +149,7 @@ class CommandQueue:
         return Unit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
 
     def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
-        """Take the commands of an account's turn, of about so many CPU seconds; the account goes behind the others."""
+        """Take the commands of an account's turn, of about `seconds` of CPU; the account goes behind the others."""
         now = self._clock()
         budget = account.budget(now)
         if limited and budget < BUDGET_SECONDS / 2:

@@ -1,4 +1,4 @@
-"""How many commands a subscriber may send: those beyond are refused before they cost anything to speak of."""
+"""How many commands a subscriber may send: further commands are refused at hardly any cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grouping.model.errors import InputError
 __all__ = ["CommandRates"]
 
 _SECONDS = 10
-"""A subscriber that was silent for so long may send as many seconds' commands at once."""
+"""A subscriber that was silent for this long may send as many seconds' commands at once."""
 _KNOWN = 100_000
 """The buckets that are kept; with more all are full again, for memory counts more."""
 
@@ -20,7 +20,7 @@ class CommandRates:
     def __init__(self) -> None:
         """Begin with full buckets."""
         self._left: dict[bytes, tuple[float, int]] = {}
-        """By subscriber: what a bucket held, and when, epoch milliseconds."""
+        """By subscriber: the commands left in a bucket, and when, epoch milliseconds."""
 
     def refusal(self, subscriber: bytes, per_second: int, now_ms: int) -> InputError | None:
         """Count a command, and return why it is refused, None where it may be carried out.

@@ -31,8 +31,8 @@ class AccessPath(msgspec.Struct, frozen=True):
     """How candidates of a group are found; numbers are positions in the plan's conjuncts."""
 
     kind: Kind
-    """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
-    both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of the
+    """``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``: `equal`, then one bound
+    or both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of the
     texts that a LIKE matches. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path
     of its own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()

@@ -187,7 +187,7 @@ def function_item(name: str) -> dict[str, object]:
 
 @lru_cache(maxsize=1024)
 def describe_function(written: str) -> dict[str, object]:
-    """Return what DESCRIBE FUNCTION tells of a function.
+    """Return the reply of DESCRIBE FUNCTION.
 
     Raises:
         InputError: ``unknown-function``, or ``unsupported-query`` with the reason for a function of Spark that is

@@ -18,7 +18,7 @@ _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
 
 
 def query_warnings(plan: GroupPlan, row: ConstantRow) -> tuple[str, ...]:
-    r"""Return what is odd about the predicate of a query with these constants, each text once.
+    r"""Return warnings of oddities in the predicate of a query with these constants, each text once.
 
     Two mistakes are found: a comparison with NULL, which is never TRUE, and a regular expression with doubled
     backslashes, which look for backslashes in the text.

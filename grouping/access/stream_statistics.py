@@ -105,7 +105,7 @@ class StreamStatistics:
     """The statistics of all partitions together."""
 
     def __init__(self, parts: Iterable[PartitionStatistics] = ()) -> None:
-        """Take what the partitions' tasks wrote; what is much older than the newest is left out."""
+        """Take the statistics of the partitions' tasks; statistics much older than the newest are left out."""
         found = list(parts)
         newest = max((part.at_ms for part in found), default=0)
         self._parts = [part for part in found if part.at_ms > newest - _STALE_MS]
@@ -126,7 +126,7 @@ class StreamStatistics:
         return self._columns[name]
 
     def group(self, group_id: GroupId) -> GroupLoad | None:
-        """Return what a group cost; None when no event was evaluated for it lately."""
+        """Return the costs of a group; None when no event was evaluated for it lately."""
         if group_id not in self._groups:
             loads = [part.groups[group_id] for part in self._parts if group_id in part.groups]
             last = max(loads, key=lambda load: load.events, default=None)
@@ -226,7 +226,7 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
 
 
 def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
-    """Return what part of the sampled events begins with a text; None where more than that is asked for."""
+    """Return the share of sampled events that begin with a text; None where the pattern asks for more."""
     if prefix is None:
         return 0.0
     text, is_all = prefix

@@ -67,7 +67,7 @@ def _parts(array: Bound, name: str) -> SqlType:
 
 
 def _same(name: str, array: Bound) -> Bound:
-    """Bind what yields an array of some of the array's elements, in some order."""
+    """Bind a function that yields an array of some of the array's elements, in some order."""
     _parts(array, name)
     return Term(name, (array,), array.type)
 
@@ -193,7 +193,7 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
     """Return arrays_zip: the elements of arrays side by side, in STRUCTs with fields named as the arrays are written.
 
     Raises:
-        InputError: ``type-mismatch`` for what is no array, ``unsupported-query`` for names.
+        InputError: ``type-mismatch`` for an operand that is no array, ``unsupported-query`` for names.
     """
     if not arrays:
         raise mismatch('function "arrays_zip" takes 1 or more arguments', "There are none.")

@@ -344,5 +344,5 @@ def _interval(literal: exp.Expr, *units: exp.Expr) -> Bound:
 
 
 def _qualifier(node: exp.Column) -> str:
-    """Return what stands before a column's last dot."""
+    """Return the qualifier: the text before a column's last dot."""
     return ".".join(part.name for part in node.parts[:-1])

@@ -30,7 +30,7 @@ class Budget:
 
         Args:
             nodes: Most nodes beyond the text.
-            refuse: Makes the refusal, of what is too much.
+            refuse: Makes the refusal of a tree that is too large.
         """
         self._left = nodes
         self._made = nodes

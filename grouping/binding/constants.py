@@ -1,4 +1,4 @@
-"""Constants: as they compare with what stands beside them, and lifted into a row's slots."""
+"""Constants: typed by the expression beside them, and lifted into a row's slots."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
 
 
 def plainly_among(needle: Bound, constants: Sequence[Bound]) -> tuple[Bound, ...] | None:
-    """Return an IN of what is no constant with constants of its kind as `comparable` does; None for anything else.
+    """Return an IN of an expression with constants of its kind, as `comparable` does; None for anything else.
 
     Raises:
         InputError: ``type-mismatch`` for a number that is out of range.

@@ -48,7 +48,7 @@ def interval_unit(operand: Bound) -> str:
 
 
 def counted(operand: Bound) -> Bound:
-    """Return what an interval counts, as a whole number."""
+    """Return the whole number of units that an interval counts."""
     assert isinstance(operand, Term), operand
     return operand.args[0]
 

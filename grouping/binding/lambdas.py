@@ -1,4 +1,4 @@
-"""Functions of an array or a map and a lambda: exists, forall, filter, transform, zip_with, reduce and those of maps.
+"""Functions of an array or a map and a lambda: exists, forall, filter, transform, zip_with, reduce, maps' functions.
 
 A lambda's element is a column within the body, so all rules for columns apply, its constants are lifted, and names of
 variables don't count. A lambda of two variables has them as the fields of its element: the key and the value of a map's
@@ -103,7 +103,7 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
 
 
 def _made(name: str, made: Term, of: Bound) -> Bound:
-    """Return what a function makes of the values of its lambda for each element."""
+    """Return a function's result over the values of its lambda for each element."""
     match name:
         case "transform_keys":
             return map_of_arrays(made, nested_call("map_values", (of,)), name)
@@ -116,10 +116,10 @@ def _made(name: str, made: Term, of: Bound) -> Bound:
 
 
 def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, Column]:
-    """Return what the accumulator and the element are within the first lambda of reduce.
+    """Return the accumulator and the element as columns within the first lambda of reduce.
 
     Raises:
-        InputError: ``type-mismatch`` for what is no ARRAY, and for a start without type.
+        InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a start without type.
     """
     if array.type.name != "ARRAY":
         raise mismatch(f'an argument of "reduce" is {array.type}', "It must be an ARRAY.")
@@ -134,7 +134,7 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
     """Return reduce over an array.
 
     Raises:
-        InputError: ``type-mismatch``; Spark does not cast what the lambda makes.
+        InputError: ``type-mismatch``; Spark does not cast the lambda's result.
     """
     sql_type: SqlType = start.type
     if is_null(body) or body.type != sql_type:

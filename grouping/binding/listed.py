@@ -55,7 +55,7 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
     Args:
         needle: The operand to look for.
-        listed: Values bound, and lists of literals as they are written; each is asked for when those before are read.
+        listed: Values bound, and lists of literals as they are written; each is asked for when earlier values are read.
 
     Raises:
         InputError: ``type-mismatch`` and ``unsupported-query``, as `comparable` does.
@@ -120,7 +120,7 @@ def _unquoted(text: str) -> str:
 
 
 def _beside(compared: Bound, texts: list[str]) -> list[Constant] | None:
-    """Return literals as they are read beside what is no constant; None where some are not of its kind."""
+    """Return literals as they are read beside an expression; None where some are not of the expression's kind."""
     if isinstance(compared, Constant):
         return None
     strings = sum(text[0] == "'" for text in texts)

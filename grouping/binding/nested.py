@@ -34,7 +34,7 @@ def field(base: Bound, name: str) -> Bound:
     """Return a field of a STRUCT, or of each STRUCT of an ARRAY, or the value of a MAP's key.
 
     Raises:
-        InputError: ``unknown-column``, or ``unsupported-query`` for what has no fields.
+        InputError: ``unknown-column``, or ``unsupported-query`` for a type without fields.
     """
     sql_type = base.type
     within = sql_type.element if sql_type.name == "ARRAY" and sql_type.element else sql_type

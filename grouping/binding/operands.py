@@ -256,7 +256,7 @@ def whole_number(operand: Bound, name: str) -> Bound:
 
 
 def as_day(operand: Bound) -> Bound:
-    """Return what a day is told from, a DATE or a TIMESTAMP; raises as `as_timestamp` does."""
+    """Return the operand that a day is taken from, a DATE or a TIMESTAMP; raises as `as_timestamp` does."""
     if operand.type == STRING and not isinstance(operand, Constant):
         return cast(operand, DATE)
     return operand if operand.type == DATE and not is_null(operand) else as_timestamp(operand)

@@ -1,4 +1,4 @@
-"""Predicates bound: what is TRUE, FALSE or NULL, from comparisons to AND, OR and the patterns of LIKE."""
+"""Predicates bound: expressions that are TRUE, FALSE or NULL, from comparisons to AND, OR and patterns of LIKE."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PredicateBinder(ABC):
     def _comparison(self, node: exp.Expr) -> Bound:
         sides: tuple[exp.Expr, ...] = (node.this, node.expression)
         for side in sides:
-            # Spark chains comparisons from left to right and sqlglot does not: parentheses tell what is meant.
+            # Spark chains comparisons from left to right and sqlglot does not: parentheses make the meaning plain.
             if isinstance(side, _PREDICATES):
                 raise unsupported(
                     "a comparison of comparisons",

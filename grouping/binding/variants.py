@@ -32,7 +32,7 @@ def variant_call(name: str, args: Sequence[Bound]) -> Bound:
     Raises:
         InputError: ``type-mismatch`` for too few, too many or the wrong ones; ``unsupported-query`` for a path or type.
     """
-    name = name.removeprefix("try_")  # what fails is NULL here anyhow
+    name = name.removeprefix("try_")  # failures are NULL here anyhow
     if name == "from_json":
         return _from_json(*args)
     most = 3 if name == "variant_get" else 1

@@ -103,14 +103,14 @@ def _shown_signature(draft: Draft) -> str:
 
 
 STAGES = (
-    # Names looked up, operands typed, what is not supported refused.
+    # Names looked up, operands typed, unsupported syntax refused.
     Stage("plan", _planned, planned_text),
     # A single form for every spelling.
     Stage("normalize", _normalized, normalized_text),
     # A single order for every arrangement.
     Stage("order", _ordered, ordered_text),
-    # Constants cut out into slots; those of the SELECT list stay. Texts that their constants would make too long are
-    # refused.
+    # Constants cut out into slots; constants of the SELECT list stay. Texts that their constants would make too long
+    # are refused.
     Stage("lift", _lifted, lifted_text),
     # The remaining text is the signature.
     Stage("render", _rendered, rendered_text),

@@ -52,7 +52,7 @@ class Relation(NamedTuple):
     """For a view or subquery over a stream's events: the scope of its SELECT."""
 
     def scope_alone(self, budget: Budget) -> Scope:
-        """Return what the expressions of a SELECT over a table alone may name."""
+        """Return the scope of a SELECT over a table alone."""
         return Scope(None, (self.source,), budget, where=self.where)
 
 

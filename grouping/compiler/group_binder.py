@@ -56,7 +56,7 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
     As in Spark a number stands for an item of the SELECT list, and so does its alias where no column has that name.
 
     Raises:
-        InputError: ``unsupported-query`` for ROLLUP and its like; what is wrong with an expression.
+        InputError: ``unsupported-query`` for ROLLUP and its like; the refusals of an expression.
     """
     group = tree.args.get("group")
     if group is None:
@@ -90,7 +90,7 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
-    """Return what a number or an alias in GROUP BY stands for."""
+    """Return the expression that a number or an alias in GROUP BY stands for."""
     meant = node
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if node.this.isdecimal() else 0
@@ -205,7 +205,7 @@ class GroupBinder(Binder):
         return Column(aggregate.name, str(sql_type))
 
     def finished(self, bound: Bound) -> Bound:
-        """Return an expression over the columns of groups: keys in the place of what they are.
+        """Return an expression over the columns of groups: keys in the place of their expressions.
 
         Raises:
             InputError: ``unsupported-query`` for a column that is no key.

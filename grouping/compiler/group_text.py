@@ -17,7 +17,7 @@ LiftedKey = tuple[str, tuple[tuple[SqlType, ConstantValue], ...]]
 
 
 def lifted_key(term: Term) -> LiftedKey:
-    """Return what tells an aggregate with constants in HAVING from others."""
+    """Return the identity of an aggregate with constants in HAVING."""
     text, *constants = term.args
     assert isinstance(text, Value), "it begins with its text"
     return str(text.value), tuple((each.type, each.value) for each in constants if isinstance(each, Constant))

@@ -20,7 +20,7 @@ _CONTROL = "\x1f"
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
     """Return whether two compiled forms of one text have different literals or constants.
 
-    Literals are compared place by place where both forms have the same tree, else as sets: those of the SELECT list
+    Literals are compared place by place where both forms have the same tree, else as sets: literals of the SELECT list
     with its aggregates, and all others.
     """
     if _trees(first) == _trees(second):
@@ -54,7 +54,7 @@ def _predicates(query: CompiledQuery) -> Iterator[Expression]:
 
 
 def _shown(query: CompiledQuery) -> Iterator[Expression]:
-    """Yield the expressions of the SELECT list, with those of its groups."""
+    """Yield the expressions of the SELECT list, with its groups' expressions."""
     yield from (item.expression for item in query.select.items)
     if query.select.grouping is not None:
         yield from (key.expression for key in query.select.grouping.keys)

@@ -209,7 +209,7 @@ def _placeless(select: InlinedSelect) -> InlinedSelect:
 
 
 def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundGroups]:
-    """Return the SELECT list of a query over groups, and what these are."""
+    """Return the SELECT list of a query over groups, and the groups."""
     keys = bind_keys(tree, binder)
     groups = GroupBinder(binder.scope, [each.key for each in keys])
     items = _items(tree.expressions, groups)

@@ -141,7 +141,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     Args:
         op: The operator.
         args: The texts of its arguments.
-        inner: Their operators, "" for columns and constants: what is no function goes into parentheses.
+        inner: Their operators, "" for columns and constants: operators go into parentheses, functions don't.
         kind: The type of the result.
     """
     if op in ("and", "or"):
@@ -246,7 +246,7 @@ def _render_column(name: str) -> str:
 
 
 def render_joins(computation: Computation | None, on: Mapping[str, Expression] | None = None) -> str:
-    """Return what joins tables with the stream, as SQL; prefixes stand for aliases.
+    """Return the joins of tables with the stream, as SQL; prefixes stand for aliases.
 
     Args:
         computation: The joins.

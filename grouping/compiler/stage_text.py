@@ -1,7 +1,7 @@
 """The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
 
-AND, OR and what they are under have lines of their own. A constant is written as in SQL (``DATE '2026-11-21'``), with
-its type before it; texts and truth values show their types.
+AND, OR and their operands have lines of their own. A constant is written as in SQL (``DATE '2026-11-21'``), with its
+type before it; texts and truth values show their types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
 
 
 def planned_text(draft: Draft) -> str:
-    """Return what `plan` made: names looked up, constants read as what stands beside them."""
+    """Return the tree after `plan`: names looked up, constants read by the expression beside them."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     joins = render_joins(draft.computation)
     return _text(
@@ -43,13 +43,13 @@ def planned_text(draft: Draft) -> str:
 
 
 def normalized_text(draft: Draft) -> str:
-    """Return what `normalize` made: conjuncts, in the one form."""
+    """Return the tree after `normalize`: conjuncts, in the one form."""
     computed = _computed((item.name, item.value) for item in draft.items)
     return _text([*_conjuncts(draft.conjuncts), *_having(draft, draft.having), *computed])
 
 
 def ordered_text(draft: Draft) -> str:
-    """Return what `order` made, and whether constants had a say in it."""
+    """Return the conjuncts after `order`, and whether constants had a say in their order."""
     having = _having(draft, draft.having)
     return _text(
         [*_conjuncts(draft.conjuncts), *having, *(["their constants decided the order"] if draft.ties else [])]
@@ -57,13 +57,13 @@ def ordered_text(draft: Draft) -> str:
 
 
 def lifted_text(draft: Draft) -> str:
-    """Return what `lift` made: conjuncts over slots, the row of constants, and the SELECT list with its own."""
+    """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list with its own."""
     computed = _computed((item.name, item.expression) for item in draft.select)
     return _text([*_conjuncts(draft.expressions), *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 
 def rendered_text(draft: Draft) -> str:
-    """Return what `render` made: the signature, whose constants are a row of its group's table."""
+    """Return the text after `render`: the signature, whose constants are a row of its group's table."""
     return _text([draft.signature, *_row(draft.row)])
 
 
@@ -120,7 +120,7 @@ def _items(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
 
 
 def _computed(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
-    """Yield of a SELECT list what the stages after `plan` have changed: all but plain columns."""
+    """Yield the items of a SELECT list that stages after `plan` have changed: all but plain columns."""
     return _items((name, value) for name, value in items if not isinstance(value, Column))
 
 
@@ -132,7 +132,7 @@ def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
 
 
 def _planned_groups(draft: Draft) -> Iterator[str]:
-    """Yield what rows become groups by, and which groups are kept; nothing where each row is a result."""
+    """Yield the keys of GROUP BY, and the condition on groups; nothing where each row is a result."""
     if draft.groups is None:
         return
     keys = (key.expression for key in draft.groups.keys)
@@ -158,7 +158,7 @@ def _shown(value: ConstantValue) -> ConstantValue:
 
 
 def _tree(node: Bound | Expression) -> Iterator[str]:
-    """Yield a predicate's lines, AND, OR and NOT of them above what they are of."""
+    """Yield a predicate's lines, AND, OR and NOT above their operands."""
     if isinstance(node, Term | Call) and (node.op in ("and", "or") or (node.op == "not" and _is_logic(node.args[0]))):
         yield node.op.upper()
         for argument in node.args:
@@ -172,7 +172,7 @@ def _is_logic(node: Bound | Expression) -> bool:
 
 
 def _is_set(node: Bound | Expression) -> bool:
-    """Tell whether what stands after IN is a whole list."""
+    """Tell whether the right side of IN is a whole list."""
     return isinstance(node, Slot) or (isinstance(node, Constant) and isinstance(node.value, tuple))
 
 

@@ -33,7 +33,7 @@ Typed = tuple[SqlType, ConstantValue]
 
 
 class CompiledText(NamedTuple):
-    """A text, and what the whole path made of it."""
+    """A text, and its compilation on the whole path."""
 
     text: CqText
     start: int
@@ -105,7 +105,7 @@ class TemplateShape(NamedTuple):
     places: tuple[tuple[_Place, ...] | _Place, ...]
     """By slot; several for a set."""
     kept: tuple[int, ...]
-    """The literals that must be those of a variant."""
+    """The literals in which texts of one variant agree."""
     variants: dict[tuple[str, ...], _Variant]
     ordered: tuple[tuple[Bound, ...], ...]
     """The conjuncts of WHERE, each key and the conjuncts of HAVING when constants decide an order, else empty."""
@@ -142,7 +142,7 @@ class TemplateShape(NamedTuple):
         return self.read(compiled.text) == (compiled.command, compiled.query)
 
     def read(self, text: CqText) -> tuple[CreateCq, CompiledQuery] | None:
-        """Return what the whole path would make of a text; None where that is not sure, or a refusal."""
+        """Return a text's compilation as the whole path would have it; None if that is not sure, or a refusal."""
         literals = text.literals
         variant = self.variants.get(tuple([literals[ordinal] for ordinal in self.kept]))
         if variant is None:
@@ -150,7 +150,7 @@ class TemplateShape(NamedTuple):
         try:
             row = self._row(literals)
         except (_Fallback, InputError):
-            return None  # the whole path says best what is wrong
+            return None  # the whole path makes the best refusal
         like = variant.command
         command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
         return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views)

@@ -18,7 +18,7 @@ class FirstTimes:
         """Begin with owners that have met nothing."""
         self._owners = owners
         self._marks: dict[int, NDArray[np.int64]] = {}
-        """By source partition, of what each owner met last: first and last offset, ordinal, epoch and version."""
+        """By source partition, for each owner's last match: first and last offset, ordinal, epoch and version."""
 
     def of(self, items: PendingGroups, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
         """Return which of a record's visible items are new.

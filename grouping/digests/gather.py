@@ -39,7 +39,7 @@ class DigestQuestion(NamedTuple):
 
 
 class DigestMatches(NamedTuple):
-    """The matches of a digest, and what the gateway needs to know of the matches left for later ticks."""
+    """The matches of a digest, and the gateway's figures of matches left for later ticks."""
 
     rows: Rows
     """This tick's matches, each once, in source order per partition."""
@@ -143,7 +143,7 @@ def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, P
 
 
 def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatches]]) -> DigestMatches:
-    """Sort a destination's matches into those of this tick and those left, going by the order of the log."""
+    """Sort a destination's matches into this tick's and later ones, going by the order of the log."""
     store, cursor, before_ms = question.store, question.cursor, question.before_ms
     covered = None if question.covered is None else highest(question.covered, cursor.covered)
     had_ms = max([cursor.tick_ms, *(one.tick_ms for one in cursor.earlier)]) if cursor.earlier else cursor.tick_ms

@@ -3,8 +3,8 @@
 A partial aggregate stands for a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within that,
 and a cut holds all of a range or nothing, so it is in or out as a single match at the range's first offset would be.
 
-A store has something in nearly every record, so the log is gone through once for all questions, in its order, and what
-a record has for all of them is decided at once.
+A store has something in nearly every record, so the log is gone through once for all questions, in its order, and each
+record is decided for all questions at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GroupAnswer(NamedTuple):
     """The rest of a question's groups."""
 
     left_ms: int | None
-    """The earliest pane among those that are left for later ticks."""
+    """The earliest pane left for later ticks."""
     held: tuple[int, ...]
     """The records that hold them, ascending."""
     oldest: tuple[int, int] | None
@@ -88,7 +88,7 @@ def gather_groups(
 
 
 class _Sweep:
-    """Questions on their way through the log; what is said of each is a column, by its number."""
+    """Questions on their way through the log; each property of the questions is a column, by their numbers."""
 
     def __init__(self, questions: Sequence[GroupQuestion]) -> None:
         self._questions = [each.question for each in questions]
@@ -143,7 +143,7 @@ class _Sweep:
         for partition, offsets in wanted.items():
             since, some = scanned.get(partition), rolled.get(partition, set())
             single = offsets - some
-            yield from _loaded(log, partition, some, at_once)  # they stand for what was before all others
+            yield from _loaded(log, partition, some, at_once)  # rolled records stand for records before all others
             yield from _loaded(log, partition, {each for each in single if since is None or each < since}, at_once)
             if since is not None:
                 found = log.scan(partition, since, max(single))
@@ -152,7 +152,7 @@ class _Sweep:
     # -- what of them --------------------------------------------------------------------------------------------------
 
     def part(self, position: int, record: PendingMatches) -> GroupPart | None:
-        """Return what counts of a record, and note what is left."""
+        """Return the part of a record that counts now, and note the rest."""
         stores = list(self._of_store.keys() & record.spans.keys())
         if not stores:
             return None
@@ -195,7 +195,7 @@ class _Sweep:
             self._oldest[number] = version if oldest is None else min(oldest, version)
 
     def answers(self) -> list[GroupAnswer]:
-        """Return what is left, by question."""
+        """Return the groups left for later ticks, by question."""
         left = (None if at_ms == LAST else at_ms for at_ms in self._left.tolist())
         return [
             GroupAnswer(at_ms, tuple(held), oldest, repeats)
@@ -220,7 +220,7 @@ def _cut(question: DigestQuestion) -> Offsets | None:
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages of earlier digests; with OVER LAST only those before the window of a tick."""
+    """Return the coverages of earlier digests; with OVER LAST only coverages before the window of a tick."""
     if over_ms:
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)

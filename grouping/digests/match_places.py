@@ -51,7 +51,7 @@ class MatchPlaces:
         self.readers = 0
         """The number of readers when they were last counted."""
         self.fired = 0
-        """Readers served since the positions were last cleared of those that all readers have passed."""
+        """Readers served since the positions that all readers have passed were last cleared."""
 
     def add(self, offset: int, most: int = _MOST_POSITIONS) -> None:
         """Note that a record holds matches; beyond `most` positions the older half is dropped."""

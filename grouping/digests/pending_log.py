@@ -52,7 +52,7 @@ class PendingLog:
             self._bytes -= gone
 
     def load(self, places: Iterable[Place]) -> dict[Place, PendingMatches]:
-        """Return the records at those places, each read once."""
+        """Return the records at these places, each read once."""
         found: dict[Place, PendingMatches] = {}
         missing: dict[int, list[int]] = {}
         for place in set(places):

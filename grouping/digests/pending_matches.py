@@ -150,7 +150,7 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 def pack_groups(
     stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
 ) -> bytes:
-    """Encode partial aggregates as a record's value; the arguments are those of `group_record`."""
+    """Encode partial aggregates as a record's value; the arguments are `group_record`'s."""
     return group_record(stream_id, table, ids, groups, states).encode()
 
 

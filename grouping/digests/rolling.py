@@ -40,7 +40,7 @@ class StoreReaders(NamedTuple):
     def of(
         cls, places: MatchPlaces, visibility: Iterable[tuple[VisibilityInterval, ...]], cursors: Iterable[Cursor]
     ) -> StoreReaders:
-        """Return what some readers say, each by its history and its cursor."""
+        """Return the needs of some readers, each given by its history and its cursor."""
         versions = set()
         for history in visibility:
             before: list[Window] = []
@@ -55,7 +55,7 @@ class StoreReaders(NamedTuple):
         return cls(places, tuple(sorted(versions)), tuple(cuts))
 
     def wants(self, position: int, before: int) -> bool:
-        """Tell whether a record is among those that are to be put together."""
+        """Tell whether a record is to be put together with others."""
         if position >= before or position == self.places.rolled:
             return position == self.places.rolled
         positions = self.places.positions

@@ -1,4 +1,4 @@
-"""The functions of codes, bytes and hashes, and those of numbers beyond everyday arithmetic."""
+"""The functions of codes, bytes and hashes, and of numbers beyond everyday arithmetic."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class TextSizes:
     """
 
     def __init__(self, leaf: Callable[[Column | Slot | Value], Size], limit: int) -> None:
-        """Take what tells the size of a column, slot or constant, and the most that a computed text may have."""
+        """Take the function that tells the size of a leaf, and the most bytes that a computed text may have."""
         self._leaf = leaf
         self._limit = limit
         self._elements: dict[str, Size] = {}
@@ -91,7 +91,7 @@ class TextSizes:
         return (array + 1) * np.maximum(size, _LONGEST_SCALAR) if call.op == "transform" else array
 
     def _reduced(self, call: Call, array: Size) -> Size:
-        """Return the size of what reduce makes: a text may grow with each element, up to the limit."""
+        """Return the size of reduce's result: a text may grow with each element, up to the limit."""
         _, start, total, variable, body = call.args
         assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
         self._elements |= {total.name: self.of(start), variable.name: array}
@@ -185,7 +185,7 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sum(sizes)
         case "format_string":
             return sizes[0] + _marks(call.args[0], "%") * (sum(sizes[1:]) + _LARGEST_WIDTH)
-        case "regexp_replace":  # occurrences, and so one group of each, have together what the text has
+        case "regexp_replace":  # all occurrences together, and so one group of each, are no longer than the text
             return (sizes[0] + 1) * (1 + sizes[2] + _marks(call.args[2], "$"))
         case "base64" | "url_encode" | "mask" | "initcap" | "hex" | "encode" | "decode":
             return np.maximum(sizes[0], _LONGEST_SCALAR) * _MOST_ENCODED + _WIDEST

@@ -1,4 +1,4 @@
-"""Streams and their columns: what a query may name."""
+"""Streams and their columns: the names in a query."""
 
 from __future__ import annotations
 

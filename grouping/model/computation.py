@@ -69,7 +69,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def computation_id(stream_id: StreamId, joins: tuple[Join, ...]) -> str:
-    """Return the id of a computation: a function of what is computed, tables made anew included."""
+    """Return the id of a computation: a function of its joins, tables made anew included."""
     content = [stream_id, [_content(join) for join in joins]]
     return "j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest()
 

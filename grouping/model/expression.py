@@ -32,10 +32,10 @@ __all__ = [
 ]
 
 _SEPARATOR = "\x1f"
-"""Between what a table is called in a computation and its column: no name holds a control character."""
+"""Between a table's name in a computation and its column: no name holds a control character."""
 
 _COMPUTED = "\x1e"
-"""Before the text of what a column of groups is computed by."""
+"""Before the text of the expression that computes a column of groups."""
 
 _KEY = "\x1d"
 """Before the JSON of an expression that constants are looked up by."""
@@ -162,7 +162,7 @@ def joined_name(prefix: str, column: str) -> str:
 
 
 def source_of(name: str) -> tuple[str, str]:
-    """Return what stands before the dot of a column's name, "" for a column of the stream, and its own name.
+    """Return the table's name before the dot of a column's name, "" for a column of the stream, and its own name.
 
     Example:
         >>> source_of(joined_name("profiles", "industry")), source_of("symbol")

@@ -138,7 +138,7 @@ def group_id(source_id: str, signature: str) -> GroupId:
 
 _encode = msgspec.json.Encoder().encode
 _rows: dict[str, ConstantRow] = {}
-"""Rows by their text: what was written a moment ago is asked for several times in the same unit of work."""
+"""Rows by their text: a row written a moment ago is asked for several times in the same unit of work."""
 _MOST_ROWS = 20_000
 
 
@@ -178,7 +178,7 @@ _PYTHON_TYPES: dict[SqlType, object] = {
 
 
 _AS_JSON: dict[SqlType, type] = {STRING: str, BOOLEAN: bool, INT: int, BIGINT: int, DOUBLE: float}
-"""Types whose values are in JSON what they are here."""
+"""Types whose values JSON holds as Python does."""
 
 
 def _parse_value(sql_type: SqlType, value: object) -> ConstantValue:

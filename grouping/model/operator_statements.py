@@ -1,4 +1,4 @@
-"""Statements of operators, about what other subscribers have."""
+"""Statements of operators, about CQs, quotas and groups of other subscribers."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ class PauseGroup:
 
 
 OperatorStatement = ShowCqsOf | DropCqs | SetQuota | ShowQuota | PauseGroup
-"""Statements about what other subscribers have."""
+"""Statements about CQs, quotas and groups of other subscribers."""

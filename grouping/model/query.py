@@ -61,7 +61,7 @@ class TimerBased:
 
     every: timedelta
     over: timedelta | None = None
-    """OVER LAST: each tick counts the matches of those before it, too, down to so long; a multiple of `every`."""
+    """OVER LAST: each tick counts the matches of this time before it; a multiple of `every`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
 
 
 def predicate_too_large(nodes: str, limit: int) -> InputError:
-    """Return the refusal of a WHERE with so many nodes."""
+    """Return the refusal of a WHERE with too many nodes."""
     return InputError(
         "the predicate is too large",
         code="quota-exceeded",

@@ -99,7 +99,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_sized(self) -> bool:
-        """Whether each value has a size of its own: texts, bytes, and what has parts."""
+        """Whether each value has a size of its own: texts, bytes, and types with parts."""
         return self.name in _SIZED
 
     @property

@@ -51,4 +51,4 @@ class DroppedTable(msgspec.Struct, frozen=True):
     groups: tuple[tuple[StreamId, GroupId], ...]
     """Streams, and their groups that join it: the table goes with the last plan of these."""
     lost: bool = False
-    """Whether its topic is gone too: then those groups have no results any more."""
+    """Whether its topic is gone too: then the groups that join the table have no results any more."""

@@ -38,7 +38,7 @@ def figure(count: float, noun: str) -> str:
 
 
 def are(count: int) -> str:
-    """Return the verb for so many: `There are 2`, `There is 1`.
+    """Return the verb for a count: `There are 2`, `There is 1`.
 
     Example:
         >>> are(1), are(2)

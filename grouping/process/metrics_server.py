@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SILENT_SECONDS", "MetricsServer", "RoleMetric", "RoleState"]
 
 SILENT_SECONDS = 10.0
-"""A role that has told nothing for so long hangs, or has ended."""
+"""A role that has told nothing for this long hangs, or has ended."""
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
 _CONNECTIONS = 16

@@ -31,7 +31,7 @@ class RenewedClient(Generic[C]):
         self._make = make
         self._is_late = is_late
         self.client = make()
-        """For what may not be asked twice."""
+        """A client for requests that may not be sent twice."""
 
     def renew(self) -> None:
         """Make a new client, as the old client's knowledge of the cluster is outdated."""

@@ -35,7 +35,7 @@ class Traces:
             processor: Takes the spans.
             role: The role of this process.
             prefix: The gateway's.
-            share: How much is told of what belongs to no sender's trace, 0 to 1.
+            share: The share of traces without a sender that are told, 0 to 1.
         """
         self._ids = _GivenIds()
         resource = Resource.create(
@@ -54,7 +54,7 @@ class Traces:
 
     @property
     def share(self) -> float:
-        """How much is told of what belongs to no sender's trace."""
+        """The share of traces without a sender that are told."""
         return self._share
 
     def chosen(self, trace: int, parent: Parent | None = None) -> bool:

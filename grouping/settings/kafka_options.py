@@ -1,6 +1,6 @@
-"""How Kafka's clients are told of the cluster and of who they are: librdkafka's options, and those of Java's client.
+"""How Kafka's clients reach and identify themselves to the cluster: options of librdkafka and of Java's client.
 
-librdkafka's names are the common tongue, also for `kafka.extra`; what Java's client calls otherwise is derived.
+librdkafka's names are the common tongue, also for `kafka.extra`; other names of Java's client are derived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MODULES = {
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, str]:
-    """Return librdkafka's options: further ones under typed ones, which win; those for Spark alone are left out.
+    """Return librdkafka's options: further ones under typed ones, which win; options for Spark alone are left out.
 
     Example:
         >>> client_options(KafkaSettings(bootstrap="k:1", extra={"client.id": "x", "kafka.client.id": "y"}))

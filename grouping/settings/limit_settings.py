@@ -1,4 +1,4 @@
-"""The limits of what a CREATE may cost."""
+"""The limits of a CREATE's costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["LimitSettings"]
 
 
 class LimitSettings(BaseModel):
-    """Limits of what a CREATE may cost."""
+    """Limits of a CREATE's costs."""
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")

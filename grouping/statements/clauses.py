@@ -81,7 +81,7 @@ def read_clauses(tokens: Tokens) -> Clauses:
 
 
 def read_settings(tokens: Tokens) -> Clauses:
-    """Read what follows ALTER CQ … SET, with commas between.
+    """Read the clauses of ALTER CQ … SET, with commas between.
 
     Raises:
         InputError: ``syntax-error``, ``bad-interval`` or ``bad-time``.

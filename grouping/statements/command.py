@@ -155,7 +155,7 @@ def _select(tokens: Tokens) -> str:
 
 
 def _select_hint(tokens: Tokens) -> str | None:
-    """Return what helps where a SELECT should begin behind a name."""
+    """Return a hint where a SELECT should begin behind a name."""
     if tokens.word() == "NOT":
         return "CREATE OR REPLACE CQ changes a CQ that exists."
     if tokens.source() in ("-", ".", ":") or tokens.word(1) in ("AS", "SELECT"):
@@ -321,6 +321,6 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("DESCRIBE", "FUNCTION"): _describe_function,
     ("EXPLAIN",): _explain,
 }
-"""Each statement's first words, and what reads the rest."""
+"""Each statement's first words, and the reader of the rest."""
 _WORDS = (2, 4, 1)
 """How many first words identify a statement, in the order of trials."""

@@ -1,4 +1,4 @@
-"""A command's text, cut at what differs between thousands of its kind: the CQ's name and the literals.
+"""A command's text, cut at the pieces that differ between thousands of its kind: the CQ's name and the literals.
 
 The pieces between are a template. Texts of the same template are compiled by reading their literals (prepared.py), and
 kept as literals beside a template stored once.

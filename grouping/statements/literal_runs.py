@@ -53,7 +53,7 @@ class LiteralRun(NamedTuple):
     """Literals that were cut out of a text."""
 
     source: str
-    """They, with what stands between them."""
+    """The literals, with the text between them."""
     start: int
     """Where that was in the text."""
     is_list: bool
@@ -75,7 +75,7 @@ class CutText(NamedTuple):
 
     @property
     def rest(self) -> str:
-        """The text without what was cut out, and without blanks in its place."""
+        """The text without its runs, and without blanks in their place."""
         parts, behind = [], 0
         for run in self.runs.values():
             parts.append(self.text[behind : run.start])
@@ -131,6 +131,6 @@ def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
 
 
 def run_before(node: exp.Expr) -> LiteralRun | None:
-    """Return what was cut out before a value of IN, or before an equality; None where nothing was."""
+    """Return the run cut out before a value of IN, or before an equality; None where nothing was."""
     run: LiteralRun | None = node.meta_get(_MARK)
     return run

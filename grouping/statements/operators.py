@@ -34,7 +34,7 @@ _DROP_CQ = "DROP CQ name drops one CQ of your own; DROP CQS LIKE 'a%' OF subscri
 
 
 def read_set_quota(tokens: Tokens) -> SetQuota:
-    """Read what follows SET QUOTA."""
+    """Read the quotas of SET QUOTA and the subscriber."""
     limits: dict[str, int | None] = {}
     while not limits or tokens.accept_symbol(TokenType.COMMA):
         name = tokens.source().casefold()
@@ -48,23 +48,23 @@ def read_set_quota(tokens: Tokens) -> SetQuota:
 
 
 def read_show_quota(tokens: Tokens) -> ShowQuota:
-    """Read what follows SHOW QUOTA."""
+    """Read the subscriber of SHOW QUOTA."""
     tokens.expect("FOR")
     return ShowQuota(tokens.name("a subscriber"))
 
 
 def read_pause_group(tokens: Tokens) -> PauseGroup:
-    """Read what follows PAUSE GROUP."""
+    """Read the group of PAUSE GROUP."""
     return PauseGroup(tokens.name("the id of a group"), paused=True)
 
 
 def read_resume_group(tokens: Tokens) -> PauseGroup:
-    """Read what follows RESUME GROUP."""
+    """Read the group of RESUME GROUP."""
     return PauseGroup(tokens.name("the id of a group"), paused=False)
 
 
 def read_drop_cqs(tokens: Tokens) -> DropCqs:
-    """Read what follows DROP CQS, an operator's statement."""
+    """Read the pattern and the subscriber of DROP CQS, an operator's statement."""
     if not tokens.accept("LIKE"):
         raise tokens.unexpected("LIKE", hint=_DROP_CQ)
     like = tokens.string("a pattern")

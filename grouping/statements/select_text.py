@@ -1,7 +1,7 @@
 """From a SELECT's text to sqlglot's tree, with the names of functions kept as they are written.
 
-sqlglot rewrites known functions to those of its own dialect, whose meaning is not always Spark's (``ltrim('x', a)``,
-``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
+sqlglot rewrites known functions to functions of its own dialect, whose meaning is not always Spark's (``ltrim('x',
+a)``, ``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def read_select(text: str) -> exp.Select:
     Long runs of literals are cut out of it (`literal_runs`).
 
     Raises:
-        InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
+        InputError: ``syntax-error``, or ``unsupported-query`` for set operations and expressions nested too deep.
     """
     tokens: list[Token] = []
     cut = cut_runs(text)

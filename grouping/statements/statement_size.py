@@ -12,7 +12,7 @@ __all__ = ["check_bytes", "check_words", "words"]
 
 _PARTS = re.compile(
     r"(--[^\n]*|/\*.*?(?:\*/|\Z))"  # comments
-    r"|('[^']*(?:''[^']*)*'|[0-9]\w*(?:\.\w*)?|,)"  # constants, and what stands between them
+    r"|('[^']*(?:''[^']*)*'|[0-9]\w*(?:\.\w*)?|,)"  # constants, and the commas between them
     r'|("[^"]*"|`[^`]*`|\w+|[^\s\w])',  # names, keywords and signs
     re.DOTALL,
 )

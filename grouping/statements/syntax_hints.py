@@ -128,7 +128,7 @@ def _error(message: str, token: Token, reason: str, hint: str | None = None) -> 
 
 
 def _of_clause(tokens: Sequence[Token], clause: int) -> InputError:
-    """Return the refusal of what stands behind the word of a clause, and behind CRON or AFTER."""
+    """Return the refusal of the text behind the word of a clause, and behind CRON or AFTER."""
     wanted, hint = _CLAUSES[_word(tokens, clause)]
     if _word(tokens, clause + 1) in ("CRON", "AFTER") and clause + 2 < len(tokens):
         wanted = "an expression in single quotes" if _word(tokens, clause + 1) == "CRON" else "an interval in quotes"

@@ -133,7 +133,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _identity(server: RedisSettings) -> dict[str, str]:
-    """Return who we are and whom we trust; what the URL says of them wins."""
+    """Return the user, the password and, for TLS, the certificates; user and password in the URL win."""
     given = {"username": server.username, "password": server.password.get_secret_value()}
     known = {name: value for name, value in given.items() if value}
     return known | _certificates(server) if server.url.get_secret_value().startswith("rediss:") else known

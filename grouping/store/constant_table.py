@@ -194,7 +194,7 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
 
 
 def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
-    """Yield the same changes in pieces of at most so many bytes, as far as single rows allow; at least one."""
+    """Yield the same changes in pieces of at most `nbytes`, as far as single rows allow; at least one."""
     held: list[Segment] = []
     blocks: set[Block] = set()
     size = 0

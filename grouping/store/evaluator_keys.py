@@ -89,7 +89,7 @@ class EvaluatorKeys:
         return f"{self.start}:evaluator:digest-job"
 
     def executors(self, name: str = "") -> str:
-        """`ExecutorsNote` (notes.py): what the tasks of an evaluator run on. By the evaluator; the gateway reads.
+        """`ExecutorsNote` (notes.py): the executors of an evaluator's tasks. By the evaluator; the gateway reads.
 
         A rebuild of the working copy leaves it alone, by its name.
         """

@@ -1,4 +1,4 @@
-"""Fences: what somebody writes who was succeeded meanwhile is not carried out.
+"""Fences: a write by a process that was succeeded meanwhile is not carried out.
 
 A fence is a key that names who took a lease last. The fence stays when its holder is silent, so a holder waking from
 sleep finds a different name there.

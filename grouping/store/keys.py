@@ -1,8 +1,8 @@
 """Every key of Redis: this module and `evaluator_keys.py` make the names, and say of each its content and who uses it.
 
 *Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
-`constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All but the leases and what the
-evaluator notes for itself can be filled anew from Kafka.
+`constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All keys but the leases and the
+evaluator's notes for itself can be filled anew from Kafka.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RedisKeys(EvaluatorKeys):
 
     @property
     def journal(self) -> str:
-        """`Journal` (gateway/state/journal.py): what of the last unit of work goes to Kafka. The gateway's own."""
+        """`Journal` (gateway/state/journal.py): the last unit of work's records for Kafka. The gateway's own."""
         return f"{self.start}:journal"
 
     @property

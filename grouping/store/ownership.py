@@ -79,11 +79,11 @@ class EvaluatorFences:
 
     @property
     def lease(self) -> Fence:
-        """The fence beside the evaluator's lease, for what is of no stream."""
+        """The fence beside the evaluator's lease, for writes that belong to no stream."""
         return Fence(self.keys.fence("evaluator", self.holder.name), self.holder.token)
 
     def stream(self, stream_id: StreamId) -> Fence:
-        """Return the fence of what is written of a stream."""
+        """Return the fence of writes that belong to a stream."""
         return Fence(self.keys.owner(stream_id), self.holder.pack())
 
 

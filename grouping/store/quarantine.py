@@ -167,7 +167,7 @@ class QuarantineStore:
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
-        """Return the quarantines of a stream by work unit, including those that are over."""
+        """Return the quarantines of a stream by work unit, ended quarantines included."""
         return self.quarantined_in([stream_id])[stream_id]
 
     def quarantined_in(self, stream_ids: Collection[StreamId]) -> dict[StreamId, dict[str, Quarantine]]:

@@ -1,6 +1,6 @@
 """The keys of the records that the gateway keeps on Kafka for itself: made and read here alone.
 
-Topic by topic, with what lies under each key. A record without a value takes back the one of the same key.
+Topic by topic, with the content under each key. A record without a value takes back the one of the same key.
 
 | `cq.catalog` (forms in gateway/state) | |
 |---|---|
@@ -189,7 +189,7 @@ def place_key(partition: int, number: int) -> bytes:
 
 
 def place_of(key: bytes | None) -> tuple[int, int]:
-    """Return the partition and the number of such a key.
+    """Return the partition and the number in a key of a checkpoint.
 
     Example:
         >>> place_of(place_key(3, 1))
@@ -205,7 +205,7 @@ def answer_key(order: int) -> bytes:
 
 
 def order_of(key: bytes) -> int:
-    """Return the offset of the order that such a key answers."""
+    """Return the offset of the order that an answer's key names."""
     return int(key)
 
 

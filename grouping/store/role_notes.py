@@ -36,7 +36,7 @@ class RoleNote(msgspec.Struct, frozen=True):
 
 
 class RoleNotes:
-    """Writes the notes of one role, and reads those of both."""
+    """Writes the notes of one role, and reads the notes of both."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect."""
@@ -61,7 +61,7 @@ class RoleNotes:
             self._redis.set(self._keys.role_note(role, name), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
     def told(self, role: Role, name: str = "") -> RoleNote | None:
-        """Return what a role told last, None where it told nothing lately, or is of another version.
+        """Return a role's last note, None where it told nothing lately, or is of another version.
 
         Args:
             role: Which one.

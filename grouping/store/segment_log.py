@@ -17,7 +17,7 @@ from grouping.store.constant_table import Segment, cut
 __all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "Span", "chain", "segment_fields"]
 
 PIECE_BYTES = 8 << 20
-"""A piece has at most so many, unless one row has: some 150,000 rows, which Redis sends in a few milliseconds."""
+"""A piece has at most this size, unless one row is larger: some 150,000 rows, sent by Redis in a few milliseconds."""
 
 
 class SegmentLost(OperationalError):

@@ -37,9 +37,9 @@ _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
 """How long a note of dead letters stays of a table that is not live; Redis may just be filled anew."""
 _WRITER_MS = 30_000
-"""A worker that writes dead letters of a table and is not seen for so long is succeeded."""
+"""A worker that writes dead letters of a table is succeeded after this silence."""
 _REPLICAS_SECONDS = 3600
-"""How long is known what workers told of a table after they told it last."""
+"""How long the last note of a worker on a table is kept."""
 _FEW_WAITING = 64
 _NO_OUTPUT = Output()
 _Id = TypeVar("_Id", bound=str)
@@ -50,7 +50,7 @@ VERSIONS_MARK = b""
 
 
 class BatchCommitted(OperationalError):
-    """A micro-batch was committed before a task of it asked what the batch sees: the task's work is done by another."""
+    """A micro-batch was committed before a task of it asked for its pin: another task has done the task's work."""
 
 
 class TableStore:
@@ -69,10 +69,11 @@ class TableStore:
         self._redis = connect(settings)
         self._pin = self._redis.register_script(PIN)
         self._most_waiting: dict[str, int] = {}
-        """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
+        """By stream: the number of values with counts of matches that may wait for the gateway before they are summed
+        up."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
-        """Return what this micro-batch sees; the first task to ask decides.
+        """Return the tables that this micro-batch sees; the first task to ask decides.
 
         Raises:
             StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole, or it is not
@@ -101,7 +102,7 @@ class TableStore:
         return Pin.unpack(pinned)
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
-        """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.
+        """Return the net changes of the versions (`since`, `until`] of an epoch, read piece by piece.
 
         None when it cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 more may
         be read: a pinned version that is gone is replaced by the next one there is.
@@ -223,14 +224,14 @@ class TableStore:
         return mine
 
     def tell_replica(self, source_id: str, worker: str, note: ReplicaNote) -> None:
-        """Put what a worker holds of a table where the gateway finds it."""
+        """Put a worker's note on its replica of a table where the gateway finds it."""
         key = self._keys.replicas(source_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             pipeline.hset(key, worker, note.pack()).expire(key, _REPLICAS_SECONDS).execute()
 
     def tell_executors(self, note: ExecutorsNote) -> None:
-        """Put what the evaluator's tasks run on where the gateway finds it."""
+        """Put the note on the evaluator's executors where the gateway finds it."""
         name = self._fences.holder.name if self._fences else ""
         with mapped():
             self._transaction_of_evaluator().set(self._keys.executors(name), note.pack()).execute()
@@ -305,7 +306,7 @@ class TableStore:
     def count_matches(
         self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
     ) -> None:
-        """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then.
+        """Add a task's matches, for the gateway to take; while it is away, waiting counts are summed up now and then.
 
         Args:
             stream_id: The stream.

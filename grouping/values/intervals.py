@@ -38,7 +38,7 @@ _MOST_MICROS = 2**63
 
 
 def interval_kind(first: str, last: str = "") -> str:
-    """Return what an interval of these units counts: ``MONTH``, ``DAY`` or ``SECOND`` (its microseconds).
+    """Return the unit in which an interval counts: ``MONTH``, ``DAY`` or ``SECOND`` (its microseconds).
 
     Raises:
         ValueError: There is no such interval.

@@ -132,6 +132,6 @@ def _parts(text: str) -> datetime:
 
 
 def _micros(fraction: str, seconds: int) -> int:
-    """Return the whole microseconds of a decimal fraction of so many seconds."""
+    """Return the whole microseconds of a decimal fraction of `seconds`."""
     digits = fraction[:_MOST_DIGITS]
     return int(digits) * seconds * 1_000_000 // int(10 ** len(digits))

@@ -122,7 +122,7 @@ class _Text:
         return self._take("-") or (kind == "S" and self._take("+") and False)
 
     def _digits(self, into: list[str], groups: tuple[tuple[int, bool], ...]) -> bool:
-        """Take digits, blanks between them and separators; tell whether their groups are those of the format."""
+        """Take digits, blanks between them and separators; tell whether the groups of digits agree with the format."""
         sizes = [0]
         while self._at < len(self._text):
             character = self._text[self._at]

@@ -16,7 +16,7 @@ from grouping.model.errors import InputError
 __all__ = ["LAST_LINE_END", "Groups", "Presence", "occurrences", "rust_groups", "rust_pattern"]
 
 _LARGEST = 5000
-"""Elements of a pattern with its counted repetitions written out: what Rust compiles without a thought."""
+"""Elements of a pattern with its counted repetitions written out: a size that Rust compiles without a thought."""
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _END_GROUP = rf"(\r\n|[{_LINE_ENDS}])?\z"

@@ -40,7 +40,7 @@ class Part(NamedTuple):
     """A part of a pattern."""
 
     letter: str
-    """Empty for a text, ``[`` and ``]`` around what may be missing."""
+    """Empty for a text, ``[`` and ``]`` around a part that may be missing."""
     times: int
     text: str
     """The characters of a literal part."""

@@ -194,7 +194,7 @@ def _levels(text: str) -> int:
 
 
 def read_variant(text: str) -> Any:
-    """Return what the text of a VARIANT writes: a number with a point or an exponent is a `msgspec.Raw`.
+    """Return the value of a VARIANT's text: a number with a point or an exponent is a `msgspec.Raw`.
 
     Example:
         >>> read_variant('{"a":[1,"x",true,null]}')

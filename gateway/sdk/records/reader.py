@@ -223,7 +223,7 @@ class Reader:
         query = self._query
         if query.starts_at is not None and part.until <= query.starts_at:
             return None
-        # The first tick after EXPIRE still brings what was pending when others share the destination.
+        # The first tick after EXPIRE still brings matches that were pending when others share the destination.
         if query.expires_at is not None and part.since >= query.expires_at:
             return None
         parts = self._parts.setdefault(tick, {})

@@ -35,7 +35,7 @@ class VirtualFilters:
         self._events: dict[str, _Events] = {}
 
     def of(self, destination: Destination) -> Filter | None:
-        """Return what applies a destination's filter to events, or None where there is nothing to apply.
+        """Return a filter by a destination's WHERE and SELECT, or None where there is nothing to apply.
 
         Raises:
             FilterUnavailable: The destination is virtual, and DuckDB is not installed, or what it is told of the
@@ -134,7 +134,7 @@ def _connected(destination: str) -> duckdb.DuckDBPyConnection:
 
 
 def _duckdb_type(kind: str) -> str:
-    """Return what DuckDB holds a column as; no filter asks for the parts of a nested one."""
+    """Return the DuckDB type of a column; no filter asks for the parts of a nested column."""
     return "JSON" if "<" in kind or kind == "VARIANT" else _DUCKDB_TYPES.get(kind, kind)
 
 

@@ -65,7 +65,7 @@ class Recovery:
         Args:
             now_ms: The present; a new epoch is never below the present in seconds, so the epoch is new even if Redis
                 forgot all.
-            rebuild: Whether what Redis holds may not fit together and must go.
+            rebuild: Whether Redis may hold a state that does not fit together and must go.
 
         Raises:
             CatalogUnreadable: A later version wrote the catalog, or Redis.

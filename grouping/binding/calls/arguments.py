@@ -167,7 +167,7 @@ def _of_shifts(name: str, args: Sequence[Bound], params: tuple[str, ...]) -> tup
 
 
 def _is_strict(name: str, argument: Bound, param: str) -> bool:
-    """Tell whether Spark does not cast an argument to what a function takes."""
+    """Tell whether Spark does not cast an argument to the function's parameter."""
     if name in ("bit_count", "bit_get"):
         return param == "WHOLE"
     return name in _STRICT or (name in ("date_add", "date_sub") and argument.type.is_number)

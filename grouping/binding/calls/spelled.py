@@ -17,7 +17,7 @@ SPELLED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 
 
 def spelled_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """Return the function that such a call is of, and its arguments in their order."""
+    """Return the function of a call with a syntax of its own, and its arguments in their order."""
     name, places = SPELLED[type(node)]
     if isinstance(node, exp.Trim):
         name = _SIDES.get((node.args.get("position") or "").upper(), name)
