@@ -60,7 +60,7 @@ class ConstantTable:
 
     @property
     def rows(self) -> int:
-        """How many entries there are, those struck out and not yet swept included."""
+        """How many entries there are, entries struck out and not yet swept included."""
         return sum(len(part.rows) for part in self.parts)
 
 
@@ -83,7 +83,7 @@ class Snapshot:
 
     @property
     def rows(self) -> int:
-        """How many entries there are, those struck out and not yet swept included."""
+        """How many entries there are, entries struck out and not yet swept included."""
         return sum(table.rows for table in self.tables)
 
     @property
@@ -124,7 +124,7 @@ class Snapshot:
 _Key = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
 _RowsByTable = dict[_Key, list[ConstantRows]]
 _SMALL = 1_000
-"""Rows of a part up to which its destinations are compared with those of the other small parts."""
+"""Rows of a part up to which its destinations are compared with the destinations of other small parts."""
 _Part = TypeVar("_Part", GroupPlan, SelectList)
 _Id = TypeVar("_Id", GroupId, SelectId)
 
@@ -149,7 +149,7 @@ class ConstantTables:
         self._snapshot: Snapshot | None = None
 
     def at(self, version: Version, reader: TableReader) -> Snapshot:
-        """Return the tables at a version, loading what changed since the last call.
+        """Return the tables at a version, loading the changes since the last call.
 
         Raises:
             OperationalError: The tables of that version could not be read; nothing has changed.

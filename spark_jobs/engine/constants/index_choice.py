@@ -33,7 +33,7 @@ _EVENTS = 200
 _WASTE = 4
 """Candidates for each match, and for each event, above which a table is reviewed."""
 _GAIN = 2
-"""A path is taken when it leaves so many times fewer candidates."""
+"""A path is taken when it divides the candidates by at least this factor."""
 _SAMPLED_EVENTS = 1_000
 _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5

@@ -67,7 +67,7 @@ class SharedConjunct:
     members: NDArray[np.bool_]
     """Which members have the conjunct."""
     shift: Ints
-    """By member: what makes a row of the shared index a row of `constants`."""
+    """By member: the difference from a row of the shared index to its row in `constants`."""
     tally: Tally = field(default_factory=Tally)
 
     @property
@@ -84,7 +84,7 @@ class SharedConjunct:
 def shared_conjuncts(
     members: Sequence[Member], starts: Ints, tallies: Mapping[Kind, Tally]
 ) -> Iterator[SharedConjunct]:
-    """Yield what is left to check of the members' predicates, each conjunct once up to constants.
+    """Yield the conjuncts of the members' predicates that are left to check, each once up to constants.
 
     Args:
         members: The parts.

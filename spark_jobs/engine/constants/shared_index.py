@@ -3,7 +3,8 @@
 Their keys are the same columns, or of very small tables different ones (`mixed_keys`).
 
 Whatever a table's own index would decide besides is left to be checked on pairs; and conjuncts that are the same up to
-constants are checked together, whichever tables they are of. So a thousand groups cost what their pairs cost.
+constants are checked together, whichever tables they are of. So the costs of a thousand groups are the costs of their
+pairs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The shared indexes of a stream's small parts, brought forward as parts come and go.
 
 As with the parts themselves (`constant_part`): new parts get a small shared index of their own, small ones are merged
-when they have grown alike, and rows that are gone are struck out. So a change costs what it changes, however many rows
-there are.
+when they have grown alike, and rows that are gone are struck out. So a change costs as much as the changed rows,
+however many rows there are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RATIO = 8
 _FEW_ROWS = 64
 """Rows of a key of several columns above which the key has a shared index of its own."""
 _MANY_KEYS = 8
-"""Keys with few rows: so many are looked up together, by one column after the other."""
+"""Keys with few rows: from this number on they are looked up together, by one column after the other."""
 _Rows = tuple[str, Key | None]
 """The key of a shared index: a computation, "" for events, and the columns that are looked up; None: mixed ones."""
 
@@ -59,7 +59,7 @@ class SharedIndexes:
 
 
 def _mixed(by_key: dict[_Rows, dict[int, Member]]) -> dict[_Rows, dict[int, Member]]:
-    """Return the parts by key, those with few rows of many keys of a computation together."""
+    """Return the parts by key, parts with few rows of many keys of a computation together."""
     few: dict[str, list[_Rows]] = {}
     for (computation, key), parts in by_key.items():
         sets = any(part.shape.path.set_member is not None for part in parts.values())

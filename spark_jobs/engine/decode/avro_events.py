@@ -109,11 +109,11 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
     "confluent": _confluent,
     "raw": _raw,
 }
-"""By framing, what returns where the body begins."""
+"""By framing, the function that returns where the body begins."""
 
 
 def _check_of(column: StreamColumn, nested: NestedChecks) -> Callable[[Any], object] | None:
-    """Return what checks and converts the values of a column, None where fastavro's are right as they come."""
+    """Return a check and conversion of a column's values, None where fastavro's values are right as they come."""
     if column.type.is_nested:
         return nested.column(column)
     return plain_check(column.type)

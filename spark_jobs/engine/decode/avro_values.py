@@ -22,7 +22,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 def plain_check(sql_type: SqlType) -> Check | None:
-    """Return what checks and converts the values of a type without parts, None where they are right as they come."""
+    """Return a check and conversion of a type without parts, None where its values are right as they come."""
     if sql_type.name in _BITS:
         return _whole(_BITS[sql_type.name])
     if sql_type.is_decimal:
@@ -43,7 +43,7 @@ class NestedChecks:
         self._types = types
 
     def column(self, column: StreamColumn) -> Check:
-        """Return what checks and converts the values of a column with parts."""
+        """Return a check and conversion of the values of a column with parts."""
         return _each(self._check(self._types.fields[column.name], column.type))
 
     def _check(self, avro: Any, sql_type: SqlType) -> Check | None:

@@ -64,7 +64,7 @@ Read = Callable[[StreamColumn], list[Any]]
 def _with_parts(
     batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str], misfits: Counter[str]
 ) -> tuple[Read, dict[int, str]]:
-    """Add the columns from keys and headers to those from the values."""
+    """Add the columns from keys and headers to the columns from the values."""
     outside = tuple(column for column in stream.columns if column.place.kind != "value")
     found, wrong = _parts_reader(outside, _leniency(stream))(batch, misfits)
     of_value = [row for row in range(batch.num_rows) if row not in refused]

@@ -97,7 +97,7 @@ class JsonReader:
         has_wholes = any(_holds_wholes(column.type) for column in columns)
         patterns = [_DELICATE_TIME] if has_times else []
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
-        # The decoder knows no field names with escapes, and would not finish nested values: records of such a stream
+        # The decoder knows no field names with escapes, and leaves nested values unfinished: records of such a stream
         # are all read exactly.
         self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
@@ -197,7 +197,7 @@ def _is_raw(sql_type: SqlType) -> bool:
 
 
 def _raw_reader(sql_type: SqlType, leniency: Leniency) -> Callable[[bytes], object] | None:
-    """Return what reads a column from its JSON text; None where the decoder reads the column."""
+    """Return a reader of a column from its JSON text; None where the decoder reads the column."""
     if sql_type == VARIANT:
         return variant_text
     if sql_type == TIMESTAMP and leniency != STRICT:

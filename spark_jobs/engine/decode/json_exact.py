@@ -276,7 +276,7 @@ def _element(sql_type: SqlType) -> SqlType:
 
 
 def _name(value: object) -> str:
-    """Return what JSON calls the value's type."""
+    """Return the name of the value's type in JSON."""
     if isinstance(value, JsonNumber):
         return "a number"
     return {str: "a string", bool: "a boolean", dict: "an object"}.get(type(value), "an array")

@@ -24,7 +24,7 @@ _ELEMENT_BYTES = 3
 
 
 def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], int], None] | None:
-    """Return what checks a record; None where the columns bound every record.
+    """Return a check of a record; None where the columns bound every record.
 
     The check takes the values of the columns, in their order, and the record's bytes; it raises `WrongRecord`.
 

@@ -41,7 +41,7 @@ class Layer:
         Args:
             root: The paths.
             types: By column, the type of its field.
-            readers: The columns of type `msgspec.Raw`, and what reads their values.
+            readers: The columns of type `msgspec.Raw`, and the readers of their values.
             named: Whether fields have the names that records have; without, the decoder only holds values.
             lax: Whether texts of numbers and booleans are taken for these.
         """
@@ -64,7 +64,7 @@ class Layer:
         self.empty: Any = record()
         """A record without values."""
         self.decode: Callable[[bytes], Any] = self._finish if self._raw else self._decode
-        """Decodes a record; raises what msgspec and readers of raw values do."""
+        """Decodes a record; raises errors of msgspec and of readers of raw values."""
 
     @property
     def columns(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Values that a lenient stream takes besides those of its columns' types, and numbers as TIMESTAMP.
+"""Values that a lenient stream takes beside the values of its columns' types, and numbers as TIMESTAMP.
 
 `relaxed` makes of a JSON value one that `json_exact` takes. The typed decoder takes the same texts in its lax mode;
 `LENIENT_DELICATE` finds the records in which the decoder would round a number.
@@ -68,7 +68,7 @@ def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
 
 
 def _of_text(text: str, sql_type: SqlType) -> object:
-    """Return what a text is for a column: a number, a boolean, NULL, or the text itself."""
+    """Return the value of a text for a column: a number, a boolean, NULL, or the text itself."""
     if sql_type == STRING:
         return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
     if sql_type == VARIANT:
@@ -93,7 +93,7 @@ def _of_number(text: str, sql_type: SqlType) -> object:
 
 
 def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a value with its parts relaxed; what is no object or array stays as it is."""
+    """Return a value with its parts relaxed; a value without parts stays as it is."""
     element = sql_type.element
     if isinstance(value, list) and element is not None and sql_type.key is None:
         return [relaxed(each, element, leniency) for each in value]
@@ -129,7 +129,7 @@ def epoch_time(text: str, unit: str) -> datetime:
 def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
     """Return a fast reader of TIMESTAMPs from JSON text; refused texts may still be valid (`relaxed`).
 
-    The texts must be without what `json_events` calls delicate.
+    The texts must not hold a mark that `json_events` calls delicate.
     """
     unit = leniency.timestamps
 

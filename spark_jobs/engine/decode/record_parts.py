@@ -20,7 +20,7 @@ class PartsReader:
     """Reads the columns of one stream that do not lie in the record's value."""
 
     def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency) -> None:
-        """Take those columns, and the options of the stream."""
+        """Take the columns, and the options of the stream."""
         self._leniency = leniency
         self._key_paths = [column for column in columns if column.place.kind == "key" and column.place.path is not None]
         self._keys = JsonReader(self._key_paths, leniency)
@@ -35,7 +35,7 @@ class PartsReader:
             misfits: Takes by column how many values of a lenient stream did not fit.
 
         Returns:
-            By column its value for each record, good or not; by row, what is wrong with a record.
+            By column its value for each record, good or not; by row, the fault of a record.
         """
         counted = misfits if self._leniency.lenient else None
         found: dict[str, list[Any]] = {}

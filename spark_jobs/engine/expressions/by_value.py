@@ -23,7 +23,7 @@ def each_distinct(
 ) -> pl.Expr:
     """Return `convert` of the values of each row, NULL where one of them is NULL or the result is None.
 
-    A double's -0.0 must mean to `convert` what 0.0 does.
+    `convert` must treat a double's -0.0 like 0.0.
 
     Raises:
         InternalError: During evaluation, when `convert` raises: a fault of ours, which stops only its group.

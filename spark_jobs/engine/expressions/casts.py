@@ -58,7 +58,7 @@ def cast(args: list[Operand], sql_type: SqlType) -> Operand:
 
 
 def to_bigint(value: pl.Expr) -> pl.Expr:
-    """Return Java's ``(long)`` of a whole double: NaN is 0, and what is beyond the range is its end."""
+    """Return Java's ``(long)`` of a whole double: NaN is 0, and a value beyond the range is the range's end."""
     return (
         pl.when(value.is_nan())
         .then(pl.lit(0, pl.Int64))

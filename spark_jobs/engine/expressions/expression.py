@@ -208,7 +208,7 @@ class _Compiler:
         return self._bounded(made)
 
     def _once(self, expression: Expression) -> Operand:
-        """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
+        """Compile an operand that may be repeated: the result of an operator or function is computed in a step."""
         value = self.compile(expression)
         return self._step(value) if isinstance(expression, Call) else value
 

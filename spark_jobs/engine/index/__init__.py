@@ -1,6 +1,7 @@
 """Indexes over constant rows, looked up by a whole batch of events at once.
 
-They know int64 keys and row numbers only: what a key means, and NULLs, are `spark_jobs.engine.index.keys`' business.
+They know int64 keys and row numbers only: the meaning of a key, and NULLs, are `spark_jobs.engine.index.keys`'
+business.
 """
 
 from spark_jobs.engine.index.composite import CompositeIndex

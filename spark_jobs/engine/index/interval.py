@@ -17,7 +17,7 @@ __all__ = ["IntervalIndex", "ContainingIntervals"]
 class IntervalIndex:
     """Rows of ``column >(=) :c0 AND column <(=) :c1``, within one code or among several.
 
-    Bounds become ranks: the i-th of the k distinct bounds stands at 2i + 1, what lies between two bounds at the even
+    Bounds become ranks: the i-th of the k distinct bounds stands at 2i + 1, values between two bounds at the even
     number between them. Open and closed ends are then both half-open intervals of integers, at any value of int64, and
     codes follow each other at a distance of 2k + 1.
     """

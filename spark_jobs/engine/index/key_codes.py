@@ -32,7 +32,7 @@ class KeyCodes:
             column_type: Its type.
             sql_type: The type of the constants.
             constants: The constants of the rows.
-            length: For so many first characters of a STRING column instead of all of it.
+            length: Number only this many first characters of a STRING column.
         """
         self.column = column
         self._length = length

@@ -140,7 +140,7 @@ class _RankedKeys:
         return mix(self.events(column))
 
     def _ranks(self, values: pa.Array) -> Ints:
-        """Return 2i + 1 for the i-th constant, the even number between its neighbours for what lies between."""
+        """Return 2i + 1 for the i-th constant, for other values the even number between their neighbours."""
         return np.fromiter((self._rank(value) for value in values.to_pylist()), np.int64, len(values))
 
     def _rank(self, value: Any) -> int:

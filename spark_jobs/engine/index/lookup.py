@@ -54,7 +54,7 @@ class Candidates:
     """The rows met by the events of a batch in an index."""
 
     def __init__(self, events: Ints, found: Found, alive: AliveRows, *, repeated: bool = False) -> None:
-        """Take what is found.
+        """Take the found rows.
 
         Args:
             events: The events that were looked up, ascending.
@@ -203,7 +203,7 @@ class Lookup:
         return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)
 
     def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
-        """Look the distinct values of a column up, in an order that all groups share, and spread what is found."""
+        """Look the distinct values of a column up, in an order that all groups share, and spread the found rows."""
         keys = self._space.events(column)
         match self._index:
             case CompositeIndex() if codes is not None:

@@ -88,7 +88,7 @@ def _beginnings(op: str, constants: pa.Array) -> pa.Array:
 
 
 def _parts(op: str, constants: pa.Array, beginnings: pa.Array) -> pa.Array:
-    """Return what texts must hold anywhere, for rows that no beginning is known of; NULL for all others."""
+    """Return texts that must occur anywhere, for rows without a known beginning; NULL for all others."""
     texts = constants.cast(pa.string())
     inner = pc.equal(beginnings, "").fill_null(False)
     if op == "like":

@@ -22,7 +22,7 @@ def in_sets(
         values: The code of each pair's value, -1 for one that no set has.
         sets: The set of each pair.
         codes: The codes of all sets' elements, one set after the other; -1 for NULL.
-        offsets: Where the elements of each set begin, and where those of the last one end.
+        offsets: Where the elements of each set begin, and where the last set's elements end.
     """
     length = offsets[sets + 1] - offsets[sets]
     if int(length.sum()) > _SHORT * values.size:

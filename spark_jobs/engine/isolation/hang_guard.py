@@ -39,7 +39,7 @@ class HangGuard:
         self._on_disarm = disarm
 
     def pieces(self, made: Iterator[T]) -> Iterator[T]:
-        """Yield what an iterator makes, under the limit.
+        """Yield the pieces of an iterator, under the limit.
 
         The consumer's own time does not count: it may wait for Kafka for any time.
 

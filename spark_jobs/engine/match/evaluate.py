@@ -48,7 +48,7 @@ def matches(
         snapshot: The tables.
         source: The events.
         limit: Candidate pairs in a slice, unless a single event has more.
-        loads: Where to count what each table costs.
+        loads: Where to count the costs of each table.
         value_bytes: Longest text that an expression computes; a longer text is NULL.
 
     Raises:

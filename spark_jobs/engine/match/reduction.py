@@ -25,7 +25,7 @@ class ReductionSource:
         Args:
             outer: The events, or the elements of a lambda around this one.
             events: The event of each array.
-            names: The columns with what was made so far, and with the element.
+            names: The columns with the result so far, and with the element.
             arrays: By row.
         """
         self._outer = outer
@@ -42,11 +42,11 @@ class ReductionSource:
         """Rows whose arrays have an element left."""
 
     def begin(self, start: pl.Series) -> None:
-        """Take what is made of no elements, by row."""
+        """Take the results over no elements, by row."""
         self._made = start
 
     def advance(self, values: pl.Series) -> None:
-        """Take what was made of each row's element."""
+        """Take the result after each row's element."""
         self._made = self._made.scatter(self.rows, values)
         self._step += 1
         self.rows = self.rows[self._length[self.rows] > self._step]
@@ -61,7 +61,7 @@ class ReductionSource:
         return self.rows.size
 
     def column(self, name: str) -> pa.Array:
-        """Return the elements, what was made so far, or a column of each row's event."""
+        """Return the elements, the result so far, or a column of each row's event."""
         if name == self._total:
             return self._made.gather(self.rows).to_arrow()
         if name == self._variable:

@@ -244,7 +244,7 @@ class _Frame:
         return np.full(self._positions.size, int(sizes.of(arrays)), np.int64)
 
     def _reduced(self, call: Call, arrays: pl.Series) -> pl.Series:
-        """Return what reduce makes: its lambda is evaluated for the first elements of all arrays, then the next."""
+        """Return reduce's result: its lambda is evaluated for the first elements of all arrays, then the next."""
         _, start, total, variable, body = call.args
         assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
         steps = ReductionSource(self._events.source, self._positions, (total.name, variable.name), arrays)
@@ -287,7 +287,7 @@ class _Frame:
         return inner._collected(call, elements, body)
 
     def _collected(self, call: Call, elements: ElementSource, body: Expression) -> pl.Series:
-        """Return arrays or maps of what a body is for their elements; NULL where one becomes too large, and not made.
+        """Return arrays or maps of a body's values for their elements; NULL, unmade, where one would be too large.
 
         This frame is that of the elements.
         """
@@ -302,7 +302,7 @@ class _Frame:
             of = elements.of[first:last]
             part = self._between(first, last).evaluate(body)
             np.add.at(made, of, value_sizes(part.to_arrow()))
-            # `Series.set` would keep what is behind a NULL.
+            # `Series.set` would keep the values behind a NULL.
             values.append(pl.Series(part.to_arrow().take(pa.array(np.arange(of.size), mask=made[of] > limit))))
         return elements.result(call, pl.concat(values)).set(pl.Series(made > limit), None)
 

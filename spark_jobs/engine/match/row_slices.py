@@ -1,4 +1,4 @@
-"""Rows, cut into slices of bounded size, and numbered by what they have in common."""
+"""Rows, cut into slices of bounded size, and numbered by common values."""
 
 from __future__ import annotations
 

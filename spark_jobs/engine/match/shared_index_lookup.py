@@ -40,8 +40,8 @@ class SharedIndexLookup:
             shared: The index of the tables.
             source: The events of the batch.
             events: Their columns.
-            loads: Where to count what each table costs.
-            groups: The numbers of group ids; those that are missing are added.
+            loads: Where to count the costs of each table.
+            groups: The numbers of group ids; missing ones are added.
         """
         self._shared = shared
         self._source = source

@@ -94,7 +94,7 @@ def row_bytes(select: SelectList, record: Size) -> Size:
 
     Args:
         select: The SELECT list.
-        record: The bytes of an event's record, or an array of those of several: no column has a longer text.
+        record: The bytes of an event's record, or an array of the bytes of several: no column has a longer text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
     plain: set[str] = set()

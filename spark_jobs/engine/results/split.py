@@ -1,6 +1,6 @@
 """Matches → records: one for each destination, with its topic, key and id (the paper's split operator).
 
-A value is encoded once for each distinct (event, SELECT list) and its headers are those of its event, however many
+A value is encoded once for each distinct (event, SELECT list) and its headers are its event's, however many
 destinations share them. Each mode of a destination has a function that says where its records go.
 """
 

@@ -149,7 +149,7 @@ class CpuBudget:
             raise CpuExceeded
 
     def overdue(self, seconds: float) -> StoppedEvaluation | None:
-        """Return the evaluation that should have been stopped so long ago; another thread may ask."""
+        """Return the evaluation that should have been stopped `seconds` ago; another thread may ask."""
         account = next(iter(self._open[-1:]), None)
         if account is None or self._clock() < account.deadline + seconds:
             return None

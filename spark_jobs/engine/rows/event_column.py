@@ -187,7 +187,7 @@ class EventColumns:
         return found
 
     def longest(self, name: str) -> int:
-        """Return the bytes of the longest text of a column; of nested values, what none of them passes."""
+        """Return the bytes of the longest text of a column; for nested values, a bound that none of them passes."""
         found = self._longest.get(name)
         if found is None:
             values = self.source.column(name)

@@ -97,7 +97,7 @@ class Events:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The position of each event in its partition: its offset, above those of earlier topics of the name."""
+        """The position of each event in its partition: its offset, above positions in earlier topics of the name."""
         offsets: NDArray[np.int64] = self.source["offset"].to_numpy()
         return offsets + self.stream.base if self.stream.base else offsets
 

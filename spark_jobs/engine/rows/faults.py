@@ -25,7 +25,7 @@ def halved(
     report: Callable[[str], None],
     left_out: Callable[[str, str], Records],
 ) -> Records:
-    """Yield the records of some work units; where these fail, those of either half, down to the unit at fault.
+    """Yield the records of some work units; if these fail, the records of either half, down to the unit at fault.
 
     The halves yield records from before the failure once more, as the replay of a batch does, each unit's in order.
 
@@ -45,7 +45,7 @@ def halved(
     except CpuExceeded:
         raise
     except FAULTS as fault:
-        # The fault's text may hold what a subscriber or an event says.
+        # The fault's text may quote a subscriber or an event.
         reason = f"it failed with {type(fault).__name__}"
         some = every() if units is None else units
         if not some:

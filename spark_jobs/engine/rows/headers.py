@@ -82,7 +82,7 @@ def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.Str
 
 def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return the record time of some of the events, ISO 8601 with milliseconds and Z."""
-    # Arrow writes "2026-11-21 10:00:00.000" fast, NumPy and strftime write what is wanted slowly.
+    # Arrow writes "2026-11-21 10:00:00.000" fast, NumPy and strftime write the wanted form slowly.
     spaced = pc.cast(pa.array(events.time_ms[rows], pa.timestamp("ms")), pa.string())
     text = np.empty((len(rows), _TIME_WIDTH), np.uint8)
     text[:, :-1] = np.frombuffer(spaced.buffers()[2], np.uint8, text[:, :-1].size).reshape(text[:, :-1].shape)

@@ -44,7 +44,7 @@ def dead_letters(
 
     Args:
         source: Records as Spark's Kafka source gives them.
-        details: By row of the source, what is wrong with it.
+        details: By row of the source, the fault of the record.
         code: The header ``code``.
         stream: Theirs, or their table, which names the topic.
         settings: For the topic's prefix.

@@ -29,7 +29,7 @@ class RowSource(PlacedColumns, Protocol):
 
     @property
     def number(self) -> NDArray[np.int64] | None:
-        """The number of each row among those of its event, from 0; None where an event has one at most."""
+        """The number of each row within its event, from 0; None where an event has one at most."""
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:

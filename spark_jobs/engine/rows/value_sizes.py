@@ -1,4 +1,4 @@
-"""The sizes of values, each by itself: of a text its bytes, of a value with parts those of all its parts."""
+"""The sizes of values, each by itself: of a text its bytes, of a value with parts the sizes of all its parts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _SHORT = pa.array([varint(number) for number in range(-1, _TWO_BYTES)], pa.binar
 
 
 def varints(numbers: NDArray[np.integer]) -> pa.BinaryArray:
-    """Return many: lengths and positions, -1 for what is not there."""
+    """Return many: lengths and positions, -1 for a missing value."""
     if numbers.size and numbers.max() >= _TWO_BYTES:
         return pa.array([varint(number) for number in numbers.tolist()], pa.binary())
     return _SHORT.take(pa.array(numbers + 1))

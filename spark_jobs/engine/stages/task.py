@@ -87,7 +87,7 @@ class Task:
     counting: GroupCounting
     evaluate: EvaluateExpression
     loads: Loads = field(default_factory=Loads)
-    """Where to count what each table costs."""
+    """Where to count the costs of each table."""
     observer: Observer = field(default_factory=Observer)
 
     @classmethod
@@ -114,7 +114,7 @@ class Task:
             snapshot: The constant tables.
             views: By table id, the joined tables at the batch's pins.
             singly_until: By source partition, the offset before which matches are written by single offsets.
-            loads: Where to count what each table costs.
+            loads: Where to count the costs of each table.
             observer: Observes the progress of the task.
         """
         value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows

@@ -17,7 +17,7 @@ _LIMITING = ("yarn", "k8s:")
 
 
 def executors_note(options: Mapping[str, str], cores: int, executors: int) -> ExecutorsNote:
-    """Return what there is now.
+    """Return the present resources.
 
     Args:
         options: Spark's options.

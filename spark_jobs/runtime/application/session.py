@@ -99,7 +99,7 @@ def silence_jvm() -> None:
 
 
 def jobs_started(spark: SparkSession) -> int:
-    """Return how many jobs Spark has run so far: none for what is not evaluated."""
+    """Return how many jobs Spark has run so far: a stream that is not evaluated runs none."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
 
 

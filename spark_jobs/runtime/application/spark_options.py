@@ -131,7 +131,7 @@ def _refuse_open_cluster(settings: Settings, local: bool) -> None:
 
 
 def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
-    """Raise where further options would change what the evaluator relies on, or are not Spark's."""
+    """Raise where further options would change options that the evaluator relies on, or are not Spark's."""
     for name in given:
         if name in own:
             setting = _SETTINGS.get(name)

@@ -16,14 +16,14 @@ _DEFAULTS = {"spark.driver.memory": "1g"}
 
 
 def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's options that can still be set, after checking those in force.
+    """Return the session's options that can still be set, after checking options in force.
 
     Args:
         ours: The evaluator's.
         given: The options with which `spark-submit` has started the JVM.
 
     Raises:
-        OperationalError: Options contradict each other, or `spark-submit` was not given what the evaluator needs.
+        OperationalError: Options contradict each other, or `spark-submit` lacks one that the evaluator needs.
     """
     for name, setting in _AGREED.items():
         theirs = given.get(name, _DEFAULTS.get(name, ""))

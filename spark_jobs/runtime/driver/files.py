@@ -21,7 +21,7 @@ class Files(Protocol):
     """The file system of checkpoints. A file or folder that is not there is no error."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of what lies in a folder."""
+        """Return the names of a folder's entries."""
 
     def text(self, path: str) -> str | None:
         """Return a file's text."""
@@ -34,7 +34,7 @@ class Files(Protocol):
 
 
 def files_of(location: str, spark: SparkSession) -> Files:
-    """Return what reads and writes at a location."""
+    """Return a reader and writer of files at a location."""
     return HadoopFiles(spark) if "://" in location else LocalFiles()
 
 

@@ -35,7 +35,7 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable with the path of the file for the evaluator's state."""
 
 _ending = threading.Event()
-"""Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
+"""Whether the process ends in order: failures then, as the JVM goes, are none of its concern."""
 
 
 def main() -> NoReturn:
@@ -134,7 +134,7 @@ def _end(reason: str) -> None:
 
 
 def _silence() -> None:
-    """Drop what is written to standard error: pyspark's threads print stack traces when the JVM goes."""
+    """Drop output to standard error: pyspark's threads print stack traces when the JVM goes."""
     drain_output()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 

@@ -113,5 +113,5 @@ class Progress:
                 )
 
     def behind(self, ends: Mapping[int, int]) -> int:
-        """Return how many offsets are not evaluated yet; `ends` are those of the topic, by partition."""
+        """Return how many offsets are not evaluated yet; `ends` are the topic's, by partition."""
         return sum(max(0, end - self._next(str(partition))) for partition, end in ends.items())

@@ -79,7 +79,7 @@ def serve(
     )
     DigestJobs(spark, settings, fences.lease, digests_failed).start()
     try:
-        for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
+        for _ in streams.reconcile():  # batches waiting since an earlier evaluator's death go on at once
             status.still()
     except OperationalError as error:
         log.info("no streams yet", extra={"reason": error.line})

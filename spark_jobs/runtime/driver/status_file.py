@@ -25,11 +25,11 @@ class StatusFile:
         """Write to that path."""
         self._path = path
         self.told = RoleState()
-        """The same for those who ask over HTTP."""
+        """The same state for readers over HTTP."""
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, state: str, **more: Any) -> None:
-        """Replace what the file says."""
+        """Replace the content of the file."""
         self.told.tell(state)
         told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = {"pid": os.getpid(), "state": state, "told_at": told_at, "last_error": last_error(), **more}

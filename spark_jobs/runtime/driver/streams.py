@@ -117,7 +117,7 @@ class Streams:
         self._sparing = Sparing(clock)
 
     def reconcile(self) -> Iterator[str]:
-        """Start, restart and stop what has to be, and tell how far each stream is.
+        """Start, restart and stop the queries that need it, and tell how far each stream is.
 
         Yields:
             The id of each stream that was seen to: with many of them it takes long.
@@ -158,7 +158,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: _StreamQuery, stream: Stream) -> _StreamQuery:
-        """Take over what the gateway noticed of a stream's topic: with another one the query begins anew."""
+        """Take over the gateway's changes of a stream's topic: with another topic the query begins anew."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             if running.progress is not None:
@@ -223,7 +223,7 @@ class Streams:
             self._failed(running, failure_reason(failure))
 
     def _compare(self) -> None:
-        """Compare how far the streams are with what the broker has: once a second, for all of them at once."""
+        """Compare the positions of the streams with the broker's: once a second, for all streams at once."""
         if self._clock() < self._compare_at:
             return
         self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
@@ -256,7 +256,7 @@ class Streams:
         position = resume(stream, checkpoint, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
-        # Before the first batch: it would silently begin after what was deleted meanwhile.
+        # Before the first batch: it would silently begin after records deleted meanwhile.
         progress.report_deleted(self._broker.earliest(stream.topic))
         if running.progress is not None and progress.batch > running.progress.batch:
             self._worker_deaths.committed(stream.stream_id)

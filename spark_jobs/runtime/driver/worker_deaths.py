@@ -63,7 +63,7 @@ class WorkerDeaths:
     """Counts deaths of workers and quarantines the work units at fault, of all streams. For one thread."""
 
     def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
-        """Begin with what the store knows.
+        """Begin with the store's knowledge.
 
         Args:
             store: Where workers look it up.

@@ -68,7 +68,7 @@ class RecordBatch:
 
 
 def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[RecordBatch]:
-    """Yield the batches of some rows, those of a partition in the rows' order.
+    """Yield the batches of some rows, each partition's in the rows' order.
 
     Args:
         rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.

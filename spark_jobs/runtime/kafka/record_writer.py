@@ -56,7 +56,7 @@ _SSL_FILES = {
     "ssl.key.location": "keyfile",
     "ssl.key.password": "password",
 }
-"""librdkafka's names of what aiokafka knows too."""
+"""librdkafka's names of options that aiokafka knows too."""
 
 
 class RecordWriter:
@@ -83,7 +83,7 @@ class RecordWriter:
         self._producer = self._wait(self._begin(_started(settings)))
 
     def write(self, rows: pa.RecordBatch, check: Callable[[], None] = lambda: None) -> None:
-        """Take rows of `spark_jobs.engine.rows.output.OUTPUT`; waits while too many of those before are on their way.
+        """Take rows of `spark_jobs.engine.rows.output.OUTPUT`; waits while too many earlier rows are on their way.
 
         Args:
             rows: The records.
@@ -113,7 +113,7 @@ class RecordWriter:
             self._loop.call_soon_threadsafe(self._producer.client.set_topics, tuple(self._topics))
 
     def close(self) -> None:
-        """Disconnect; what is still on its way after a failure is given up."""
+        """Disconnect; rows still on their way after a failure are given up."""
         self._wait(self._begin(self._stop()))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -32,10 +32,10 @@ class RecordWriting:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     fence: Fence | None
-    """Who may write; None for what harms nobody."""
+    """Who may write; None for writes that harm nobody."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write what is made of a task's rows; yields nothing."""
+        """Write the records made of a task's rows; yields nothing."""
         self._check()
         writer = record_writer(self.settings)
         for rows in self.produce(batches):

@@ -41,7 +41,7 @@ class StoredMatches:
         """Yield the offsets and values of records, the last one included.
 
         Raises:
-            OperationalError: Kafka failed, or does not give what must be there.
+            OperationalError: Kafka failed, or lacks a record that must be there.
         """
         try:
             self._consumer.assign([TopicPartition(self._topic, partition, first)])

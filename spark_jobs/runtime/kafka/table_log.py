@@ -98,7 +98,7 @@ class TableLog:
             Columns key, value, partition and offset as Spark's Kafka source gives them.
 
         Raises:
-            TableAway: Kafka failed, does not give what must be there, or a transaction is open before an end.
+            TableAway: Kafka failed, lacks a record that must be there, or a transaction is open before an end.
         """
         left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
@@ -135,7 +135,7 @@ class TableLog:
         except KafkaException as exc:
             raise TableAway(f'topic "{topic}" of a table cannot be read', detail=str(exc)) from exc
         finally:
-            self._consumer.unassign()  # it would go on fetching what follows
+            self._consumer.unassign()  # it would go on fetching later records
 
     def _begin(self, topic: str, offsets: Mapping[int, int]) -> None:
         self._shown.clear()
@@ -175,7 +175,7 @@ def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
 
 
 def _batch(messages: Sequence[Message], ends: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return those of the records that lie before the ends."""
+    """Return the records that lie before the ends."""
     partitions = np.fromiter((message.partition() for message in messages), np.int32, len(messages))
     offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
     batch = pa.record_batch(

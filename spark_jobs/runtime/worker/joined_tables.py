@@ -43,7 +43,7 @@ class JoinedTables:
             open_log: Opens the reader of the tables' topics.
             open_pins: Opens the log of the micro-batches' pins.
             clock: Seconds, for `forget_idle`.
-            now_ms: Epoch milliseconds, for what is told.
+            now_ms: Epoch milliseconds, for notes.
         """
         self._settings = settings
         self._open_log = open_log
@@ -79,7 +79,7 @@ class JoinedTables:
             yield from table.letters.due(store)
 
     def forget_idle(self, seconds: float) -> None:
-        """Forget the tables that no stream has joined for so long: the table or its queries may be dropped."""
+        """Forget the tables that no stream has joined for `seconds`: the table or its queries may be dropped."""
         before = self._clock() - seconds
         self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
 

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 _IDLE_SECONDS = 600.0
-"""Tables that no task has used for so long are forgotten: their stream may be dropped, and loading them is quick."""
+"""Tables that no task has used for this long are forgotten: their stream may be dropped, and loading them is quick."""
 
 
 class BatchTables(NamedTuple):

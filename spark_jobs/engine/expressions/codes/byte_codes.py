@@ -43,7 +43,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 def _sha2(value: str | bytes, bits: int) -> str | None:
-    """Return the digest of that many bits, NULL where there is none of so many."""
+    """Return the digest of `bits` bits, NULL where there is none of this size."""
     digest = _SHA2.get(bits)
     return digest(_bytes(value)).hexdigest() if digest else None
 
@@ -124,7 +124,7 @@ def _decode(value: str | bytes, charset: str) -> str | None:
 
 
 def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
-    """Return some of the bytes, counted from 1, from the end by negative numbers; what is left is an INT of Java's."""
+    """Return some of the bytes, counted from 1, from the end by negative numbers; the rest's length is Java's INT."""
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     left = (len(value) - begin + 2**31) % 2**32 - 2**31
     return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]

@@ -127,7 +127,7 @@ Hash = Callable[[Any, int], int]
 
 
 def _by_type(of_int: Hash, of_long: Hash, of_bytes: Hash) -> Callable[[SqlType], Hash]:
-    """Make what finds the hash of a type's values."""
+    """Make a function that finds the hash of a type's values."""
 
     def of(sql_type: SqlType) -> Hash:
         if sql_type.is_decimal:

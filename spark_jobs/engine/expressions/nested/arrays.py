@@ -219,7 +219,7 @@ def _numbered(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _insert(base: Operand, sql_type: SqlType, place: Operand, value: Operand) -> pl.Expr:
-    """Return the arrays with a value at a place, counted from 1 or from the end; NULLs fill what lies between."""
+    """Return the arrays with a value at a place, counted from 1 or from the end; NULLs fill the gap."""
 
     def compute(column: pl.Series, at: pl.Series, values: pl.Series) -> pl.Series:
         lists = lists_of(column)
@@ -286,7 +286,7 @@ def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
 
 
 def _named_struct(_: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return a STRUCT of every second operand; those between are the names."""
+    """Return a STRUCT of every second operand; the operands between are the names."""
     values = zip(sql_type.fields, others[::2], strict=True)
     return pl.struct([value.expr.alias(name) for (name, _), value in values])
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places for a text's values beside those for each byte, as for a record."""
+"""Places for a text's values beside the places for each byte, as for a record."""
 
 
 class _Text(JsonTokens):

@@ -1,7 +1,7 @@
 """JSON texts as Spark's functions read them: as Jackson reads and writes JSON, one token after another.
 
-The text is read as far as its first value goes: what follows may be anything. Strings may stand in single quotes and
-hold control characters.
+The text is read as far as its first value goes: any text may follow. Strings may stand in single quotes and hold
+control characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which no text of UTF-8 can hold."""
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-"""Characters that Jackson escapes: including those of two UTF-16 units, and halves of these."""
+"""Characters that Jackson escapes, characters of two UTF-16 units and halves of these included."""
 _NO_PLAIN = re.compile('["\\\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000
@@ -84,7 +84,7 @@ class JsonReader:
     """A text from left to right."""
 
     def __init__(self, text: str) -> None:
-        """Begin before the first value of what is JSON, maybe."""
+        """Begin before the first value of a text that may be JSON."""
         self._text = text + _END
         self._go_to(0)
         self._root = self._at

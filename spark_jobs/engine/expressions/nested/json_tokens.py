@@ -258,7 +258,7 @@ class JsonTokens:
             raise BrokenJsonError
 
     def _pass_identifier(self, first: str) -> None:
-        """Step over the rest of what looks like a word, which Jackson shows in its error."""
+        """Step over the rest of a word-like text, which Jackson shows in its error."""
         if not (first.isalpha() or first in "_$" or first.isdigit()):
             return
         while (character := self._text[self._at : self._at + 1]).isalnum() or character in ("_", "$"):

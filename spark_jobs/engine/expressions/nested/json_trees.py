@@ -44,10 +44,10 @@ class _Value(JsonTokens):
 
 
 def tree_reader(sql_type: SqlType) -> Callable[[str], Any]:
-    """Return what reads a text as a type with parts.
+    """Return a reader of a text as a type with parts.
 
-    The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for what cannot be told from a
-    tree.
+    The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for conversions that a tree
+    does not tell.
 
     Example:
         >>> tree_reader(SqlType.of("STRUCT<n: INT, d: DOUBLE>"))(' {"n": "7", "d": 2} ...')

@@ -1,4 +1,4 @@
-"""Values without parts as from_json reads them at a token: Spark's conversions of what Jackson tells."""
+"""Values without parts as from_json reads them at a token: Spark's conversions of Jackson's tokens."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _time(_: SqlType) -> ValueReader:
 
 
 def _of_seconds(seconds: int) -> datetime | None:
-    """Return a time so long after 1970; Java's product of seconds and a million has 64 bits."""
+    """Return the time `seconds` after 1970; Java's product of seconds and a million has 64 bits."""
     if not -(1 << 63) <= seconds < 1 << 63:
         raise BrokenJsonError
     micros = (seconds * _MICROS + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -185,7 +185,7 @@ def _day(_: SqlType) -> ValueReader:
 
 
 def _of_days(text: str) -> date | None:
-    """Return the date so many days after 1970, as which Spark reads a number that is no year; None for all else."""
+    """Return the date a number of days after 1970, as Spark reads a number that is no year; None for all else."""
     if not _DAYS.fullmatch(text):
         return None
     days = int(text)

@@ -62,7 +62,7 @@ def _from_entries(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _merged(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
-    """Return the keys of two maps, those of the first one first, with both their values."""
+    """Return the keys of two maps, the first map's keys first, with both their values."""
 
     def compute(left: pl.Series, right: pl.Series) -> pl.Series:
         sides = (lists_of(left), lists_of(right))

@@ -102,7 +102,7 @@ def _double_to_whole(number: float, sql_type: SqlType) -> int | None:
 
 
 def _time(micros: Decimal | float) -> datetime | None:
-    """Return the time so many microseconds after the epoch, cut to whole ones; None outside the years 1 to 9999."""
+    """Return the time `micros` after the epoch, cut to whole microseconds; None outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(microseconds=int(micros))
     except (OverflowError, ValueError):

@@ -1,6 +1,6 @@
 """Spark's arithmetic and mathematical functions over typed Polars expressions.
 
-Whole numbers are computed in a wider type, and what does not fit the result's type becomes NULL in the cast back.
+Whole numbers are computed in a wider type, and a number too large for the result's type becomes NULL in the cast back.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ _TO_WHOLE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 def _round(rounding: str) -> Implementation:
-    """Make a rounding to a scale, of a double's shortest decimal form; what then does not fit is NULL."""
+    """Make a rounding to a scale, of a double's shortest decimal form; a result too large for its type is NULL."""
     of_double = decimals.rounded_double(rounding)
 
     def apply(args: list[Operand], _: SqlType) -> Operand:

@@ -87,7 +87,7 @@ def to_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
 
 
 def rounded_double(rounding: str) -> Callable[[float, int], float]:
-    """Return the rounding of a double's shortest decimal form, which is what Spark rounds."""
+    """Return the rounding of a double's shortest decimal form, as Spark rounds."""
 
     def apply(value: float, scale: int) -> float:
         if not isfinite(value) or scale > _FAR:

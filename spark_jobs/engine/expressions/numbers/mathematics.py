@@ -61,7 +61,7 @@ def _in_base(value: int, base: int) -> str:
 
 
 def _width_bucket(value: float, first: float, last: float, buckets: int) -> int | None:
-    """Return in which of so many equal parts of a range a number lies, 0 before and one more behind them."""
+    """Return in which of `buckets` equal parts of a range a number lies, 0 before and one more behind them."""
     if buckets <= 0 or buckets == _LARGEST or isnan(value) or first == last:
         return None
     if not (isfinite(first) and isfinite(last)):

@@ -1,4 +1,4 @@
-"""format_number: a number with commas between thousands and so many decimals, as java.text.DecimalFormat writes it."""
+"""format_number: a number with commas between thousands and a number of decimals, as java.text.DecimalFormat writes."""
 
 from __future__ import annotations
 

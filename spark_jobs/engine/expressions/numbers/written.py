@@ -48,7 +48,7 @@ def write_number(number: Decimal, form: NumberFormat) -> str:
 
 
 def _digits(number: Decimal, form: NumberFormat) -> tuple[str, str]:
-    """Return what stands before and behind the point, as many characters as the format has digits there."""
+    """Return the digits before and behind the point, as many characters as the format has digits there."""
     count = form.precision - form.scale
     whole, _, part = format(abs(number), "f").partition(".")
     whole, part = whole.lstrip("0"), part.rstrip("0")
@@ -88,7 +88,7 @@ class _Line:
                 self._blank()
 
     def separate(self) -> None:
-        """Write what stands between two groups: a comma behind a digit only."""
+        """Write the separator of two groups: a comma behind a digit only."""
         if self.text[-1:].isdigit():
             self.add(",")
         else:

@@ -87,7 +87,7 @@ def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series
 
 
 def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
-    """Return what stands between the occurrences of a pattern, in so many parts at most where a limit is above 0.
+    """Return the texts between occurrences of a pattern, at most `limit` where it is above 0.
 
     NULL of a text that is too long for the pattern.
     """

@@ -1,8 +1,8 @@
 """LIKE and RLIKE with another pattern in each row.
 
 Polars compiles the regular expression of a row anew unless it was among the last few: thousands of patterns in turn
-cost 10 µs a row. So the texts of one pattern are searched together; and what LIKE asks of the beginning, the end, a
-part or the whole of a text is no regular expression at all.
+cost 10 µs a row. So the texts of one pattern are searched together; and a LIKE on the beginning, the end, a part or the
+whole of a text is no regular expression at all.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _find_in_set(word: str, listed: str) -> int:
 
 
 def _substring_index(text: str, delimiter: str, count: int) -> str | None:
-    """Return what stands before the count-th delimiter, or behind it counted from the end; they may overlap.
+    """Return the text before the count-th delimiter, or behind it counted from the end; delimiters may overlap.
 
     None where Spark fails: the least INT has no negative.
     """

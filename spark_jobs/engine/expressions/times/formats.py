@@ -30,7 +30,7 @@ _OFFSETS = {"X": "Z Z Z".split(), "x": "+00 +0000 +00:00".split(), "Z": ["+0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
-"""The calendar, weekdays too, comes again after so many years."""
+"""The calendar, weekdays too, comes again after this time."""
 _MICROS = 10**6
 """Microseconds of a second."""
 _LONGS = 2**64
@@ -170,7 +170,7 @@ _FARTHEST = timedelta(hours=18)
 
 
 def _time_of(found: re.Match[str]) -> datetime:
-    """Return the time of the fields in a text; missing fields are those of 1970-01-01 00:00.
+    """Return the time of the fields in a text; missing fields are taken from 1970-01-01 00:00.
 
     Raises:
         ValueError: A field is out of its range.

@@ -111,7 +111,7 @@ class GroupCounting:
         Args:
             evaluate: Computes keys and arguments.
             too_large: Makes the dead letters of matches that are too large for a group.
-            bounds: By number, those of stores (`grouping.model.panes`).
+            bounds: By number, the bounds of stores (`grouping.model.panes`).
             singly_until: By source partition: earlier events were perhaps evaluated in other batches, and are written
                 by single offsets.
         """
@@ -157,7 +157,7 @@ class GroupCounting:
             self._unit_of[matches.number[chosen]] = self._units.setdefault(unit, len(self._units))
 
     def taken(self) -> dict[str, UnitMatches]:
-        """Return what was taken in since the last call, by work unit."""
+        """Return the matches taken in since the last call, by work unit."""
         taken, self._met = self._met, {}
         return taken
 
@@ -197,7 +197,8 @@ class GroupCounting:
             single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
         if any(each.function == "approx_count_distinct" or each.distinct for each in grouping.aggregates):
-            # A set of distinct values grows with the matches: so many of these make one aggregate, in their order.
+            # A set of distinct values grows with the matches: `_SET_BYTES` of matches make one aggregate, in their
+            # order.
             order = np.lexsort((store, event))
             part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
             self._parts = int(part.max(initial=self._parts)) + 1

@@ -74,7 +74,7 @@ def kept_groups(
 
 
 def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
-    """Return a destination's result: its rows without those too large for a record."""
+    """Return a destination's result: its rows, but for rows too large for a record."""
     fitting, large, largest = Rows(), 0, 0
     try:
         for place, row in enumerate(rows):

@@ -17,7 +17,7 @@ from spark_jobs.engine.operators.aggregate.partials import Partials
 __all__ = ["MOST_GROUPS", "GroupMerge", "MergedGroups", "partials_of"]
 
 MOST_GROUPS = 1_000_000
-"""Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for so many."""
+"""Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for the most."""
 _MOST_BYTES = 256 << 20
 """Bytes of their states, perhaps sets of distinct values."""
 _TOGETHER = 2
@@ -50,7 +50,7 @@ class GroupMerge:
         """By question: matches of times before its digest."""
 
     def take(self, parts: Sequence[GroupPart]) -> None:
-        """Take in what counts of some records, in the order of the log.
+        """Take in the counted parts of some records, in the order of the log.
 
         Raises:
             TooManyGroups: Some questions have too many, or too large ones.
@@ -118,6 +118,6 @@ _NO_GROUPS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 @lru_cache(maxsize=256)
 def partials_of(select: SelectList) -> Partials:
-    """Return what makes the partial aggregates of a SELECT list."""
+    """Return a maker of the partial aggregates of a SELECT list."""
     assert select.grouping is not None, "it is over groups"
     return Partials(select.grouping)

@@ -1,4 +1,4 @@
-"""Partial aggregates: matches counted by what tells them apart and by the keys of their groups, as a table of states.
+"""Partial aggregates: matches counted by distinguishing columns and by the keys of their groups, as a table of states.
 
 A table has a row for each group; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
 states of the aggregates. Columns before these (`by`) say of whose store, and when.
@@ -34,7 +34,7 @@ class Partials:
             stems.setdefault(replace(aggregate, name=""), f"a{number}.")
             for number, aggregate in enumerate(grouping.aggregates)
         ]
-        """By aggregate: what the names of its columns begin with."""
+        """By aggregate: the beginning of its columns' names."""
         self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
         self.keys = [f"k{number}" for number in range(len(grouping.keys))]
         """The names of the keys' columns."""

@@ -112,7 +112,7 @@ def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> I
 
     Args:
         places: The partition of the log of each row, in ascending order.
-        units: The unit of each row; those of one unit and partition are neighbours.
+        units: The unit of each row; rows of one unit and partition are neighbours.
         sizes: The bytes of each row.
     """
     total = np.append(0, np.cumsum(sizes))

@@ -81,7 +81,7 @@ def _merged(
             continue
         of = part[rows]
         groups = plan.groups.at(of)
-        # The last item of a store and source partition tells what its repeats are known by.
+        # The last item of a store and source partition names its repeats.
         order = np.lexsort((groups.ordinals, groups.last, groups.partitions, plan.stores[of]))
         groups = groups.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
         states = packed_states(merged[rows[order]].drop("part"))

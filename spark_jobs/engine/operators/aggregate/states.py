@@ -46,11 +46,11 @@ class AggregateState:
         raise NotImplementedError
 
     def begin(self, stem: str) -> list[pl.Expr]:
-        """Return the columns of a group out of those of its matches; the same as `merge` where nothing else is said."""
+        """Return the columns of a group out of its matches' columns; `merge` unless a state differs."""
         return self.merge(stem)
 
     def merge(self, stem: str) -> list[pl.Expr]:
-        """Return the columns of a group out of those of its parts, in the order of the log."""
+        """Return the columns of a group out of its parts' columns, in the order of the log."""
         raise NotImplementedError
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
@@ -144,7 +144,7 @@ def _present(values: pl.Series) -> NDArray[np.bool_]:
 
 
 def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.Series]:
-    """Return which values count, and all values with 0 for those that don't."""
+    """Return which values count, and all values with 0 for uncounted ones."""
     present = _present(values)
     if counted is not None:
         present = present & counted
@@ -232,7 +232,7 @@ def _ordered(values: pl.Expr, by: pl.Expr, greatest: bool) -> pl.Expr:
 
 
 class _Number(_Extreme):
-    """The least or the greatest of what has one order in Polars too."""
+    """The least or the greatest of values whose order is the same in Polars."""
 
     def merge(self, stem: str) -> list[pl.Expr]:
         column = pl.col(f"{stem}v")

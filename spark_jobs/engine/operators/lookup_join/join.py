@@ -39,7 +39,7 @@ JoinedSlice = tuple[int, JoinedEvents | None]
 class LookupJoin:
     """The join of events with tables (`operators.operator.Operator`).
 
-    The rows of the tables are those at the batch's pins, so the operator keeps nothing of earlier events.
+    The rows of the tables are taken at the batch's pins, so the operator keeps nothing of earlier events.
     """
 
     computation: Computation
@@ -210,7 +210,7 @@ def _check(count: int, most: int | None) -> None:
 
 
 def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tuple[Ints, Ints]:
-    """Return for each event what was found for its value."""
+    """Return for each event the rows found for its value."""
     counts = np.bincount(probe, minlength=len(column.values))
     first = column.spread(np.cumsum(counts) - counts)
     length = column.spread(counts, null=0)

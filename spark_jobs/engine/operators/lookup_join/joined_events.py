@@ -1,6 +1,6 @@
 """The rows of a computation: events joined with rows of tables, as columns that are built when they are asked for.
 
-They stand wherever `Events` do: groups over them are looked up, checked and written as those of a stream alone.
+They stand wherever `Events` do: groups over them are looked up, checked and written as groups of a stream alone.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class JoinedEvents:
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row among those of its event, from 0; None where an event has one at most.
+        """The number of each row within its event, from 0; None where an event has one at most.
 
         Rows of which no query's constants let more than one be may have the same.
         """
@@ -178,5 +178,5 @@ class JoinedEvents:
         return bool(prefix) or self._events.declares(name)
 
     def _by_row(self, of_events: NDArray[Any]) -> NDArray[Any]:
-        """Return for each row what its event has."""
+        """Return for each row the value of its event."""
         return of_events if self._same else of_events[self.event]

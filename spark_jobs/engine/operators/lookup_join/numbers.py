@@ -61,7 +61,7 @@ def _zeros_or_none(numbers: Numbers, one: Join, probe: Ints) -> Ints | None:
 
 
 def _places(group: Ints) -> Ints:
-    """Return the place of each among those of its group, which stand side by side."""
+    """Return the place of each item within its group, whose items stand side by side."""
     first = np.ones(group.size, np.bool_)
     first[1:] = group[1:] != group[:-1]
     begins = np.flatnonzero(first)

@@ -157,7 +157,7 @@ def _alike(older: TablePart, rows: int, size: int) -> bool:
 
 
 def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:
-    """Return one part of what is of use in some, the older ones first."""
+    """Return one part of the useful rows of some, the older ones first."""
     useful = [part.useful(horizon) for part in parts]
     rows = [
         np.arange(len(part)) if mask is None else np.flatnonzero(mask) for part, mask in zip(parts, useful, strict=True)

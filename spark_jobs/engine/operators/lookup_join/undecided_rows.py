@@ -33,7 +33,7 @@ class UndecidedRows(NamedTuple):
         return cls(None, None, beside)
 
     def taken(self, rows: Columns, probe: Ints) -> UndecidedRows:
-        """Return what these are for the rows that a later join makes of some of the present ones."""
+        """Return the undecided rows for rows that a later join makes of some of the present ones."""
         if self.at is None:
             return UndecidedRows(rows, probe, self.beside)
         return UndecidedRows(self.made, self.at[probe], self.beside)
