@@ -106,13 +106,22 @@ class Snapshot:
 
     def over(self, computation_id: str) -> Snapshot:
         """Return the tables of the groups over a computation; "" for groups over the events themselves."""
+        return self.by_computation().get(computation_id) or replace(self, tables=(), shared_indexes=())
+
+    def by_computation(self) -> dict[str, Snapshot]:
+        """Return the tables by the computation that their groups are over, "" for the events themselves."""
         if not self.computations:
-            return self
-        tables = tuple(table for table in self.tables if table.shape.plan.computation_id == computation_id)
-        shared = tuple(
-            each for each in self.shared_indexes if each.members[0].shape.plan.computation_id == computation_id
-        )
-        return replace(self, tables=tables, shared_indexes=shared)
+            return {"": self}
+        tables: dict[str, list[ConstantTable]] = defaultdict(list)
+        shared: dict[str, list[SharedIndex]] = defaultdict(list)
+        for table in self.tables:
+            tables[table.shape.plan.computation_id].append(table)
+        for index in self.shared_indexes:
+            shared[index.members[0].shape.plan.computation_id].append(index)
+        return {
+            name: replace(self, tables=tuple(own), shared_indexes=tuple(shared.get(name, ())))
+            for name, own in tables.items()
+        }
 
     @property
     def nbytes(self) -> int:

@@ -123,8 +123,9 @@ class Task:
         def too_large(source: pa.RecordBatch, details: Mapping[int, str]) -> pa.RecordBatch:
             return dead_letters(source, details, "result-too-large", stream, settings)
 
+        parts = snapshot.by_computation()
         joins = [
-            JoinedGroups(each, LookupJoin(each, views, value_bytes, event_rows), snapshot.over(each.computation_id))
+            JoinedGroups(each, LookupJoin(each, views, value_bytes, event_rows), parts[each.computation_id])
             for each in snapshot.computations
         ]
         counting = GroupCounting(evaluate, too_large, snapshot.bounds, singly_until)
@@ -133,7 +134,7 @@ class Task:
             settings,
             version,
             guard,
-            snapshot.over(""),
+            parts.get("") or snapshot.over(""),
             joins,
             counting,
             evaluate,

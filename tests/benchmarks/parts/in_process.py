@@ -84,7 +84,8 @@ class Worker:
 
     def _rows(self, events: Events) -> Iterator[tuple[RowSource, Snapshot]]:
         """Yield the inputs of the queries: the events, and for each join their rows with those of tables."""
-        if (own := self.snapshot.over("")).tables:
-            yield events, own
+        parts = self.snapshot.by_computation()
+        if "" in parts:
+            yield events, parts[""]
         for computation in self.snapshot.computations:
-            yield join(events, computation, self.views), self.snapshot.over(computation.computation_id)
+            yield join(events, computation, self.views), parts[computation.computation_id]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from grouping.model.group import GroupPlan
 from grouping.store.constant_table import Entry, Segment
 from grouping.store.segment_log import PIECE_BYTES
 from spark_jobs.engine.constants import table_shape
-from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.constants.constant_part import ConstantPart
 from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, Store, Version, compare, destination, entry, found
@@ -187,3 +189,30 @@ def test_rows_of_which_nothing_is_known_are_an_error() -> None:
     assert [(0, destination(0)), (0, destination(1)), (2, destination(1))] == found(
         match(tables.at(version, store), _EVENTS)
     )
+
+
+class _Plan:
+    """A plan that counts how often its computation is asked for."""
+
+    asked = 0
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def computation_id(self) -> str:
+        _Plan.asked += 1
+        return self._name
+
+
+def test_tables_are_parted_by_computation_in_one_pass() -> None:
+    """A task parts the tables of all computations at once: each table is looked at once, not once for each join."""
+    names = [f"c_{number % 100}" if number < 400 else "" for number in range(500)]
+    tables = tuple(SimpleNamespace(shape=SimpleNamespace(plan=_Plan(name)), name=name) for name in names)
+    snapshot = Snapshot(tables, (), np.zeros(0), np.zeros(0), (), tuple(sorted({*names} - {""})))  # type: ignore[arg-type]
+    parts = snapshot.by_computation()
+    assert 500 == _Plan.asked
+    assert {*names} == parts.keys()
+    for name, part in parts.items():
+        assert [table for table in tables if table.name == name] == [*part.tables] == [*snapshot.over(name).tables]
+    assert () == snapshot.over("c_none").tables
