@@ -69,8 +69,7 @@ def explain_event(
         )
     key = given.pop("_key", None)
     at_ms = millis(parse_instant(given.pop("_time"))) if "_time" in given else now_ms
-    joins = query.plan.computation.joins if query.plan.computation is not None else ()
-    joined = {join.table_id: msgspec.structs.replace(tables[join.table_id], format="json") for join in joins}
+    joined = {name: msgspec.structs.replace(tables[name], format="json") for name in query.plan.table_ids}
     question = EventQuestion(
         msgspec.structs.replace(stream, format="json"),
         query,

@@ -95,8 +95,7 @@ def show(
             known = {
                 live.computation.computation_id: live
                 for live in computations.live()
-                if live.stream_id in streams_seen
-                and tables_seen.issuperset(join.table_id for join in live.computation.joins)
+                if live.stream_id in streams_seen and tables_seen.issuperset(live.computation.table_ids)
             }
             return _listed(statement, "computations", known, lambda name: _computation(working, known[name]))
         case "cqs":
@@ -214,7 +213,7 @@ def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, objec
     return {
         "computation": computation.computation_id,
         "stream": stream,
-        "tables": [working.inventory.tables[join.table_id].name for join in computation.joins],
+        "tables": [working.inventory.tables[table_id].name for table_id in computation.table_ids],
         "text": f"{render_name(stream)}{render_joins(computation)}",
         "rows_per_event": "one" if computation.single else "several",
         "groups": len(live.groups),

@@ -33,9 +33,9 @@ def use_of(plan: GroupPlan, working: WorkingCopy, registry: Registry, now_ms: in
 
 def _tables(computation: Computation, working: WorkingCopy, registry: Registry, now_ms: int) -> dict[str, SourceUse]:
     found = {}
-    for join in computation.joins:
-        table = working.inventory.tables[join.table_id]
+    for table_id in computation.table_ids:
+        table = working.inventory.tables[table_id]
         figures = registry.admission.replicas.of(table, now_ms)
         rows = None if figures is None else figures.rows
-        found[join.table_id] = SourceUse(table.name, registry.computations.cqs(join.table_id), rows)
+        found[table_id] = SourceUse(table.name, registry.computations.cqs(table_id), rows)
     return found

@@ -168,7 +168,7 @@ class Admission:
 
     def _check_tables(self, computation: Computation, now_ms: int) -> None:
         limit = self._limits.table_rows
-        for table_id in {join.table_id for join in computation.joins}:
+        for table_id in set(computation.table_ids):
             table = self._working.inventory.tables[table_id]
             figures = self.replicas.of(table, now_ms)
             if figures is not None and figures.rows > limit:

@@ -98,7 +98,7 @@ class Computations:
 
     def cqs(self, table_id: str) -> int:
         """Return how many CQs join a table."""
-        return sum(each.cqs for each in self.live() if each.computation.joins_table(table_id))
+        return sum(each.cqs for each in self.live() if table_id in each.computation.table_ids)
 
     def _read(self) -> dict[str, _SharedComputation]:
         if self._known is None:

@@ -107,7 +107,7 @@ class SourceReaders:
         destination = membership.destination
         if isinstance(source, Stream):
             return destination.stream_id == source.stream_id
-        return self._working.plan(destination.stream_id, destination.group_id).joins(source.table_id)
+        return source.table_id in self._working.plan(destination.stream_id, destination.group_id).table_ids
 
     def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:
         """Tell whether a SELECT names a source, or a view of a subscriber that does."""

@@ -240,7 +240,7 @@ class WorkingCopy:
             there = self.kept_plans(stream_id, list(group_ids))
             there |= {each for each in group_ids if (stream_id, Dependency(kind, each)) in made}
             plans = self.plans(stream_id, there)
-            joining += [(stream_id, each) for each, plan in plans.items() if plan.joins(table_id)]
+            joining += [(stream_id, each) for each, plan in plans.items() if table_id in plan.table_ids]
         return joining
 
     def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:

@@ -131,7 +131,7 @@ def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> fr
     planner = _Planner(catalog, budget or Budget())
     inlined = planner.select(read_select(select))
     computation = inlined.scope.computation if inlined.scope else None
-    joined = {join.table_id for join in computation.joins} if computation else set()
+    joined = set(computation.table_ids) if computation else set()
     tables = {table.name for table in catalog.whole.tables() if table.table_id in joined}
     return frozenset((inlined.base.name, *tables, *planner.reads))
 

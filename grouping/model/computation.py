@@ -60,9 +60,10 @@ class Computation(msgspec.Struct, frozen=True):
         """Whether an event becomes one row at most, with the event's own id."""
         return all(join.single for join in self.joins)
 
-    def joins_table(self, table_id: str) -> bool:
-        """Tell whether one of the tables is this."""
-        return any(join.table_id == table_id for join in self.joins)
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The tables, in their order; a table that is joined twice comes twice."""
+        return tuple(join.table_id for join in self.joins)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -67,9 +67,10 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         """The computation's id, "" where there is none."""
         return self.computation.computation_id if self.computation else ""
 
-    def joins(self, table_id: str) -> bool:
-        """Tell whether the rows are of events that are joined with a table."""
-        return self.computation is not None and self.computation.joins_table(table_id)
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The tables whose rows are joined with the stream's events; none where the rows are the events."""
+        return self.computation.table_ids if self.computation else ()
 
 
 class SelectItem(msgspec.Struct, frozen=True):

@@ -63,7 +63,7 @@ class JoinedTables:
             BatchCommitted: It is: the task was asleep while another attempt was carried out.
             OperationalError: Redis or Kafka did not answer; try again.
         """
-        ids = sorted({join.table_id for computation in computations for join in computation.joins})
+        ids = sorted({table_id for each in computations for table_id in each.table_ids})
         if not ids:
             return {}
         tables = store.tables(ids)

@@ -124,11 +124,13 @@ class WorkerProcess:
         try:
             return snapshot, self._views(stream_id, batch, snapshot, store, settings)
         except TableAway:
-            lost = store.lost_tables(sorted({join.table_id for each in snapshot.computations for join in each.joins}))
+            lost = store.lost_tables(
+                sorted({table_id for each in snapshot.computations for table_id in each.table_ids})
+            )
             if not lost:
                 raise
             plans = [table.shape.plan for table in snapshot.tables]
-            kept = snapshot.without({plan.group_id for plan in plans if any(map(plan.joins, lost))})
+            kept = snapshot.without({plan.group_id for plan in plans if not lost.isdisjoint(plan.table_ids)})
             return kept, self._views(stream_id, batch, kept, store, settings)
 
     def _views(
