@@ -9,7 +9,7 @@ A file under ``tests/cases/<folder>/`` holds one or more cases, with a blank lin
     the expected output
 
 A case ends where a blank line is followed by a line that begins with ``#``, or with the file. Run pytest with
-``--rewrite`` to fill in what comes out now, then read the diff.
+``--rewrite`` to fill in the present output, then read the diff.
 
 Example of use:
 

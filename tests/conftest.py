@@ -25,7 +25,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
 """The file runs in a separate Python with Pathway."""
 _COSTS = ("tests/spark/", "tests/stack/", CRASHES, "tests/cluster/")
-"""Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
+"""Later folders are dearer; tests outside of them are pure and come first. Crashes come last: they disturb all else."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TestGroups:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by their folder and run pure ones first, then Spark's, then those on the real servers.
+    """Mark tests by their folder and run pure ones first, then Spark's, then tests on the real servers.
 
     Among several processes the groups that take longest come first.
     """
@@ -84,7 +84,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what the roles of this process's stacks wrote last."""
+    """Add to the report of a failure the last log lines of the roles of this process's stacks."""
     report = yield
     if report.failed:
         report.sections += [(f"what {stack.data} wrote", stack.own_words()) for stack in Stack.known]

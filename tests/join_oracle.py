@@ -69,12 +69,12 @@ QUERIES = [
 
 
 def alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
-    """Return what DuckDB finds: the number of the event before the values."""
+    """Return DuckDB's rows: the number of the event before the values."""
     return duckdb_rows(select.replace("SELECT ", "SELECT q.event, ", 1), events, profiles, owners)
 
 
 def duckdb_rows(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
-    """Return what DuckDB makes of a query; `event` is the number of an event, from 0."""
+    """Return DuckDB's rows of a query; `event` is the number of an event, from 0."""
     numbered = [{**event, "event": number} for number, event in enumerate(events)]
     for (name, columns), rows in zip(COLUMNS.items(), (numbered, profiles, owners), strict=True):
         fields = [pa.field(column, _ARROW[kind]) for column, kind in map(str.split, columns.split(", "))]

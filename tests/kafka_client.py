@@ -145,7 +145,7 @@ class RawClient:
         return self._by_id.get(command_id, [])
 
     def await_replies(self, count: int, wanted: Callable[[Reply], bool], timeout: float = DEADLINE) -> list[Reply]:
-        """Return the replies that are wanted once there are so many of them."""
+        """Return the wanted replies once there are `count` of them."""
         found: list[Reply] = []
 
         def enough() -> bool:
@@ -205,7 +205,7 @@ class RawClient:
         return name
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Give a topic so many partitions, and return when events can be published to each."""
+        """Give a topic more partitions, and return when events can be published to each."""
         for grown in self.admin.create_partitions([NewPartitions(name, partitions)]).values():
             grown.result(DEADLINE)
         wait_until(lambda: self.partitions(name, DEADLINE) == partitions, "partitions")

@@ -242,7 +242,7 @@ class Results:
         self._take(self._tail.drain())
 
     def poll(self) -> None:
-        """Take what has come already."""
+        """Take the records that have come already."""
         self._take(self._tail.poll(0.0))
 
     def of(self, destination: dict[str, Any]) -> list[Result]:

@@ -53,7 +53,7 @@ class Query:
 
     @property
     def left(self) -> set[str] | None:
-        """The labels of the expression's result, None without an aggregation: those of its metrics."""
+        """The labels of the expression's result, None without an aggregation: the labels of its metrics."""
         found = _BY.findall(self.expression)
         return _labels(found) if found else None
 
@@ -74,7 +74,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def queries() -> Iterator[Query]:
-    """Yield the queries of the alerts, then those of the dashboard."""
+    """Yield the queries of the alerts, then the dashboard's."""
     for alert in alerts():
         yield Query(alert["expr"], alert["annotations"]["summary"])
     dashboard = json.loads((FOLDER / "dashboards" / "cq.json").read_text("utf-8"))

@@ -41,7 +41,7 @@ class Position(NamedTuple):
 
 
 class Oracle:
-    """The events of one stream at their positions, and what a query makes of them."""
+    """The events of one stream at their positions, and the results of queries over them."""
 
     def __init__(self, stream: Stream, events: Sequence[tuple[Position, Event]]) -> None:
         self._positions = [position for position, _ in events]

@@ -49,7 +49,7 @@ def blocks(name: str) -> list[Block]:
 
 
 def links(text: str) -> Iterator[str]:
-    """Yield the targets of links, those within code apart."""
+    """Yield the targets of links, but none within code."""
     return (found[1] for found in _LINK.finditer(_FENCE.sub("", text)))
 
 

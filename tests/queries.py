@@ -9,7 +9,7 @@ from decimal import Decimal
 __all__ = ["BASE_MS", "EXACT", "RECORD_COLUMNS", "Column", "Conjunct", "Event", "Item", "Query", "Stream", "quoted"]
 
 BASE_MS = (int(time.time()) // 86_400 - 1) * 86_400_000
-"""Record times begin here, at yesterday's midnight: the broker deletes what is a week old, whatever its offset."""
+"""Record times begin here, at yesterday's midnight: the broker deletes week-old records, whatever their offset."""
 EXACT = ("INT", "BIGINT", "DECIMAL(18,4)")
 """Types of exact numbers."""
 

@@ -111,7 +111,7 @@ class Desk:
         self._begin()
 
     def _make_topics(self) -> None:
-        """Make all topics, those of one configuration at once, for each call takes a while."""
+        """Make all topics, topics of one configuration at once, for each call takes a while."""
         settings, names = self.settings, self.settings.topics
         keep, large = {"retention.ms": "-1"}, {"max.message.bytes": str(LARGEST_RECORD)}
         self.topics.create(
@@ -122,7 +122,7 @@ class Desk:
         self.topics.create({names.pending: PENDING_PARTITIONS, names.orders: 2}, large | keep)
 
     def recover(self) -> None:
-        """Do what the gateway does when it starts, or meets another Redis."""
+        """Do the work of a gateway that starts, or meets another Redis."""
         self.epoch = self.recovery.run(self.now_ms)
         self._commands.trials.begin(self.commits.in_hand())
         self._begin()
@@ -146,7 +146,7 @@ class Desk:
         return (number,)
 
     def destination(self, number: int, trigger: TriggerSpec) -> Destination:
-        """Return where matches of ``k = number`` go at those ticks."""
+        """Return the destination for matches of ``k = number`` with a trigger."""
         query = self._query
         constants = canonical_constants(query.row.__class__(query.row.types, self.constants(number)))
         group, select = query.plan.group_id, query.select.select_id
@@ -167,7 +167,7 @@ class Desk:
             self.timers.step()
 
     def put(self, wanted: Sequence[tuple[str, int, TriggerSpec]], expire_ms: int | None = None) -> None:
-        """Have CQs of those names, constants and triggers, in one unit of work."""
+        """Have CQs of these names, constants and triggers, in one unit of work."""
         places = [self.destination(number, trigger) for _, number, trigger in wanted]
         keys = [CqKey("bench", name) for name, _, _ in wanted]
         self.working.load(keys, places)
@@ -230,7 +230,7 @@ class Desk:
         self._tell()
 
     def _tell(self) -> None:
-        """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
+        """Tell the evaluator's commit after a micro-batch, and after Redis has begun a new life."""
         pinned = f"{self.epoch}:{self.working.inventory.versions[self._stream.stream_id]}"
         body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0, **self._further}, "pinned": pinned})
         self._evaluator.set(self.working.connection.keys.committed(self._stream.stream_id), body)
@@ -255,19 +255,19 @@ class Desk:
         return self._stream.stream_id, (self.epoch, self.working.inventory.versions[self._stream.stream_id])
 
     def stores(self, numbers: Iterable[int], trigger: TriggerSpec) -> list[tuple[bytes, int]]:
-        """Return the stores of those constants, with their partitions."""
+        """Return the stores of these constants, with their partitions."""
         feeds = (feed_of(self.destination(number, trigger)) for number in numbers)
         return [(store_key(feed.destination_id), feed.partition) for feed in feeds]
 
     def visibility(self, destination_id: str) -> tuple[VisibilityInterval, ...]:
-        """Return what a destination saw, as far as it is remembered."""
+        """Return the versions that a destination saw, as far as they are remembered."""
         self.working.begin()
         self.working.load_memberships([destination_id])
         membership = self.working.unit.membership(destination_id)
         return () if membership is None else membership.timed.visibility
 
     def look_after(self) -> bool:
-        """Do what the gateway does a few times a second, and return whether a CQ or a destination went."""
+        """Do the gateway's work of a few times a second, and return whether a CQ or a destination went."""
         self.working.begin()
         shortened = shorten_visibility(self.working, self.timers.shortened())
         compared = self.stored_queries.step(self.now_ms)

@@ -36,7 +36,7 @@ class Report:
         self.figures.append(Figure(name, value, unit, target))
 
     def write(self, folder: Path, options: dict[str, object]) -> None:
-        """Print the figures, and keep them in the folder with what they were measured on."""
+        """Print the figures, and keep them in the folder with the facts of their measurement."""
         print(f"\n{self.benchmark}")
         width = max(len(figure.name) for figure in self.figures)
         for figure in self.figures:

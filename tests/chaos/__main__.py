@@ -24,7 +24,7 @@ _PLANTED_ROUNDS = 5
 
 
 def main() -> None:
-    """Run what was asked for; the exit code is 0 when all held, or each planted fault was caught."""
+    """Run the wanted play; the exit code is 0 when all held, or each planted fault was caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=None, help="of the faults, queries and events; any without one")
     parser.add_argument("--minutes", type=float, default=5.0, help="after which no further round begins")
@@ -36,7 +36,7 @@ def main() -> None:
     planted = options.planted.split(",") if options.planted else []
     if unknown := {*faults, *planted} - FAULTS.keys() - PLANTED.keys():
         parser.error(f"there is no {', '.join(sorted(unknown))}, but {', '.join((*FAULTS, *PLANTED))}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and nothing is left of what was started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and no started process is left
     if planted:
         sys.exit(0 if all([_caught(name, seed) for name in planted]) else 1)
     sys.exit(0 if _holds(seed, options.minutes, faults) else 1)
@@ -69,7 +69,7 @@ def _caught(planted: str, seed: int) -> bool:
 def _found(
     chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bool], *, idle: bool = False
 ) -> str | None:
-    """Play rounds as long as there are to be more, with idle times between if wanted; return what did not hold."""
+    """Play rounds as long as there are to be more, with idle times between if wanted; return a broken promise."""
     rng = random.Random(seed)
     try:
         while more():
@@ -77,7 +77,7 @@ def _found(
             if idle and (seconds := _IDLE_SECONDS[(chaos.tally.rounds - 1) % len(_IDLE_SECONDS)]):
                 chaos.idle(seconds)
         chaos.finish()
-    except Exception as error:  # what the SDK raises is a finding too
+    except Exception as error:  # an error of the SDK is a finding too
         line = f"{type(error).__name__}: {error} {getattr(error, 'detail', '')}".strip()
         return f"{line}\n{''.join(traceback.format_exception(error))}"
     return None

@@ -25,7 +25,7 @@ _MODES = {"shared": 40, "dedicated": 10, "virtual": 10, "digest": 15, "counted":
 
 _EVERY = ("1 second", "2 seconds", "3 seconds")
 _EVERY_COUNTED = (*_EVERY, "10 seconds")
-"""With a tick so long that groups are put together earlier."""
+"""With a tick late enough that groups are put together earlier."""
 _START = "START '2026-01-01T00:00:00Z'"
 """Gives timer-based CQs a common phase, so equal CQs share a destination."""
 
@@ -60,7 +60,7 @@ class Cq(Life):
         """The events that the CQ must have got, out of `count`.
 
         A DROP discards matches not yet in a digest, and takes effect at once where the reader filters, or where Redis
-        is lost before the evaluation (docs/faults.md, what is not survived).
+        is lost before the evaluation (docs/faults.md, the part on faults that are not survived).
         """
         due = Life.must(self, count)
         at_once = self.drop_sent is not None and (self.mode in (*DIGESTS, "virtual") or self.redis_lost)

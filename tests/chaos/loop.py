@@ -14,7 +14,7 @@ class Loop:
     """A thread that runs while entered; `check`, and the end, raise its exceptions."""
 
     def __init__(self, name: str, step: Callable[[], None], pause: float) -> None:
-        """Prepare to call `step`, so many seconds apart."""
+        """Prepare to call `step` with pauses of this many seconds."""
         self._step = step
         self._pause = pause
         self.steps = 0
@@ -24,7 +24,7 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def check(self) -> None:
-        """Raise what the thread has raised."""
+        """Raise the error that the thread has raised."""
         if self._error is not None:
             raise self._error
 

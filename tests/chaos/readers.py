@@ -41,12 +41,12 @@ class Readers:
             self._lab.results.follow(reply.result["destination"])
 
     def step(self) -> None:
-        """Take what has come, and the raw records."""
+        """Take the results that have come, and the raw records."""
         self.follow()
         self._lab.results.poll()
 
     def follow(self) -> None:
-        """Take what has come."""
+        """Take the results that have come."""
         if self._new and time.monotonic() >= self._open_at:
             self._open()
         if self._followed and self._rng.random() < 0.1:

@@ -41,7 +41,7 @@ class Recovery:
             self._matched_at = time.monotonic()
 
     def seconds(self) -> dict[str, float]:
-        """Return the times, by role, of what has come."""
+        """Return the times by role of the first answers."""
         found = {}
         replied = [at for sent_at, at in self._commands.answered if sent_at > self._begun_at]
         if replied:

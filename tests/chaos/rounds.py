@@ -83,10 +83,10 @@ class Chaos:
         Args:
             host: The deployment: the target of the faults.
             seed: The seed of queries and events.
-            tell: Is given what happens, line by line.
+            tell: Is given the events of the play, line by line.
             faults: The possible faults by name.
             pause: Seconds between two publications of events; results are read five times as often.
-            logs: Data folders of roles, whose logs may get no stack trace except those caused by faults.
+            logs: Data folders of roles, whose logs may get no stack trace except traces caused by faults.
         """
         self.tally = Tally()
         self._pause = pause

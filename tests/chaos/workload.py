@@ -38,7 +38,8 @@ class Events:
         self._number = 0
         self._under_way = 0
         self.done_at: list[float] = []
-        """When each was known to be there, monotonic seconds; the fence's own are counted with those before them."""
+        """When each was known to be there, monotonic seconds; the fence's own are counted with the events before them.
+        """
 
     @property
     def begun(self) -> int:

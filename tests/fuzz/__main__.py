@@ -28,7 +28,7 @@ def run(
     seed: Annotated[int, typer.Option(help="What decides all of it; 0 for any.")] = 0,
     only: Annotated[str, typer.Option(help="The one surface to run, without real servers.")] = "",
 ) -> None:
-    """Run so many cases."""
+    """Run a number of cases."""
     seed = seed or random.SystemRandom().randrange(1, 2**31)
     print(f"seed {seed}")
     surfaces = {only: SURFACES[only]} if only else SURFACES

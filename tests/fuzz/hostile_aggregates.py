@@ -96,7 +96,7 @@ def run(
     at_once: Annotated[int, typer.Option(help="Queries of one subscriber at once.")] = 5,
     seed: Annotated[int, typer.Option(help="Decides all of it; 0 for any.")] = 0,
 ) -> None:
-    """Run so many hostile queries."""
+    """Run a number of hostile queries."""
     seed = seed or random.SystemRandom().randrange(1, 2**31)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cq-hostile-") as folder:

@@ -49,7 +49,7 @@ _UNSAFE = re.compile(
 
 
 def assert_safe(messages: Iterable[str | None], given: str = "") -> None:
-    """Check that messages tell nothing of the machine; a piece of what was given may be quoted."""
+    """Check that messages tell nothing of the machine; a piece of the input may be quoted."""
     for message in messages:
         found = _UNSAFE.search(message or "")
         assert found is None or found[0] in given, message
@@ -100,7 +100,7 @@ def outcome(preparer: Preparer, text: str) -> object:
 
 
 def _fast_path(rng: random.Random) -> None:
-    """Texts of one template are compiled by the fast path to what the whole path makes of them."""
+    """Texts of one template are compiled by the fast path as by the whole path."""
     preparer, template = Preparer(inlined_catalog()), inlined_template(rng)
     first = filled(template, rng)
     for text in (first, filled(template, rng, first), filled(template, rng, first)):

@@ -72,7 +72,7 @@ class Corpus:
     """The rows, and expressions over them."""
 
     def __init__(self, spark: SparkSession, edges: dict[str, tuple[str, list[Any]]] | None = None) -> None:
-        """Take the columns by name, each with its type and values; without them those of any type."""
+        """Take the columns by name, each with its type and values; without them columns of any type."""
         self._edges = edges or _EDGES
         self._rows = max(_ROWS, *(len(values) for _, values in self._edges.values()))
         self._data = {
@@ -189,7 +189,7 @@ def _spark_text(text: str) -> str:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return Spark's values, None for what is beyond the years 1 to 9999."""
+    """Return Spark's values, None for a time beyond the years 1 to 9999."""
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
         whole = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
         first, last = pa.array([date.min, date.max]).cast(pa.int32()).to_pylist()

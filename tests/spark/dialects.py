@@ -49,7 +49,7 @@ def spark_text(expression: Expression) -> str:
 
 
 def _common(op: str, texts: list[str], kind: str, cast: str) -> str:
-    """Return what both dialects write alike."""
+    """Return the text that both dialects share."""
     if op in _INFIX:
         return "(" + f" {op} ".join(texts) + ")"
     match op:

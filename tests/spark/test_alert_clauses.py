@@ -1,4 +1,4 @@
-"""The recorded verdicts on WHERE clauses of alerts are what this Spark says."""
+"""The recorded verdicts on WHERE clauses of alerts are this Spark's."""
 
 from __future__ import annotations
 

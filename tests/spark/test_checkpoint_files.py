@@ -1,4 +1,4 @@
-"""The files of a checkpoint behind a URL: Hadoop's clients give what a local folder gives."""
+"""The files of a checkpoint behind a URL: Hadoop's clients behave like a local folder."""
 
 from __future__ import annotations
 

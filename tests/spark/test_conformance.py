@@ -87,7 +87,7 @@ def _matched(expression: Expression) -> list[int]:
 
 
 def _accepted(expressions: Sequence[Expression], wrong: list[str]) -> dict[Expression, tuple[str, list[object]]]:
-    """Return our type and values of each expression that is accepted; note what should not be refused."""
+    """Return our type and values of each accepted expression; note wrongly refused ones."""
     ours = {}
     for expression in expressions:
         try:

@@ -1,4 +1,4 @@
-"""The recorded expectations of the corpus are what this Spark says."""
+"""The recorded expectations of the corpus are this Spark's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of nested values mean what Spark says: each expression over the same rows, in both."""
+"""Parts of nested values mean the same as in Spark: each expression over the same rows, in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of texts mean what Spark says: each over the same rows and corners, in both, and with constants lifted."""
+"""Functions of texts mean the same as in Spark: over the same rows and corners, in both, and with constants lifted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates, times and intervals mean what Spark says: each expression over rows of edge values, in both."""
+"""Dates, times and intervals mean the same as in Spark: each expression over rows of edge values, in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short numbers, FLOAT and BINARY, typed literals and casts mean what Spark says."""
+"""Short numbers, FLOAT and BINARY, typed literals and casts mean the same as in Spark."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_short_types_mean_what_spark_says(corpus: Corpus) -> None:
 
 
 def test_what_is_no_number_of_a_type_is_refused(corpus: Corpus) -> None:
-    """A literal out of its type's range, and what would not be exact."""
+    """A literal out of its type's range, and a conversion that would not be exact."""
     refused = [
         "f = 1",
         "i > 'x'",

@@ -1,4 +1,4 @@
-"""Parts of URLs are as Spark finds them, with Java's URI: of good ones, of odd ones, and of what is none."""
+"""Parts of URLs are as Spark finds them, with Java's URI: of good URLs, of odd ones, and of texts that are none."""
 
 from __future__ import annotations
 

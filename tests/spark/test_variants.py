@@ -1,4 +1,4 @@
-"""VARIANT columns of JSON records are what Spark's from_json makes of them."""
+"""VARIANT columns of JSON records hold the same as Spark's from_json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VALUES = (*DOCUMENTS, '{"z": {"b": 2, "a": [ ]}, "é": "\\u00e9\\/", "B": 1}', 
     "kind", ["VARIANT", "ARRAY<VARIANT>", "STRUCT<v: VARIANT, w: VARIANT>", "MAP<STRING, VARIANT>"]
 )
 def test_columns_hold_what_spark_reads(spark: SparkSession, kind: str) -> None:
-    """Each value stands in a column, an array, a struct and a map; null is a value, what is missing is none."""
+    """Each value stands in a column, an array, a struct and a map; null is a value, a missing field is none."""
     around = {"VARIANT": "%s", "ARRAY<VARIANT>": "[%s, null]"}.get(kind, '{"v": %s}')
     records = ["{}", '{"n": 1}', *(f'{{"v": {around % value}, "n": 1}}' for value in _VALUES)]
     column = StreamColumn("v", kind)

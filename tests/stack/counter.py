@@ -20,7 +20,7 @@ _BATCH = 5_000
 
 
 class Counter:
-    """Takes commands to the gateway, has them carried out, and reads what is answered."""
+    """Takes commands to the gateway, has them carried out, and reads their answers."""
 
     def __init__(self, settings: Settings, token: Callable[[str, str, str], bytes] | None = None) -> None:
         """Begin; `token` signs the commands (subscriber, id, text) that are served."""

@@ -113,7 +113,7 @@ class Lab:
         self, columns: str = "symbol STRING, price DOUBLE, qty INT", *, name: str | None = None, partitions: int = 1,
         options: str = "format = 'json'", blank: bytes = b"{}",
     ) -> Source:  # fmt: skip
-        """Create a stream of those columns on a topic of its own."""
+        """Create a stream of these columns on a topic of its own."""
         named = name or f"s{next(self._numbers)}_{self.token}"
         topic = f"t{next(self._numbers)}-{self.token}"
         ddl = f"CREATE STREAM \"{named}\" ({columns}) WITH (topic = '{topic}', {options}, partitions = {partitions})"
@@ -177,7 +177,7 @@ class Lab:
         return tail
 
     def close(self) -> None:
-        """Remove what is left: CQs, then streams."""
+        """Remove the remaining CQs, then streams."""
         pending = [self.client.send(f'DROP CQ "{name}"', owner) for owner, name in self.cqs]
         for command_id in pending:
             self.client.reply(command_id)

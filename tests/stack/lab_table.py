@@ -30,7 +30,7 @@ class LabTable:
         self._lab.client.publish_all(self.topic, [(value, key, partition, 0) for key, value in records])
 
     def described(self) -> dict[str, Any]:
-        """Return what DESCRIBE TABLE answers."""
+        """Return the answer of DESCRIBE TABLE."""
         answer: dict[str, Any] = self._lab.client.result(f"DESCRIBE TABLE {self.name}", self._lab.subscriber("owner"))
         return answer
 

@@ -65,7 +65,7 @@ class Play:
         self._number = 0
 
     def run(self, steps: int) -> None:
-        """Play so many steps, then wait until everything is answered and evaluated."""
+        """Play a number of steps, then wait until everything is answered and evaluated."""
         for step in range(steps):
             roll = self._rng.random()
             if roll < 0.45:

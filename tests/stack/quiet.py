@@ -42,7 +42,7 @@ class QuietStream:
         assert (0, None) == (told["failures"], told["reason"]), told
 
     def idle(self, seconds: float) -> None:
-        """Return once the stream has had no event for so long."""
+        """Return once the stream has had no event for `seconds`."""
         with suppress(ValueError):  # the time is over
             time.sleep(self._touched_at + seconds - time.monotonic())
 

@@ -81,7 +81,7 @@ class Stack:
         return str(self.endpoints()["redis_url"])
 
     def endpoints(self) -> dict[str, Any]:
-        """Return what `endpoints.json` says now."""
+        """Return the present content of `endpoints.json`."""
         return json.loads((self.data / "endpoints.json").read_text())
 
     def up(self) -> str:
@@ -103,7 +103,7 @@ class Stack:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Have everything stopped when this process is killed within the block, as what `--detach` starts goes on."""
+        """Have everything stopped when this process is killed within the block: `--detach` leaves programs running."""
         down = [*self._within, sys.executable, "-m", "gateway.cli", "down", "--data", str(self.data)]
         guard = subprocess.Popen(
             ["sh", "-c", 'read -r line || exec "$@"', "sh", *down],
@@ -125,9 +125,9 @@ class Stack:
         return ran.returncode, json.loads(ran.stdout)
 
     def told(self) -> dict[str, Any]:
-        """Return what `cq status --json` answers, soon: who waits for something asks again and again.
+        """Return the answer of `cq status --json`, soon: who waits for something asks again and again.
 
-        Each `cq status` would take a second of CPU from what is awaited.
+        Each `cq status` would take a second of CPU from the awaited work.
         """
         time.sleep(0.05)
         return local_answer(RunFolder(self.data))
@@ -207,7 +207,7 @@ class Stack:
         return "\n".join(ends)
 
     def own_words(self, lines: int = 12) -> str:
-        """Return the last lines that each role wrote itself, without those of the Kafka driver and of Java."""
+        """Return the last lines that each role wrote itself, without lines of the Kafka driver and of Java."""
         told = []
         for path in sorted((self.data / "logs").glob("*.log")):
             own = [line for line in path.read_text(errors="replace").splitlines() if _OWN_LINE.match(line)]
@@ -222,7 +222,7 @@ class Stack:
         return ran.stdout
 
     def _run(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        # Files, not pipes: what --detach leaves running inherits them, and a pipe would never end.
+        # Files, not pipes: processes that --detach leaves running inherit them, and a pipe would never end.
         out, err = self.data.parent / "cq.out", self.data.parent / "cq.err"
         with out.open("w") as stdout, err.open("w") as stderr:
             code = subprocess.run(

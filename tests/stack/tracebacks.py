@@ -72,7 +72,7 @@ def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
 
 
 class LogWatch:
-    """Reads what was added to the logs of some data folders since it looked last."""
+    """Reads the lines added to the logs of some data folders since it looked last."""
 
     def __init__(self) -> None:
         self._read: dict[Path, int] = {}
@@ -80,7 +80,7 @@ class LogWatch:
         """Regular expressions of the stack traces that the last test may have caused."""
 
     def check(self, folders: Iterable[Path], named: Sequence[str] = ()) -> None:
-        """Look at what was added to the logs.
+        """Look at the lines added to the logs.
 
         Args:
             folders: The data folders.

@@ -1,6 +1,6 @@
 """Alerts, dashboard and runbook speak of metrics that there are, and each alert is explained.
 
-`tests/stack/queries/test_metrics.py` holds the queries against what the roles answer.
+`tests/stack/queries/test_metrics.py` holds the queries against the roles' answers.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_no_file_is_too_long() -> None:
 
 
 def test_every_module_is_in_the_readme_of_its_room() -> None:
-    """A room's README lists each of its files, besides those required by Python."""
+    """A room's README lists each of its files, but for files required by Python."""
     rooms = {path.parent for path in _FILES if path.parent.relative_to(ROOT).parts[0] != "tests"}
     readmes = {room: (room / "README.md").read_text("utf-8") for room in rooms}
     files = [path for path in _FILES if path.parent in rooms and not path.name.startswith("__")]

@@ -128,11 +128,11 @@ def _best_seconds(call: Callable[[Any], object], text: object, tries: int) -> fl
 
 
 def _growth(call: Callable[[Any], object], text: Callable[[int], object]) -> float:
-    """Return how many times longer the longest text takes than the shortest, 0 for what is quick anyway."""
+    """Return how many times longer the longest text takes than the shortest, 0 for a quick call."""
     if _best_seconds(call, text(_SIZES[-1]), 1) < _QUICK_SECONDS:
         return 0
     growth = float("inf")
-    for _ in range(3):  # what else the machine does meanwhile only ever makes a time longer
+    for _ in range(3):  # other work of the machine only ever makes a time longer
         short, _, long = (_best_seconds(call, text(size), 3) for size in _SIZES)
         growth = min(growth, long / short)
         if growth < _MOST_GROWTH or long < _QUICK_SECONDS:

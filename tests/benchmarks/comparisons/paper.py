@@ -1,6 +1,6 @@
 """NiagaraCQ's experiments again: grouped evaluation against each query alone, Figures 5.3 to 5.6 and 5.8.
 
-Grouped is what a worker runs for a batch. Alone is the same decoded batch given to a loop over a compiled predicate for
+Grouped is a worker's work for a batch. Alone is the same decoded batch given to a loop over a compiled predicate for
 each query, and, for small numbers, a Spark query for each (`paper_spark`). Times are of the CPU, medians.
 """
 

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 CHANGED = 1_000
-"""Changed tuples, unless a figure says otherwise: those of the first of 5,000 symbols."""
+"""Changed tuples, unless a figure says otherwise: tuples of the first of 5,000 symbols."""
 FIRED = 100
 """Queries that fire in case 2 of Figure 5.3."""
 _INDUSTRIES = 100
@@ -65,7 +65,7 @@ def symbol(number: int) -> str:
 
 
 def delta_values(changed: int) -> list[bytes]:
-    """Return changed quotes of so many symbols, as the values of records."""
+    """Return changed quotes of `changed` symbols, as the values of records."""
     random = np.random.default_rng(1)
     industries = random.integers(0, _INDUSTRIES, changed).tolist()
     prices = random.uniform(0, _TOP_PRICE, changed).tolist()
@@ -82,7 +82,7 @@ def selections(count: int, among: int = CHANGED, fired: int | None = None) -> Se
 
     Args:
         count: How many.
-        among: Constants are those of the first so many symbols, in turn.
+        among: How many of the first symbols are the constants, in turn.
         fired: How many queries have such a constant, the rest a constant that never changes; None for all.
     """
     fired = count if fired is None else fired

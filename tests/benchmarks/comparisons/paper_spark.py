@@ -86,7 +86,7 @@ def _all_together(spark: SparkSession, contents: Contents, settings: Settings) -
 
 
 def _deltas(settings: Settings, starts: Sequence[Callable[[], StreamingQuery]]) -> tuple[float, float]:
-    """Return ms until all queries have written what a delta gives, and ms of CPU; medians, the first one left out."""
+    """Return ms until all queries have written a delta's results, and ms of CPU; medians, the first one left out."""
     queries = [start() for start in starts]
     made: list[tuple[float, float]] = []
     try:

@@ -92,5 +92,5 @@ class _Log:
 
 
 def _name(number: int) -> str:
-    # Ids are hashes: what is replaced lies anywhere among them.
+    # Ids are hashes: replaced ids lie anywhere among them.
     return f"d_{Random(number).randbytes(12).hex()}"

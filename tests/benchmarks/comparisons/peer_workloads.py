@@ -38,12 +38,12 @@ class PeerWorkload:
     title: str
     queries: Callable[[Random, int], Iterator[Selection]]
     symbols: Callable[[int], int]
-    """How many symbols the events are of, for so many queries."""
+    """By the number of queries, how many symbols the events are of."""
     most: int
     """Queries for which an event's matches can still be listed in reasonable time."""
 
     def events(self, queries: int, count: int) -> list[Event]:
-        """Return events for so many queries, the same ones each time."""
+        """Return events for this number of queries, the same ones each time."""
         random, symbols = Random(1), self.symbols(queries)
         return [
             {

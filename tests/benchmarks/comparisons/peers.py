@@ -30,7 +30,7 @@ from tests.benchmarks.report import Report
 __all__ = ["add_options", "main"]
 
 _EVENTS = 10_000
-"""Also those of one batch."""
+"""Also the events of one batch."""
 _CHECKED = 50
 """Events on which both sides are compared."""
 _SECONDS = 1.0
@@ -109,7 +109,7 @@ def _percolator(selections: Sequence[Sequence[Conjunct]]) -> Percolator:
 
 
 def _peer_condition(conjunct: Conjunct) -> Query | None:
-    """Return a conjunct as the peer's query; None for what it cannot say."""
+    """Return a conjunct as the peer's query; None for a conjunct that it lacks."""
     column, op, value = conjunct
     match op:
         case "=":

@@ -19,7 +19,7 @@ NESTED = {
     "payload": "STRUCT<user: STRUCT<id: BIGINT, name: STRING>, items: ARRAY<STRUCT<sku: STRING, n: INT>>>",
 }
 VARIANT = NESTED | {"payload": "VARIANT"}
-"""The same records, nobody having declared what a payload holds."""
+"""The same records, nobody having declared the content of a payload."""
 FLAT = {
     "body": "STRING",
     **{f"tag{n}": "STRING" for n in range(3)},

@@ -76,7 +76,7 @@ def single_conjuncts(count: int, *, of_alerts: bool = False) -> Iterator[list[st
 
 
 def shaped_queries(count: int, shapes: int, symbols: int | None) -> Iterator[str]:
-    """Yield SELECTs of so many signatures, as many of each.
+    """Yield SELECTs of `shapes` signatures, as many of each.
 
     Each has three conjuncts that about one quote in eight passes together.
 

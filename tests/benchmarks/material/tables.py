@@ -1,4 +1,4 @@
-"""Constant tables of any size, made at once: what the gateway would hold after as many CREATEs."""
+"""Constant tables of any size, made at once: the gateway's tables after as many CREATEs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Contents:
 
 
 class Tables:
-    """Writes what the evaluator reads of streams into the store."""
+    """Writes the evaluator's input on streams into the store."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect, and confirm an epoch of the tables."""

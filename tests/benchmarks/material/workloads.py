@@ -41,9 +41,9 @@ class Workload:
     """CQs in the measurement that the targets are about."""
     quick: int
     fill: Callable[[Contents, int], Contents]
-    """Adds so many queries."""
+    """Adds a number of queries."""
     target: float | None
-    """Events per second ÷ those of a plain copy, at least."""
+    """Events per second ÷ the plain copy's, at least."""
     per_symbol: int | None = None
     """CQs of each symbol, or of each user of calls; None for queries that have nothing to do with symbols."""
     source: Source = market
@@ -52,7 +52,7 @@ class Workload:
     """Whether an event takes milliseconds, so that few events are enough."""
 
     def contents(self, stream: Stream, cqs: int) -> Contents:
-        """Return the tables of so many CQs."""
+        """Return the tables of `cqs` CQs."""
         return self.fill(Contents(stream), cqs)
 
     def symbols(self, cqs: int) -> int:

@@ -29,7 +29,7 @@ _TOP = 1_000
 _EVENTS = 200
 _REPEATS = 9
 _FEW = 8
-"""A half, a quarter … of the groups is measured too: the figure is the slope, without what each batch costs anyway."""
+"""A half, a quarter … of the groups is measured too: the figure is the slope, without the fixed costs of a batch."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -59,7 +59,7 @@ class Worker:
         self.snapshot = tables.at(TableVersion(1, 1), self.contents)
 
     def run(self, batches: Sequence[pa.RecordBatch]) -> Spent:
-        """Evaluate batches, and return what each step took."""
+        """Evaluate batches, and return the times of each step."""
         stream, spent = self.contents.stream, Spent()
         for batch in batches:
             began = time.process_time()

@@ -73,7 +73,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _loop_micros(needles: Sequence[str], numbers: Sequence[Sequence[int]]) -> float:
-    """Return what an event costs where each needle is looked for by itself."""
+    """Return the costs of an event where each needle is looked for by itself."""
     bodies = [str(nested_record(*row)["body"]) for row in numbers[:_LOOP_EVENTS]]
     began = time.process_time()
     found = sum(needle in body for body in bodies for needle in needles)

@@ -1,4 +1,4 @@
-"""A table in a worker: its load from Kafka, look-ups, bytes a row, and what a change costs."""
+"""A table in a worker: its load from Kafka, look-ups, bytes a row, and the costs of a change."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["add_options", "main"]
 _HOUR = 3_600_000
 _NOW = 1_800_000_000_000
 _PENDING_EVERY = 5
-"""At one instant, one CQ of so many has something pending."""
+"""At one instant, one CQ in this many has something pending."""
 _IDLE_SECONDS = 10.0
 _PAUSE_MS = 50
 """Between two steps of a gateway that has nothing to do."""

@@ -50,7 +50,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _cost(report: Report, events: int, rounds: int) -> None:
-    """Compare what its record adds to an event with what a record costs in a copy."""
+    """Compare the cost that its record adds to an event with the cost of a record in a copy."""
     with open_ground() as ground:
         evaluator = ground.settings.evaluator.model_copy(update={"events_per_batch": events // 4})
         settings = ground.settings.model_copy(update={"evaluator": evaluator})
@@ -130,7 +130,7 @@ def _late(bootstrap: str, rate: int, seconds: float, greedy: str) -> float:
 
 
 def _messages(consumer: Consumer) -> Iterator[Message]:
-    """Yield what comes; ends when nothing has for long."""
+    """Yield the messages that come; ends when none has come for long."""
     while batch := consumer.consume(10_000, 30.0):
         yield from (message for message in batch if message.error() is None)
     raise RuntimeError("not all results came")

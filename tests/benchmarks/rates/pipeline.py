@@ -39,7 +39,7 @@ class Run:
     events: int
     seconds: float
     cpu: dict[str, float]
-    """Microseconds of CPU per event of the whole run, by program: what is stolen by others does not count."""
+    """Microseconds of CPU per event of the whole run, by program: CPU stolen by others does not count."""
 
     @property
     def rate(self) -> float:
@@ -48,7 +48,7 @@ class Run:
 
 
 def through(stream: Stream, side: Side) -> Start:
-    """Return what takes a stream's topic through a function to Kafka, read and written as the evaluator does."""
+    """Return a start of a query that takes a stream's topic through a function to Kafka, as the evaluator does."""
 
     def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
         source = read_stream(spark, stream, range(len(stream.start_offsets)), settings)

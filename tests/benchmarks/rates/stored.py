@@ -1,4 +1,4 @@
-"""Storing matches for timers: its rate beside sending them at once, and what matches that wait take up, and where."""
+"""Storing matches for timers: its rate beside sending them at once, and the size and place of waiting matches."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _waiting(product: Product, client: Client, events: int, report: Report) -> N
     redis = Redis.from_url(product.redis_url)
     create = f"CREATE CQ every{{0}} AS {_EVERYTHING} DO PUBLISH SHARED DIGEST ALL EVERY '{{0}} weeks'"
     client.execute(create.format(4))
-    quotes.publish(product.bootstrap, events)  # memory grows to what a busy product takes
+    quotes.publish(product.bootstrap, events)  # memory grows to the size of a busy product's
     _evaluated(redis, events)
     before = _sizes(product, redis)
     quotes.publish(product.bootstrap, events)
@@ -90,7 +90,7 @@ def _waiting(product: Product, client: Client, events: int, report: Report) -> N
 
 
 def _evaluated(redis: Redis, events: int) -> None:
-    """Return when so many events are evaluated."""
+    """Return when this many events are evaluated."""
     deadline = time.monotonic() + _LONGEST_SECONDS
     names = list(redis.scan_iter("cq:committed:*"))
     while not names or not sum(_offsets(redis, name) for name in names) >= events:
@@ -98,7 +98,7 @@ def _evaluated(redis: Redis, events: int) -> None:
             raise RuntimeError("the events were not evaluated")
         time.sleep(0.2)
         names = list(redis.scan_iter("cq:committed:*"))
-    time.sleep(2)  # the gateway takes in what was stored
+    time.sleep(2)  # the gateway takes in the stored matches
 
 
 def _offsets(redis: Redis, name: bytes) -> int:

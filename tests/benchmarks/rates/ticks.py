@@ -110,7 +110,7 @@ def _rates(ground: Ground, symbols: int, events: int) -> dict[str, list[Run]]:
 
 
 def _tick(count: int, symbols: int) -> list[Figure]:
-    """Every CQ is due at the same instant, those of a fifth of the stores with something that was counted."""
+    """Every CQ is due at the same instant, and a fifth of the stores have counted something."""
     with open_ground() as ground:
         GroupDesk.symbols = symbols
         GroupDesk.half = max(count // symbols // 2, 1)

@@ -44,7 +44,7 @@ class Arrivals:
         Raises:
             RuntimeError: None came for minutes.
         """
-        self._price -= 1.0  # identifies its results among those of earlier events
+        self._price -= 1.0  # identifies its results among results of earlier events
         told = f"{self._price:.1f}".encode()
         self._producer.produce(
             quotes.TOPIC, f'{{"symbol": "{quotes.symbol(0)}", "price": {self._price:.1f}}}', partition=0

@@ -154,7 +154,7 @@ class _Churn:
         self._thread.start()
 
     def end(self) -> list[float]:
-        """Drop what is left, and return the waits in seconds."""
+        """Drop the remaining CQs, and return the waits in seconds."""
         self._stop.set()
         self._thread.join()
         return self._waits
@@ -197,6 +197,6 @@ def _commands() -> Iterator[str]:
 
 
 def _left(sent: int) -> range:
-    """Return the numbers of the CQs that are live after so many commands, rounded up to whole turns."""
+    """Return the numbers of the CQs that are live after `sent` commands, rounded up to whole turns."""
     turns = -(-sent // 3)
     return range(max(turns - _LAG, 0), turns)

@@ -1,4 +1,4 @@
-"""Very many CQs with one EXPIRE, in the whole product while events flow: how soon they are gone, at what cost."""
+"""Very many CQs with one EXPIRE, in the whole product while events flow: how soon they are gone, at which cost."""
 
 from __future__ import annotations
 

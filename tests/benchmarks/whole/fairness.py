@@ -87,10 +87,10 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _asked(client: RawClient, traces: Collector, seconds: float) -> tuple[list[float], list[dict[str, float]]]:
-    """Ask one thing after another for so long.
+    """Ask one thing after another for `seconds`.
 
     Returns:
-        The seconds from each command to its reply, and in ms what the gateway tells of its parts.
+        The seconds from each command to its reply, and in ms the gateway's times of its parts.
     """
     took, asked = [], []
     producer = Producer({"bootstrap.servers": client.bootstrap, "partitioner": "murmur2_random", "linger.ms": 0})

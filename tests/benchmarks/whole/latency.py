@@ -100,7 +100,7 @@ class _Results:
                     self._waits.append(time.time() - json.loads(value)["sent"])
 
     def clear(self) -> None:
-        """Forget what came so far, once nothing has come for a second."""
+        """Forget earlier results, once none has come for a second."""
         count = -1
         while count != len(self._waits):
             count = len(self._waits)

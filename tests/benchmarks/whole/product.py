@@ -76,7 +76,7 @@ def open_product(**settings: Any) -> Iterator[Product]:
 
 
 def _cq(command: str, folder: Path, told: dict[str, str], *more: str) -> None:
-    # A file, not a pipe: what --detach leaves running inherits it.
+    # A file, not a pipe: processes that --detach leaves running inherit it.
     with (folder / "bench.log").open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "gateway.cli", command, "--data", str(folder), *more],

@@ -57,7 +57,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _await_ready(product: Product, steadily: float) -> None:
-    """Return when all roles have been ready for so many seconds.
+    """Return when all roles have been ready for `steadily` seconds.
 
     After `STEADY` seconds one that dies is started again at once; the restarts of others do not count.
     """

@@ -106,6 +106,6 @@ def _new(count: int) -> Iterator[tuple[str, str]]:
 
 
 def redis_bytes(redis: Redis) -> int:
-    """Return the memory of all keys but those that do not grow with live CQs."""
+    """Return the memory of all keys but keys that do not grow with live CQs."""
     names = [name for name in redis.scan_iter(count=1000) if not name.startswith(_REMEMBERED)]
     return sum(int(redis.memory_usage(name, samples=0) or 0) for name in names)

@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
-    """Measure, and report what there is also when something fails on the way: ten million CQs take a while."""
+    """Measure, and report the figures also when something fails on the way: ten million CQs take a while."""
     report = Report("start")
     try:
         _measure(options, report)
@@ -77,7 +77,7 @@ def _share(process: psutil.Process) -> int:
 
 
 def _peaks(product: Product) -> dict[str, int]:
-    """Return the most memory that processes have taken, in bytes: resident, what they share counted in each."""
+    """Return the most memory that processes have taken, in bytes: resident, with shared memory counted in each."""
     roles = {name: psutil.Process(product.pids[name]) for name in ("gateway", "redis", "evaluator")}
     peaks = {name: _peak(process) for name, process in roles.items()}
     return peaks | {"a worker": max(map(_peak, product.workers()), default=0)}

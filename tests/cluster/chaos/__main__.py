@@ -37,7 +37,7 @@ def main() -> None:
     if unknown := set(names) - set(possible):
         parser.error(f"there is no {', '.join(sorted(unknown))} here, but {', '.join(possible)}")
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and nothing is left of what was started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and no started process is left
     if not linked:
         print("links cannot be cut: that takes root, and `ip`", flush=True)
     again = f"python -m tests.cluster.chaos --seed {seed} --faults {options.faults} --of {options.of}"
@@ -64,7 +64,7 @@ def _run(seed: int, drawn: Sequence[str], deadline: float, keep: Path | None, *,
 
 
 def _drawn(rng: random.Random, count: int, names: Sequence[str]) -> list[str]:
-    """Return so many faults in any order, each kind as often as the others."""
+    """Return `count` faults in any order, each kind as often as the others."""
     drawn = [names[number % len(names)] for number in range(count)]
     rng.shuffle(drawn)
     return drawn

@@ -14,7 +14,7 @@ from tests.stack.steady_load import SteadyLoad
 
 _STANDBY = {"CQ_STANDBY": "true"}
 _GOAL_SECONDS = 15.0
-"""From the death of an evaluator until a standby matches what is published from then on."""
+"""From the death of an evaluator until a standby matches events published from then on."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_a_successor_waits_for_the_lease(running: Site) -> None:
     """A standby takes over, and an evaluator without CQ_STANDBY waits for a dead holder only; nothing is lost.
 
-    The first host's evaluator comes back last: what its checkpoint says is long past by then.
+    The first host's evaluator comes back last: the position in its checkpoint is long past by then.
     """
     active = running.evaluator("first")
     active.wait_for("ready")

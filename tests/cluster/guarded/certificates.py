@@ -11,7 +11,7 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 def openssl(folder: Path, *arguments: str, data: bytes | None = None) -> bytes:
-    """Run openssl in a folder and return what it prints."""
+    """Run openssl in a folder and return its output."""
     return subprocess.run(["openssl", *arguments], cwd=folder, input=data, capture_output=True, check=True).stdout
 
 

@@ -48,7 +48,7 @@ class GuardedServers:
     certificates: Path
 
     def allow(self, acls: Iterable[Sequence[str]]) -> None:
-        """Allow what is listed: user, kind of resource, its name, operations.
+        """Allow the listed rules: user, kind of resource, its name, operations.
 
         A name with ``*`` at its end is a prefix; ``*`` alone is every name.
         """
@@ -74,7 +74,7 @@ def _binding(user: str, kind: str, name: str, operation: str) -> AclBinding:
 
 @contextmanager
 def guarded_servers(folder: Path, redis_acl: str) -> Iterator[GuardedServers]:
-    """Start the servers, the one of Redis with those rules for its user `cq`, and end them with the block."""
+    """Start the servers, with these rules for Redis's user `cq`, and end them with the block."""
     make_certificates(folder)
     with ExitStack() as closing:
         tokens = closing.enter_context(token_server(folder, "cq", PASSWORDS["cq"]))

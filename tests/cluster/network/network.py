@@ -60,7 +60,7 @@ def _host(closing: ExitStack, switch: str, name: str, address: str) -> Host:
 
 
 def _kill_all(host: Host) -> None:
-    """Kill what still runs there: a namespace lives as long as its processes."""
+    """Kill processes that still run there: a namespace lives as long as its processes."""
     found = subprocess.run(["ip", "netns", "pids", host.namespace], check=True, capture_output=True, text=True)
     for pid in map(int, found.stdout.split()):
         with suppress(ProcessLookupError):

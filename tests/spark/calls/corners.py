@@ -1,4 +1,4 @@
-"""Expressions written for a corner each: implicit casts of texts, and what an audit found wrong."""
+"""Expressions written for a corner each: implicit casts of texts, and the findings of an audit."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _pool(name: str, place: int, param: str) -> tuple[str, ...]:
 
 
 def _chosen(seed: str, pools: Sequence[Sequence[str]], most: int) -> list[tuple[str, ...]]:
-    """Return every combination where they are few; else so many, in which each value of each pool stands if it can."""
+    """Return every combination where they are few; else `most`, in which each value of each pool stands if it can."""
     every = 1
     for pool in pools:
         every *= len(pool)

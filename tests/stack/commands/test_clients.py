@@ -49,7 +49,7 @@ def _expected() -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return lines of output without what languages write differently: the quotes and spaces of a row."""
+    """Return lines of output without signs that languages write differently: the quotes and spaces of a row."""
     return [re.sub(r"[\s'\"]", "", line) for line in text.splitlines()]
 
 
@@ -74,7 +74,7 @@ def _printed(program: Path, command: Sequence[str], folder: Path) -> list[str]:
 
 
 def _packages(title: str) -> list[str]:
-    """Return what the page installs before a program."""
+    """Return the packages that the page installs before a program."""
     number = next(number for number, block in enumerate(_PAGE) if block.title == title)
     before: Block = _PAGE[number - 1]
     return before.text.removeprefix("npm install").split()

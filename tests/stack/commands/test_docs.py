@@ -47,13 +47,13 @@ class Example:
         self._names["cq.replies"] = "cq.replies"  # no stream's name
 
     def text(self, block: Block | str) -> str:
-        """Return what is to be carried out."""
+        """Return the text to be carried out."""
         text = block if isinstance(block, str) else block.text
         pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?!\w)" for name in self._names)
         return re.sub(pattern, lambda found: self._names[found[0]], text)
 
     def leave(self) -> None:
-        """Drop what the page has created."""
+        """Drop everything that the page has created."""
         listed = self.client.result("SHOW CQS", self.subscriber)["cqs"]
         for command in [self.client.send(f'DROP CQ "{item["cq"]}"', self.subscriber) for item in listed]:
             assert "ok" == self.client.reply(command).code

@@ -1,4 +1,4 @@
-"""Operators: what they see and drop of others, and the trail that each of their statements leaves."""
+"""Operators: their rights to see and drop CQs of others, and the trail that each of their statements leaves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_cqs_of_others(ground: Ground) -> None:
 
 
 def test_cqs_dropped_by_an_operator(ground: Ground) -> None:
-    """The CQs of a subscriber selected by LIKE are dropped, even those created just before, and no others."""
+    """The CQs of a subscriber selected by LIKE are dropped, even CQs created just before, and no others."""
     counter = _operated(ground)
     texts = ["DROP CQS LIKE '_' OF alice", "SHOW CQS OF alice"]
     counter.serve([("1", "alice", CREATE.format("d")), ("2", "alice", CREATE.format("long"))])

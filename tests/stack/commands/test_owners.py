@@ -142,7 +142,7 @@ def test_a_revoke_counts_and_drops(ground: Ground) -> None:
 
 
 def test_the_default_and_the_operator(ground: Ground) -> None:
-    """A setting restricts what says nothing; an operator reads, grants and drops everything."""
+    """A setting restricts sources without an access of their own; an operator reads, grants and drops everything."""
     office = _Office(ground, access="granted")
     office.says("alice", office.stream("s"), office.stream("o", "open"))
     assert ["unknown-stream", "ok"] == office.says("bob", "DESCRIBE STREAM s", "DESCRIBE STREAM o")
@@ -164,7 +164,7 @@ def test_sources_of_a_version_without_owners(ground: Ground) -> None:
 
 
 def test_if_exists(ground: Ground) -> None:
-    """IF NOT EXISTS takes what is equal, IF EXISTS what is gone; else both are as without."""
+    """IF NOT EXISTS takes an equal source, IF EXISTS a missing one; else both are as without."""
     office = _Office(ground)
     made = office.stream("s", more="IF NOT EXISTS ")
     view = "CREATE VIEW IF NOT EXISTS v AS SELECT a FROM s"

@@ -21,7 +21,7 @@ def _stream(name: str, topic: str, partitions: int) -> str:
 
 
 def test_streams_and_their_partitions(ground: Ground) -> None:
-    """A subscriber has so many streams, and their topics so many partitions; another one's are not counted."""
+    """A subscriber has a limited number of streams and of their topics' partitions; another one's are not counted."""
     limits = LimitSettings(streams_per_subscriber=2, partitions_per_subscriber=4)
     counter = Counter(ground.settings.model_copy(update={"limits": limits}))
     topic = f"x{ground.settings.prefix}"
@@ -40,7 +40,7 @@ def test_streams_and_their_partitions(ground: Ground) -> None:
 
 
 def test_a_subscriber_of_whom_too_much_was_quarantined(ground: Ground) -> None:
-    """Makes no new groups, not after DROP either, until Redis, and what it knew, is lost; others do."""
+    """Makes no new groups, not after DROP either, until Redis, and its knowledge, is lost; others do."""
     limits = LimitSettings(quarantined_per_subscriber=2)
     counter, store = Counter(ground.settings.model_copy(update={"limits": limits})), QuarantineStore(ground.settings)
     desk, create = counter.desk, "CREATE CQ {} AS SELECT a FROM s WHERE {} DO PUBLISH SHARED"
@@ -77,7 +77,7 @@ def test_a_subscriber_of_whom_too_much_was_quarantined(ground: Ground) -> None:
 
 
 def test_partitions_of_tables_and_of_dropped_sources(ground: Ground) -> None:
-    """Tables' partitions count; topics that were made for what is dropped may have as many, until these are deleted."""
+    """Tables' partitions count; topics made for dropped sources may have as many, until these are deleted."""
     counter = Counter(ground.settings.model_copy(update={"limits": LimitSettings(partitions_per_subscriber=4)}))
     topic = f"x{ground.settings.prefix}"
     table = "CREATE TABLE {} (a STRING PRIMARY KEY) WITH (topic = '" + topic + "{}', format = 'json', partitions = {})"
@@ -117,7 +117,7 @@ def test_a_dropped_table_leaves_nothing_in_redis(ground: Ground) -> None:
 
 
 def test_too_many_cqs(ground: Ground) -> None:
-    """The error says how many CQs a subscriber has, including those just created."""
+    """The error says how many CQs a subscriber has, CQs created just before included."""
     limits = LimitSettings(cqs_per_subscriber=2)
     counter = Counter(ground.settings.model_copy(update={"limits": limits}))
     create = "CREATE CQ {} AS SELECT a FROM s WHERE a = 'x'"
@@ -125,7 +125,7 @@ def test_too_many_cqs(ground: Ground) -> None:
     replies = counter.answers(stream, *(create.format(name) for name in "abc"))
     assert ["ok", "ok", "ok", "quota-exceeded"] == [reply.code for reply in replies]
     assert "There are 2, and the limit is 2." == replies[-1].detail
-    limits.cqs_per_subscriber = 1  # a limit that is lowered leaves what there is
+    limits.cqs_per_subscriber = 1  # a lowered limit leaves existing CQs
     (reply,) = counter.answers(create.format("d"))
     assert "There are 2, and the limit is 1." == reply.detail
 

@@ -74,7 +74,7 @@ def test_show_in_pages(lab: Lab, quotes: Source) -> None:
 
 
 def test_describe(lab: Lab) -> None:
-    """DESCRIBE CQ adds text, status, creation and what its destination got; DESCRIBE STREAM is open to all."""
+    """DESCRIBE CQ adds text, status, creation and its destination's matches; DESCRIBE STREAM is open to all."""
     source = lab.stream(QUOTES)
     made = lab.where(source, "told", "symbol = 'A'")
     source.publish_values(b'{"symbol": "A"}', b'{"symbol": "A"}')

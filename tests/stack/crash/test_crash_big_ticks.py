@@ -23,7 +23,7 @@ def _await_taken(stack: Stack) -> None:
 
 
 def test_killed_while_the_job_runs(stack: Stack, lab: Lab) -> None:
-    """The digests come all the same, and those of the next tick after them; readers see each once."""
+    """The digests come all the same, and the next tick's after them; readers see each once."""
     many = Many(lab)
     for role in ("gateway", "redis", "evaluator"):
         rows, tick_ms = many.publish()

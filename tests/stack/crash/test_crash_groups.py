@@ -1,4 +1,4 @@
-"""Aggregates of every kind over joins, while tables change and everything dies: what DuckDB makes of the same rows."""
+"""Aggregates of every kind over joins, while tables change and everything dies: equal to DuckDB's of the same rows."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class _Market:
 
 
 def _alone(select: str, rows: list[Row]) -> list[tuple[Any, ...]]:
-    """Return what DuckDB makes of joined rows."""
+    """Return DuckDB's rows of joined rows."""
     read = {"amount": Decimal, "ts": lambda text: datetime.fromisoformat(text).replace(tzinfo=None)}
     columns = {
         name: pa.array([row[name] and read[name](row[name]) if name in read else row[name] for row in rows], kind)

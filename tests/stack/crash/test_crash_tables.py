@@ -1,4 +1,4 @@
-"""Crashes while tables change: what a micro-batch saw, its replay sees."""
+"""Crashes while tables change: a replay sees the same rows as its micro-batch."""
 
 from __future__ import annotations
 

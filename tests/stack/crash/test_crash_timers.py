@@ -34,7 +34,7 @@ def _started(lab: Lab) -> tuple[Flow, dict[str, dict]]:
 
 
 def _await_slow_tick(made: dict[str, dict], late_ms: int) -> None:
-    """Return so long after a tick of both classes (before it, when negative)."""
+    """Return `late_ms` after a tick of both classes (before it, when negative)."""
     tick_ms = round(datetime.fromisoformat(made["slow"]["trigger"]["next_at"]).timestamp() * 1000) + late_ms
     time.sleep((tick_ms - now_ms()) % _EVERY["slow"] / 1000)
 

@@ -66,7 +66,7 @@ def test_a_folder_of_an_earlier_version_goes_on(kept: Stack) -> None:
 
 
 def _check_listed(client: RawClient) -> dict[str, Any]:
-    """Check what SHOW and DESCRIBE tell, and return the latter by the CQ's name."""
+    """Check the answers of SHOW and DESCRIBE, and return the latter by the CQ's name."""
     listed = [item["cq"] for item in client.result("SHOW CQS")["cqs"]]
     assert sorted(CQS.keys() - {"gone"}) == listed
     found = {name: client.result(f"DESCRIBE CQ {name}") for name in listed}

@@ -1,4 +1,4 @@
-"""`cq up`, `cq down` and `cq status` as a user meets them: what they refuse, and what they leave behind."""
+"""`cq up`, `cq down` and `cq status` as a user meets them: their refusals, and their remains."""
 
 from __future__ import annotations
 

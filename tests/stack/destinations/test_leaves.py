@@ -41,7 +41,7 @@ def _rest(results: Subscription) -> int:
 def test_a_reader_ends_with_its_cq_while_others_go_on(
     stack: Stack, lab: Lab, clients: Sequence[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dropped by another process, replaced, or expired: its reader has what is its own and ends; a sharer's goes on."""
+    """Dropped by another process, replaced, or expired: its reader has its own results and ends; a sharer's goes on."""
     source = lab.stream()
     select = f"SELECT qty FROM {source.name} WHERE symbol = 'A'"
     alice, bob, carol, dave = clients

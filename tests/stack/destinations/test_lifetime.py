@@ -112,7 +112,7 @@ def test_the_last_digest_comes_at_expire(lab: Lab) -> None:
 
 
 def test_a_sharer_keeps_the_destination(lab: Lab) -> None:
-    """While a live CQ shares it, EXPIRE of another ends nothing; what is pending comes at the next tick."""
+    """While a live CQ shares it, EXPIRE of another ends nothing; pending matches come at the next tick."""
     source = lab.stream()
     source.fence()
 

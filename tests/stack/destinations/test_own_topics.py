@@ -1,4 +1,4 @@
-"""The gateway's own topics have their form, whoever made them; and what a cluster with habits of its own answers."""
+"""The gateway's own topics have their form, whoever made them; and the answers of a cluster with habits of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of destinations and of groups: what Kafka refuses is an answer, and those of the past count."""
+"""Topics of destinations and of groups: Kafka's refusal is an answer, and topics of the past count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CQs of all kinds of digests, so many with the same ticks that Spark makes their digests."""
+"""CQs of all kinds of digests, enough with the same ticks that Spark makes their digests."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class _Evaluator:
         return taken
 
     def write(self, job: Job) -> None:
-        """Do what the Spark job does."""
+        """Do the work of the Spark job."""
         reader = LogReader(self._settings)
         found = list(reader.span(self._settings.topics.orders, ORDERS, job.first, job.end - 1))
         reader.close()
@@ -86,7 +86,7 @@ class _Evaluator:
 
 @pytest.fixture
 def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """CQs with something pending for the next hour, of which so many are a big tick; three to an order."""
+    """CQs with something pending for the next hour, enough of them for a big tick; three to an order."""
     monkeypatch.setattr(digest_orders, "CHUNK", 3)
     monkeypatch.setattr(digest_task, "MEMORY", digest_task.JobMemory(Mock()))  # this process is no worker
     timers = ground.settings.timers.model_copy(update={"spark_from": _CQS // 2})
@@ -149,7 +149,7 @@ def _check_next_tick(desk: Desk) -> None:
 
 
 def test_a_big_tick_is_one_job(desk: Desk, evaluator: _Evaluator) -> None:
-    """The digests come when the job wrote them; what comes in meanwhile is in the next ones."""
+    """The digests come when the job wrote them; matches that come in meanwhile are in the next ones."""
     _big_tick(desk)
     job = evaluator.take()
     take_in(desk, _stores(desk)[:4], desk.now_ms)

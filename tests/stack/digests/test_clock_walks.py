@@ -49,7 +49,7 @@ class _Deaths:
 
 
 def _go(desk: Desk, steps: Iterator[int]) -> None:
-    """Take steps of so many milliseconds; a gateway that dies is succeeded at once."""
+    """Take steps of these milliseconds; a gateway that dies is succeeded at once."""
     for milliseconds in steps:
         try:
             desk.timers.step()
@@ -66,7 +66,7 @@ def _until_taken_in(desk: Desk) -> Iterator[int]:
 
 
 def test_a_successor_knows_which_ticks_have_fired_ahead(ground: Ground) -> None:
-    """The clock goes ahead and back, the gateway dies, and Redis is lost: what fired meanwhile does not fire again."""
+    """The clock goes ahead and back, the gateway dies, and Redis is lost: no tick fires twice."""
     desk, trigger = Desk(ground.settings, NOW), TriggerSpec(1_000, NOW % 1_000)
     desk.create([trigger])
     stores = desk.stores([0], trigger)

@@ -76,7 +76,7 @@ def test_missed_ticks_become_one_digest(ground: Ground) -> None:
 
 
 def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are tried again, also by the next gateway, and hold what they would have held at once."""
+    """They are tried again, also by the next gateway, and hold the same as they would have held at once."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
     stores = desk.stores(range(_CQS), _HOURLY)

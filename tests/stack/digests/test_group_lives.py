@@ -61,7 +61,7 @@ def test_ticks_count_from_the_acceptance(lab: Lab) -> None:
 
 
 def test_pause_replace_and_expire(lab: Lab) -> None:
-    """A pause counts nothing and keeps what was; another form leaves a last digest; EXPIRE cuts at its millisecond."""
+    """A pause counts nothing and keeps earlier matches; another form leaves a last digest; EXPIRE is exact."""
     source = lab.stream()
     begin_ms = now_ms()
     select = f"SELECT symbol, count(*) AS n, sum(qty) AS total FROM {source.name} WHERE qty >= 0 GROUP BY symbol"

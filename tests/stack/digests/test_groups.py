@@ -47,7 +47,7 @@ def _grouped(digest: dict[str, Any], least: int) -> list[dict[str, Any]]:
 
 
 def _above(rows: dict[int, dict[str, Any]], least: int) -> dict[int, list[dict[str, Any]]]:
-    """Return the groups of more than so many matches by tick, without the ticks that have none."""
+    """Return the groups of more than `least` matches by tick, without ticks that have none."""
     found = {tick: _grouped(digest, least) for tick, digest in rows.items()}
     return {tick: groups for tick, groups in found.items() if groups}
 
@@ -57,7 +57,7 @@ def _counted(lab: Lab, created: Any) -> int:
 
 
 def test_groups_are_those_of_the_matches(lab: Lab, stack: Stack) -> None:
-    """A digest of groups holds what the digest of the same tick holds as rows, also when the evaluator is killed."""
+    """A digest of groups agrees with the rows in the digest of the same tick, also when the evaluator is killed."""
     source = lab.stream(partitions=2)
     start_ms = now_ms() - 250
     made = _started(lab, source, start_ms)

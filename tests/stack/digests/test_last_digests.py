@@ -79,7 +79,7 @@ def test_lives_that_end_before_the_last_digest_of_the_first(ground: Ground) -> N
 
 
 def test_who_leaves_to_others_is_told_after_what_was_pending(ground: Ground) -> None:
-    """With a sharer left, what is pending at EXPIRE comes at the next tick, then `cq.leave`; at DROP it is at once."""
+    """With a sharer left, pending matches come at the tick after EXPIRE, then `cq.leave`; at DROP it is at once."""
     desk = Desk(ground.settings, NOW)
     desk.put([("brief", 1, _HOURLY)], _EXPIRE)
     desk.put([("dropped", 1, _HOURLY), ("lasting", 1, _HOURLY)])
@@ -100,7 +100,7 @@ def test_who_leaves_to_others_is_told_after_what_was_pending(ground: Ground) -> 
 
 
 def test_what_an_expired_sharer_saw_is_not_held_up_by_a_pause(ground: Ground) -> None:
-    """When EXPIRE leaves paused CQs only, what is pending comes at the next tick; later it waits for RESUME again."""
+    """When EXPIRE leaves paused CQs only, pending matches come at the next tick; later ones wait for RESUME again."""
     desk = Desk(ground.settings, NOW)
     desk.put([("brief", 1, _HOURLY)], _EXPIRE)
     desk.put([("paused", 1, _HOURLY)])
@@ -127,7 +127,7 @@ def test_what_an_expired_sharer_saw_is_not_held_up_by_a_pause(ground: Ground) ->
 
 
 def test_a_history_is_no_longer_than_what_is_pending(ground: Ground) -> None:
-    """PAUSE and RESUME lengthen what is remembered of a destination until a tick has passed, and no further."""
+    """PAUSE and RESUME lengthen the history of a destination until a tick has passed, and no further."""
     desk = Desk(ground.settings, NOW)
     desk.put([("often", 1, _HOURLY)])
     stores = desk.stores([1], _HOURLY)

@@ -22,7 +22,7 @@ class _Desk(GroupDesk):
 
 
 def _have_rolled(desk: _Desk) -> None:
-    """Let the gateway look at its log so often that what has come in is put together, and the log cut."""
+    """Let the gateway look at its log often enough that records are put together, and the log cut."""
     for _ in range(3):
         desk.now_ms += 30_000
         let_pass(desk, 1000)

@@ -118,7 +118,7 @@ def test_times_ahead_on_a_busy_stream(lab: Lab) -> None:
 
 
 def test_pause_keeps_what_was_pending(lab: Lab) -> None:
-    """A paused CQ sends no digest; what was pending comes at the first tick after RESUME, what came meanwhile never."""
+    """A paused CQ sends no digest; pending matches come at the first tick after RESUME, later ones never."""
     source = lab.stream()
     other = _timed(lab, source, "other", "DO PUBLISH SHARED EVERY '1 second'")
     made = _timed(lab, source, "paused", "DO PUBLISH SHARED EVERY '6 seconds'")
@@ -156,7 +156,7 @@ def _epoch_ms(text: str) -> int:
 
 
 def test_replacing_the_trigger_sends_what_is_pending(lab: Lab) -> None:
-    """ALTER … SET EVERY gives the old destination what was pending and its end; an event counts for one of the two."""
+    """ALTER … SET EVERY gives the old destination its pending matches and its end; an event counts for one of both."""
     source = lab.stream()
     made = _timed(lab, source, "altered", "DO PUBLISH SHARED EVERY '1 hour'")
     flow = Flow(lab, source)

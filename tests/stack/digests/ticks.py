@@ -58,7 +58,7 @@ class Flow:
         self.sent += [Sent(number, symbol, at_ms, done_ms) for number, symbol in made]
 
     def run(self, seconds: float, *symbols: str, pause: float = 0.1) -> None:
-        """Publish those symbols again and again."""
+        """Publish events of these symbols again and again."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.publish(*symbols)
@@ -66,7 +66,7 @@ class Flow:
             time.sleep(pause)
 
     def of(self, symbol: str) -> list[Sent]:
-        """Return what was published of one symbol."""
+        """Return the published events of one symbol."""
         return [sent for sent in self.sent if sent.symbol == symbol]
 
     def await_all(self, created: Any, symbol: str, timeout: float = 180.0) -> None:

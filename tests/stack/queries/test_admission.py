@@ -125,7 +125,7 @@ def test_what_goes_makes_room(settings: Settings, working: WorkingCopy) -> None:
 
 
 def test_without_statistics_only_observation_counts(settings: Settings, working: WorkingCopy) -> None:
-    """Nothing is refused where nothing was seen; what was observed counts whatever the samples say."""
+    """Nothing is refused where nothing was seen; observed figures count whatever the samples say."""
     admission = Admission(settings, working)
     assert 300 == _admitted(admission, _BOUND, [0.0] * 300)
     _tell(settings, working, g_bound=99.9)
@@ -134,7 +134,7 @@ def test_without_statistics_only_observation_counts(settings: Settings, working:
 
 
 def test_what_workers_have_seen_counts_once(settings: Settings, working: WorkingCopy) -> None:
-    """When a version's tables are in the observed figures, what was expected of its destinations counts no more."""
+    """When a version's tables are in the observed figures, the expectation of its destinations counts no more."""
     admission = Admission(settings, working)
     _tell(settings, working)
     assert 90 == _admitted(admission, _BOUND, [-1.0] * 90)

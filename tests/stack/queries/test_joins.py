@@ -68,7 +68,7 @@ class _Shop:
         return list(zip(self.source.publish(events, lambda one: json.dumps(one.values).encode()), made, strict=True))
 
     def wanted(self, select: str, events: list[tuple[Position, Row]]) -> _Found:
-        """Return what DuckDB makes of events and the present rows."""
+        """Return DuckDB's rows of events and the present rows."""
         rows = [list(self.rows[name].values()) for name in ("profiles", "owners")]
         found = alone(select, [row for _, row in events], *rows)
         return [(events[number][0], tuple(values)) for number, *values in found]
@@ -92,7 +92,7 @@ def test_joins_are_as_each_query_alone(lab: Lab) -> None:
         events = shop.publish()
         for select, found in wanted.items():
             found.extend(shop.wanted(select, events))
-        shop.source.fence()  # what is changed next, these events have not seen
+        shop.source.fence()  # these events have not seen the next change
     lab.results.drain()
     for select, made in created.items():
         assert sorted(_results(lab, made, shop.source), key=repr) == sorted(wanted[select], key=repr), select

@@ -1,4 +1,4 @@
-"""Counts of matches: summed up from what workers push, and saved where the next gateway finds them."""
+"""Counts of matches: summed up from the workers' pushes, and saved where the next gateway finds them."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_details_are_logged_at_run_time(harmed: Stack, lab: Lab) -> None:
 
 
 def test_each_line_of_the_logs_is_json(harmed: Stack) -> None:
-    """Lines of gateway, evaluator, workers, Spark and Java are objects, also those of workers that have died."""
+    """Lines of gateway, evaluator, workers, Spark and Java are objects, lines of dead workers included."""
     assert "ready" == harmed.told()["state"]
     told = _objects(harmed, "evaluator")
     assert any("incubator modules" in line.get("message", "") for line in told), "a line of Java itself"

@@ -23,7 +23,7 @@ QUOTES = "symbol STRING, price DOUBLE, volume BIGINT, flag BOOLEAN"
 
 
 def test_start_earliest_and_latest(lab: Lab) -> None:
-    """`earliest` reads what was there before, `latest` what is published after the reply."""
+    """`earliest` reads earlier events, `latest` events published after the reply."""
     topic = lab.client.make_topic(f"old-{lab.token}", 2)
     for partition in (0, 1):
         lab.client.publish_all(topic, [(b'{"n": %d}' % n, None, partition, 0) for n in range(5)])

@@ -25,7 +25,7 @@ from tests.stack.server import Stack
 _SIZES = (12_000, 24_000, 48_000, 96_000)
 """Rows of a table: more than a batch waits for without telling, and more yet when all were read too fast to be seen."""
 _ROW = b'{"symbol": "S%d", "said": 1, "history": [' + b"1.5, " * 100 + b"1.5]}"
-"""Takes so long to decode that a worker reads the table for a good part of a second."""
+"""Takes long enough to decode that a worker reads the table for a good part of a second."""
 _BEFORE = {"loading": 0, "lagging": 3}
 """Rows of a table before the rows for which a micro-batch waits."""
 

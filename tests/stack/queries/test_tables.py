@@ -28,7 +28,7 @@ def _rows(found: list[Result]) -> list[dict[str, Any]]:
 
 
 def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
-    """Rows are set, changed and removed; each event meets what was acknowledged before it was published."""
+    """Rows are set, changed and removed; each event meets the changes acknowledged before it was published."""
     source, table = lab.stream(), LabTable(lab, _COMPANIES)
     table.put({"symbol": "INTC", "industry": "Chips", "staff": 10}, {"symbol": "SAP", "industry": "Software"})
     join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
@@ -98,7 +98,7 @@ def test_digests_over_a_join(lab: Lab) -> None:
 
 
 def test_a_table_in_use_stays(lab: Lab) -> None:
-    """DROP TABLE and DROP VIEW are refused while something reads them; names are those of streams too."""
+    """DROP TABLE and DROP VIEW are refused while something reads them; they share their names with streams."""
     source, table, owner = lab.stream(), LabTable(lab, _COMPANIES), lab.subscriber("owner")
     view = f"view_{lab.token}"
     select = f"SELECT q.symbol, c.industry FROM {source.name} q JOIN {table.name} c USING (symbol)"
@@ -142,7 +142,7 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
 
 @pytest.mark.traceback("TableAway: topic .* cannot be read")
 def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab: Lab) -> None:
-    """`cq status` says why; other streams go on. When the topic is there again its rows are those of the new topic."""
+    """`cq status` says why; other streams go on. When the topic is there again the table has its rows."""
     source, other, table = lab.stream(), lab.stream(), LabTable(lab, _COMPANIES)
     table.put({"symbol": "INTC", "industry": "Chips"}, {"symbol": "SAP", "industry": "Software"})
     join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"

@@ -21,7 +21,7 @@ _EVENTS = 1_000
 
 
 def _told(traces: Collector, name: str, trace: str, count: int) -> tuple[list[ToldSpan], dict[str, ToldSpan]]:
-    """Wait for so many spans of a name; return these, and the last one's parts in their order."""
+    """Wait for `count` spans of a name; return these, and the last one's parts in their order."""
 
     def whole() -> list[ToldSpan]:
         return [span for span in traces.of_trace(trace) if span.name == name]

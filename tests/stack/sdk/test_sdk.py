@@ -221,7 +221,7 @@ def test_a_reader_is_told_that_its_topic_was_deleted(stack: Stack) -> None:
 
 
 def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, client: Client, stream: str) -> None:
-    """Where a topic was not known, Kafka is asked again: what is there is read on, what is not is told as deleted."""
+    """Kafka is asked again for an unknown topic: an existing one is read on, a missing one is told as deleted."""
     destination = client.create("all", f"SELECT symbol FROM {stream}", publish="SHARED").destination
     here, absent = (destination.topic, destination.partition or 0), (f"{stack.prefix}results.d_gone", 0)
     inbox = Inbox(stack.bootstrap, {})

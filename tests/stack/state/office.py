@@ -75,7 +75,7 @@ class Office:
         return [decode_reply(message.value) for message in found]
 
     def state(self) -> dict[str, Any]:
-        """Return what Redis holds of CQs, destinations and ends, versions and numbers aside."""
+        """Return CQs, destinations and ends as Redis holds them, versions and numbers aside."""
         working, connection = self.desk.working, self.desk.working.connection
         redis, keys = connection.redis, connection.keys
         cqs = {name.decode(): decode_cq(body) for name, body in redis.hgetall(keys.cqs("bench")).items()}
@@ -84,7 +84,7 @@ class Office:
         return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.inventory.dependencies}
 
     def check(self) -> None:
-        """Compare Redis with what was accepted, and with itself filled anew."""
+        """Compare Redis with the accepted CQs, and with itself filled anew."""
         state = self.state()
         assert self.live == set(state["cqs"])
         self.desk.recovery.run(self.desk.now_ms, rebuild=True)

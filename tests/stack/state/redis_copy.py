@@ -19,7 +19,7 @@ class RedisCopy(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> RedisCopy:
-        """Copy what there is now."""
+        """Copy the present keys."""
         redis = connect(settings)
         names = list(redis.scan_iter(match=RedisKeys.of(settings).everything, count=1000))
         pipeline = redis.pipeline(transaction=True)

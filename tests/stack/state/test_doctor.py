@@ -73,7 +73,7 @@ class _Patient:
             self._counter.desk.recover()
 
     def codes(self) -> list[str]:
-        """Return the kinds of what the doctor finds."""
+        """Return the kinds of the doctor's findings."""
         self._live()
         return sorted(finding.code for finding in self.doctor.examine())
 

@@ -14,7 +14,7 @@ from tests.ground import Ground
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_what_is_being_committed_is_waited_for(ground: Ground, committed: bool) -> None:
-    """A commit returns before its mark is on the log; what is given up is not read, and its end is known at once."""
+    """A commit returns before its mark is on the log; an aborted record is not read, and its end is known at once."""
     topic, servers = f"{ground.settings.prefix}log", ground.settings.kafka.bootstrap
     ground.make_topic(topic, 2)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-writer"})

@@ -141,7 +141,7 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
 
 
 def test_all_evaluators_are_roles(ground: Ground) -> None:
-    """The evaluators named by the gateway; without a gateway those of the settings."""
+    """The evaluators named by the gateway; without a gateway the settings' evaluators."""
     gateway = Lease(ground.settings, "gateway")
     gateway.lifetime_ms = HOUR
     assert gateway.acquire()
@@ -158,7 +158,7 @@ def test_all_evaluators_are_roles(ground: Ground) -> None:
 
 
 def _evaluators(*streams: str) -> list[float | None]:
-    """Return what Prometheus is told of streams."""
+    """Return Prometheus's figures of streams."""
     return [REGISTRY.get_sample_value("cq_stream_evaluators", {"stream": stream}) for stream in streams]
 
 

@@ -38,7 +38,7 @@ _STEPS = st.lists(
 
 
 class _Tables:
-    """The tables of a stream under a prefix of their own, and what must be in them by version."""
+    """The tables of a stream under a prefix of their own, and their expected content by version."""
 
     def __init__(self, servers: Ground) -> None:
         prefix = f"sg{secrets.token_hex(4)}."
@@ -110,7 +110,7 @@ class _Tables:
             self._upkeep.step()
 
     def fields(self) -> list[bytes]:
-        """Return what the segments are in Redis."""
+        """Return the names of the segments in Redis."""
         return sorted(self.working.connection.redis.hkeys(self.working.connection.keys.segments("s_1")))
 
 
@@ -139,7 +139,7 @@ def made(tables: _Tables) -> _Tables:
 def test_whatever_happens_every_version_in_use_has_its_rows(
     servers: Ground, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, set[int]]]
 ) -> None:
-    """Commits, merges, gateways that die amid merges, pins and reads: rows equal those of a set in memory."""
+    """Commits, merges, gateways that die amid merges, pins and reads: rows equal a set in memory."""
     monkeypatch.setattr(segment_log, "PIECE_BYTES", 2_500)
     tables = _Tables(servers)
     for step, numbers in steps:

@@ -1,4 +1,4 @@
-"""The working copy on a real Redis: whatever units come, the constant tables hold what the live CQs want."""
+"""The working copy on a real Redis: whatever units come, the constant tables hold the needs of the live CQs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _destination(number: int) -> Destination:
 
 
 def _table(store: TableStore, version: int) -> dict[str, list[Window]]:
-    """Return what Spark would load: destinations and the record times that they want."""
+    """Return the tables that Spark would load: destinations and the record times that they want."""
     found: dict[str, list[Window]] = {}
     for piece in store.changes("s_1", _EPOCH, 0, version) or []:
         for row in (row for table in piece.added.values() for row in table.to_pylist()):
@@ -103,7 +103,7 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> None:
-    """SHOW TIMERS lists the timer-based CQs, even those of the present unit, behind any name."""
+    """SHOW TIMERS lists the timer-based CQs, CQs of the present unit included, behind any name."""
     rng = random.Random(seed)
     working = _opened(settings)
     live: dict[str, bool] = {}
@@ -181,7 +181,7 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
 
 
 def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> None:
-    """With commands alone for a while few segments are left too, and workers still load only what is new to them."""
+    """With commands alone for a while few segments are left too, and workers still load only new rows."""
     working = _opened(settings)
     for number in range(20):
         _join(working, number)

@@ -1,4 +1,4 @@
-"""The compiler by its golden cases, and what they cannot say."""
+"""The compiler by its golden cases, and by tests that no case can express."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ _STREAM = stream("day DATE", "at TIMESTAMP")
 
 
 def _record(column: str, text: str) -> date | datetime | None:
-    """Return what a record's column holds, None for a dead letter."""
+    """Return the value of a record's column, None for a dead letter."""
     events, dead = decode(batch([json.dumps({column: text}).encode()]), _STREAM, SETTINGS)
     return None if dead is not None else events.column(column).to_pylist()[0]
 
 
 def _exactly(column: str, text: str) -> object:
-    """Return what the exact reader of records has in a column, None for a dead letter."""
+    """Return the exact reader's value of a record's column, None for a dead letter."""
     try:
         return read_record(json.dumps({column: text}).encode(), _STREAM.columns)[column == "at"]
     except WrongRecord:
@@ -123,7 +123,7 @@ def test_a_time_means_the_same_everywhere(text: str) -> None:
 
 
 def test_a_fraction_of_any_length() -> None:
-    """However many digits there are, a microsecond is the last; a clause takes no text of such a length."""
+    """However many digits there are, a microsecond is the last; a clause takes no text of this length."""
     text = "2026-11-21T10:00:00." + "1" * 10_000 + "Z"
     assert _TEN.replace(microsecond=111_111) == _record("at", text) == _constant("timestamp", text)
     assert _clause(text) is None

@@ -307,7 +307,7 @@ _JOINED = "FROM quotes q JOIN profiles p ON p.symbol = q.symbol"
     ],
 )
 def test_hints(select: str, hint: str | None) -> None:
-    """A hint names what there is for the source that is named, or where the column is."""
+    """A hint names the columns of the named source, or the source that has the column."""
     with pytest.raises(InputError) as refused:
         compile_select(select, _CATALOG)
     assert refused.value.code == "unknown-column"

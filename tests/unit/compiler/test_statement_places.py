@@ -20,7 +20,7 @@ from tests.quotes import catalog
     ],
 )
 def test_places_count_from_the_first_character(text: str, line: int, word: str) -> None:
-    """Whoever reads the error finds the word there in what was sent."""
+    """Whoever reads the error finds the word there in the statement."""
     with pytest.raises(InputError) as refused:
         Preparer(catalog()).create(CqText.cut(text))
     column = text.split("\n")[line - 1].index(word) + 1

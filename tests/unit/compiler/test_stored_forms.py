@@ -1,4 +1,4 @@
-"""Ids and stored forms of queries over columns of all types: what data folders hold, byte for byte."""
+"""Ids and stored forms of queries over columns of all types: the content of data folders, byte for byte."""
 
 from __future__ import annotations
 

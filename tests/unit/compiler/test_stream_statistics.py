@@ -63,7 +63,7 @@ def test_a_comparison_matches_as_often_as_in_the_sample(conjunct: Expression, co
 
 
 def test_conjuncts_multiply_and_branches_add() -> None:
-    """AND multiplies, OR adds; what samples do not tell is guessed at a tenth, and nothing alone is not guessed."""
+    """AND multiplies, OR adds; conjuncts without a sample are guessed at a tenth, and nothing alone is not guessed."""
     known = StreamStatistics([partition(HALVES)])
     row = ConstantRow((STRING, BIGINT), ("A", 50))
     equal, below = compare("s", "=", "STRING", 0), compare("n", "<", "INT", 1)

@@ -107,7 +107,7 @@ class GroupLog:
     def roll(
         self, batch: int, readers: Sequence[tuple[tuple[VisibilityInterval, ...], Cursor]], *, before: int
     ) -> bool:
-        """Have what the store has before an offset put together, once a batch is in; tell whether anything was."""
+        """Have the store's records before an offset put together, once a batch is in; tell whether any were."""
         places = self.places(batch)
         if places is None or before <= (places.rolled or 0):
             return False
@@ -168,7 +168,7 @@ class GroupLog:
     def _task(
         self, records: Sequence[PlacedRecord], singly_until: dict[int, int], lost: bool | None = None
     ) -> list[bytes]:
-        """Evaluate records; `lost` is said once Redis was lost: whether what was written before is there."""
+        """Evaluate records; `lost` is given once Redis was lost: whether earlier records are there."""
         if not records:
             return []
         version = VERSION

@@ -12,7 +12,7 @@ _LARGEST = 4 << 20
 
 
 def _after(ticks: int, window: int, partitions: int) -> list[Cursor]:
-    """Return the cursors after so many ticks of a window of `window` ticks."""
+    """Return the cursors after `ticks` ticks of a window of `window` ticks."""
     cursor, found = Cursor(), []
     for tick in range(1, ticks + 1):
         covered = {str(partition): 10**12 + tick for partition in range(partitions)}

@@ -29,7 +29,7 @@ from grouping.statements.command import parse
 
 
 def test_very_many_rows_lie_in_a_file() -> None:
-    """Rows beyond what is held in memory are read back as they came, as often as wanted."""
+    """Rows beyond the limit of memory are read back as they came, as often as wanted."""
     rows = Rows()
     made = [Row(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
     for row in made:

@@ -71,7 +71,7 @@ def test_large_rows_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_having_is_decided_some_destinations_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of destinations and groups: those decided at once are bounded, and each gets its own rows."""
+    """Any number of destinations and groups: a limited number is decided at once, and each gets its own rows."""
     decided: list[int] = []
     holds = kept.holds
 

@@ -164,7 +164,7 @@ class _Ticks(RuleBasedStateMachine):
         self.stored.add(place, _MOST_POSITIONS)
 
     def teardown(self) -> None:
-        """Fire once more, later than everything: nothing is missing then, and what came had its time."""
+        """Fire once more, later than everything: nothing is missing then, and each match had its time."""
         if not hasattr(self, "events"):
             return
         self._commit()

@@ -87,7 +87,7 @@ def _number(text: Any) -> bool:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("select", "order"), _QUERIES, ids=range(len(_QUERIES)))
 def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed: int) -> None:
-    """A digest is what DuckDB makes of the matches that came for its tick; with OVER LAST of the ticks before, too."""
+    """A digest equals DuckDB's over the matches that came for its tick; with OVER LAST for the ticks before, too."""
     chance = random.Random(f"{seed} {select}")
     events = random_events(chance, 60)
     times = [AT + timedelta(milliseconds=max(0, 900 * at + chance.randrange(-4000, 1500))) for at in range(len(events))]
@@ -151,7 +151,7 @@ def test_large_sets_and_large_matches() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
-    """Destinations of many stores, with cursors, ticks and times of their own, get together what each gets alone."""
+    """Destinations of many stores, with cursors, ticks and times of their own, get together the same as each alone."""
     chance = random.Random(seed)
     bodies = random_groups(chance, 12, 150)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
@@ -216,12 +216,12 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
 
 
 def _allow_few_groups(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
-    """Let a digest hold three groups at most, and at most so many bytes of groups."""
+    """Let a digest hold three groups at most, and at most `most_bytes` of groups."""
     monkeypatch.setattr(merging, "GroupMerge", lambda select, questions: GroupMerge(select, questions, 3, most_bytes))
 
 
 def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tuple[list[bytes], list[GroupRequest]]:
-    """Return a log on which each store has so many values, and a question for each store."""
+    """Return a log on which each store has its number of values, and a question for each store."""
     bodies: list[bytes] = []
     requests = []
     for number, count in enumerate(counts):

@@ -1,4 +1,4 @@
-"""Orders without servers: whoever carries one out finds what the gateway would have found itself."""
+"""Orders without servers: whoever carries one out finds the same as the gateway itself."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _order(each: DigestOrder, covered: dict[str, int]) -> Order:
 def test_an_order_holds_all_that_it_takes(
     count: int, times: list[int], kept: int, next_: int, held: set[int], covered: int
 ) -> None:
-    """Rows, cursor and rest equal those from the gateway's index, however little of the index is written."""
+    """Rows, cursor and rest equal the ones from the gateway's index, however little of the index is written."""
     log = Partition([record([(number, times[number])]) for number in range(count)]).log
     first = max(count - kept, 0)
     stored = MatchPlaces(0, array("q", range(first, count)), 0 if first else None) if count else None
@@ -107,7 +107,7 @@ def test_an_order_tells_which_digests_found_no_room(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_log_that_is_read_again_keeps_its_room() -> None:
-    """Records that are told once more, after a server failed, count once against what may be kept at hand."""
+    """Records that are told once more, after a server failed, count once against the memory of the log."""
     body = record([(0, 60)])
     log = PendingLog(lambda *_: iter([(0, body)]), most_bytes=3 * len(body))
     for _ in range(10):

@@ -94,7 +94,7 @@ class _Reader:
 
 
 def _bounds(asked: CheckedQuery, readers: list[_Reader], batches: int) -> list[bytes]:
-    """Return by version what the gateway puts into the table."""
+    """Return by version the bounds that the gateway puts into the table."""
     packed = []
     for version in range(1, batches + 1):
         store = Membership(feed_of(destination_of(asked, 0)), 0)
@@ -117,7 +117,7 @@ def _seen(reader: _Reader, versions: list[int]) -> list[Window]:
 
 
 def _check(asked: CheckedQuery, log: GroupLog, reader: _Reader, tick: tuple[int, int], records: list) -> None:
-    """Have a reader served at a tick, and compare with what it would count alone."""
+    """Have a reader served at a tick, and compare with its own count."""
     tick_ms, batch = tick
     covered = log.commits[batch]
     had = {number for _, numbers in reader.counted for number in numbers}

@@ -99,7 +99,7 @@ def test_a_tick_does_not_wait_for_ever() -> None:
 
 
 def test_a_clock_that_is_turned_back_goes_on_at_once() -> None:
-    """Ticks fire by the clock as it is, and what was evaluated counts up to now; the ticks ahead are remembered."""
+    """Ticks fire by the clock as it is, and evaluated events count up to now; the ticks ahead are remembered."""
     watermark = Watermark(100, {"0": 5}, wait_ms=1000)
     watermark.probe(9000, {"0": 5})
     watermark.settle(watermark.due(9000))

@@ -107,7 +107,7 @@ def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
 
 
 def test_after_a_gap_a_window_counts_its_own_ticks() -> None:
-    """The gateway was away for 25 s: the digest then, and those that follow, count four seconds each and no more."""
+    """The gateway was away for 25 s: the digest then, and later ones, count four seconds each and no more."""
     cursor = Cursor(START_MS + 3000, {"0": 3}, 0, (), (), (DigestCoverage(START_MS + 3000, {"0": 3}),))
     for tick, away in ((28, True), (29, False), (30, False)):
         covered, tick_ms = {"0": tick}, START_MS + 1000 * tick

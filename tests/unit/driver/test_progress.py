@@ -1,4 +1,4 @@
-"""How far a stream is, by what Spark tells of its query."""
+"""How far a stream is, by Spark's progress of its query."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _refused(trail: AuditTrail, text: str, at: datetime = _AT) -> list[dict[str,
 
 
 def test_refused_statements_of_operators_are_on_record() -> None:
-    """A forged statement of an operator leaves its text and its code; what anybody may send leaves nothing."""
+    """A forged statement of an operator leaves its text and its code; a statement open to anybody leaves nothing."""
     trail = AuditTrail(Settings())
     [record] = _refused(trail, "drop cqs like '%' of alice")
     assert ("root", "not-allowed", "drop cqs like '%' of alice") == tuple(

@@ -40,5 +40,5 @@ def test_no_other_room_holds_a_connection(name: str) -> None:
 
 
 def _is_driver(node: ast.Attribute) -> bool:
-    """Tell whether an attribute is a connection: a program's own, and those of settings, are addresses."""
+    """Tell whether an attribute is a connection: a program's own, and attributes of settings, are addresses."""
     return node.attr in ("redis", "_redis") and ast.unparse(node.value) not in ("self", "settings", "self.settings")

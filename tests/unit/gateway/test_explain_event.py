@@ -32,7 +32,7 @@ _HIT = '{"symbol": "INTC", "price": 99}'
 def _told(
     query: str, given: str, *, not_evaluated: str | None = None, stream: Stream = _QUOTES, **fields: Any
 ) -> dict[str, Any]:
-    """Return what the gateway answers to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
+    """Return the gateway's answer to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
     statement = parse(f"EXPLAIN CQ intel FOR {given}")
     assert isinstance(statement, ExplainEvent)
     asked = checked(query, stream, ACCEPTED_AT, [_PROFILES])

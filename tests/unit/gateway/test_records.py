@@ -43,7 +43,7 @@ def _cq(window: Window, paused: bool) -> Cq:
 
 @given(st.lists(st.tuples(_windows(), st.booleans()), max_size=8), st.randoms(use_true_random=False))
 def test_members_come_and_go(members: list[tuple[Window, bool]], random: object) -> None:
-    """A destination has as many members as joined and did not leave, and sees what the unpaused of them see."""
+    """A destination has as many members as joined and did not leave, and sees all that its unpaused members see."""
     membership = Membership(Destination("d_1", "s_1", "g_1", "s1", "[]", "shared", 0), 0)
     cqs = [_cq(window, paused) for window, paused in members]
     for cq in cqs:

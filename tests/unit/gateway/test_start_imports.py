@@ -1,4 +1,4 @@
-"""Modules loaded by the gateway before it answers: a restart may take three seconds. And what `cq` loads."""
+"""Modules loaded by the gateway before it answers: a restart may take three seconds. And the modules loaded by `cq`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _loaded(modules: str) -> set[str]:
 
 
 def test_the_gateway_starts_without_heavy_libraries() -> None:
-    """Neither the role nor its command line imports what takes long and serves others."""
+    """Neither the role nor its command line imports slow libraries that serve others."""
     loaded = _loaded("gateway.cli.main, gateway.service")
     assert loaded.isdisjoint(_HEAVY), loaded.intersection(_HEAVY)
 
 
 def test_the_command_line_starts_without_the_compiler() -> None:
-    """`cq status` and its like do not load what reads SQL: a quarter of their time."""
+    """`cq status` and its like do not load the reader of SQL: a quarter of their time."""
     loaded = _loaded("gateway.cli.main")
     assert "typer" in loaded
     assert loaded.isdisjoint((*_HEAVY, "numpy", "pyarrow", "sqlglot")), loaded

@@ -93,7 +93,7 @@ def test_a_destination_is_kept_whole(
     paused: int,
     timed: TimedNote,
 ) -> None:
-    """A destination and what is known of its members come back as they were."""
+    """A destination and the knowledge of its members come back as they were."""
     destination = Destination(_NAME, *ids, '["BIGINT",1]', mode, 7, trigger, word=word)
     membership = Membership(destination, 5, windows, paused, timed)
     assert membership == unpack_membership(_NAME, pack_membership(membership))

@@ -22,7 +22,7 @@ def test_few_segments_are_left(sizes: list[int]) -> None:
 
 
 def test_a_large_segment_is_not_rewritten_for_small_ones() -> None:
-    """A thousand commits beside a million rows rewrite what is small, over and over, and the large one never."""
+    """A thousand commits beside a million rows rewrite small segments, over and over, and the large one never."""
     rng = random.Random(1)
     sizes, written = [50_000_000], 0
     for _ in range(1000):

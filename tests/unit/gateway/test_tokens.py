@@ -1,4 +1,4 @@
-"""Tokens of commands: what the SDK signs the gateway takes, and nothing else."""
+"""Tokens of commands: the gateway takes the SDK's signatures, and nothing else."""
 
 from __future__ import annotations
 

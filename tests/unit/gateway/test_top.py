@@ -25,7 +25,7 @@ def _look(at: float, evaluated: int, end: int, groups: list[GroupLook]) -> Look:
 
 
 def test_rates_lag_and_costs() -> None:
-    """Events are counted between looks; what a group costs is its time for an event at that rate."""
+    """Events are counted between looks; a group costs its time for an event at that rate."""
     groups = [_group(f"g{number:02}", number, 0.5) for number in range(12)]
     watch = Watch()
     first = watch.take(_look(10.0, 100, 100, groups))

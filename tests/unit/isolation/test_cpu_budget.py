@@ -75,7 +75,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
 
 class _Tables(Store):
     def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
-        """Return SELECT lists of the column `a`, or of what takes time."""
+        """Return SELECT lists of the column `a`, or of an expression that takes time."""
         wanted: dict[str, Expression] = {name: _LASTING if name == "s_slow" else _A for name in ids}
         return {name: SelectList(name, (SelectItem("a", item),)) for name, item in wanted.items()}
 
@@ -99,7 +99,7 @@ def _at_least(value: Expression) -> Call:
 def _evaluated(
     snapshot: Snapshot, budget: CpuBudget, selection: UnitSelection | None = None
 ) -> tuple[dict[str, list[int]], dict[str, set[str]]]:
-    """Return by destination the offsets of its results, and by what was left out the reasons."""
+    """Return by destination the offsets of its results, and by work unit left out the reasons."""
     events, _ = decode(batch([b'{"a": 1}'] * _EVENTS), _STREAM, SETTINGS)
 
     guard = UnitGuard(selection or UnitSelection(), NotEvaluatedLetters(_STREAM, SETTINGS), set(), budget)
@@ -250,13 +250,13 @@ class _Redis:
         self.away = False
 
     def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
-        """Return what is known."""
+        """Return the known quarantines."""
         if self.away:
             raise OperationalError("away")
         return dict(self.known)
 
     def put(self, stream_id: str, units: dict[str, Quarantine]) -> None:
-        """Note what is known."""
+        """Note quarantines."""
         if self.away:
             raise OperationalError("away")
         self.known |= units
@@ -278,7 +278,7 @@ class _Redis:
 
 
 def test_slow_units_are_left_out_for_a_while_each_time_longer() -> None:
-    """A worker knows its own quarantines even while Redis is away; those of several workers at once count once."""
+    """A worker knows its own quarantines even while Redis is away; quarantines by several workers count once."""
     redis, now = _Redis(), [0]
     notes = [QuarantineNotes("s", redis, lambda: now[0]) for _ in range(2)]  # type: ignore[arg-type]
     guard = HangGuard(Settings().evaluator.hang_seconds)

@@ -28,7 +28,7 @@ def test_who_makes_nothing_for_too_long_ends() -> None:
 
 
 def test_the_consumers_time_does_not_count() -> None:
-    """Who takes the pieces may wait; each piece has its own time, and what is raised comes through."""
+    """Who takes the pieces may wait; each piece has its own time, and an error comes through."""
 
     def made() -> Iterator[int]:
         yield 1

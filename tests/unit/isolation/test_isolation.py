@@ -253,7 +253,7 @@ def test_a_join_without_rows_harms_no_group() -> None:
 
 
 def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[list[str]], list[tuple[int, str]]]:
-    """Evaluate three groups over a join; return what was in hand at each join, and the letters."""
+    """Evaluate three groups over a join; return the units in hand at each join, and the letters."""
     snapshot = _joined_snapshot()
     in_hand: list[list[str]] = []
 

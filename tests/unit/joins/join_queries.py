@@ -70,7 +70,7 @@ OWNER_ROWS = st.dictionaries(
 
 
 def view_of(table: Table, rows: list[Row]) -> TableView:
-    """Return a table with those rows."""
+    """Return a table with these rows."""
     log = MemoryLog([{}])
     for row in rows:
         log.append(0, (None, json.dumps(row).encode()))

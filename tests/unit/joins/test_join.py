@@ -97,7 +97,7 @@ _WHOLE_KEY = (
     ],
 )  # fmt: skip
 def test_numbers_beside_constants_of_on(select: str, ids: list[str]) -> None:
-    """An event's own id stands alone where ON's equalities, those with constants too, name the whole key."""
+    """An event's own id stands alone where ON's equalities, equalities with constants too, name the whole key."""
     events = [{"symbol": symbol, "price": 1.0, "n": 1} for symbol in "ax"]
     owners = [{"owner": owner, "symbol": "a", "n": n} for owner, n in (("q", 2), ("p", 1))]
     views = {"t_1": view_of(PROFILES, []), "t_2": view_of(OWNERS, owners)}

@@ -51,7 +51,7 @@ raise KeyError("lost")
 
 
 def test_stack_traces_are_objects_too() -> None:
-    """Also what Python writes of a thread, and of the program's own end."""
+    """Also Python's own reports of a thread's end, and of the program's."""
     ran = subprocess.run([sys.executable, "-c", _RAISES], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in ran.stderr.splitlines()]
     assert [logging.getLevelName(logging.WARNING), "CRITICAL", "CRITICAL"] == [line["level"] for line in lines]

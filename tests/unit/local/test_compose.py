@@ -67,7 +67,7 @@ def test_a_further_evaluator_is_like_the_first(services: dict[str, Any]) -> None
 
 
 def test_each_role_is_scraped(services: dict[str, Any]) -> None:
-    """At the port of its settings; what a profile adds is looked for by its name."""
+    """At the port of its settings; a service added by a profile is looked for by its name."""
     loaded = yaml.safe_load((ROOT / "docker" / "monitoring" / "prometheus.yml").read_text("utf-8"))
     found = {}
     for job in loaded["scrape_configs"]:

@@ -153,7 +153,7 @@ def test_sentinels_have_a_login_of_their_own() -> None:
 
 
 def test_redis_is_told_who_we_are() -> None:
-    """User, password and certificates; those in the URL win, and a server without TLS gets no certificate."""
+    """User, password and certificates; the URL's user and password win, and without TLS there is no certificate."""
     redis = RedisSettings(
         url=SecretStr("rediss://cache/0"), username="cq", password=SecretStr("hush"), ca_file=Path("ca.pem")
     )

@@ -123,7 +123,7 @@ def _assert_within(part: Any, whole: Any, where: str) -> None:
 
 
 def test_the_settings_are_known() -> None:
-    """Names are those of settings, and secrets are files."""
+    """Names are names of settings, and secrets are files."""
     known = set(variables())
     given = {**_settings(), **_environment(_patch())}
     for _, pod in _pods():

@@ -1,4 +1,4 @@
-"""Log lines of all roles: what a record was given beside its message is on its line."""
+"""Log lines of all roles: the fields of a record beside its message are on its line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_each_line_of_json_stands_for_itself(lines: io.StringIO) -> None:
 
 
 def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
-    """With its time and fields; what is no trouble does not take its place."""
+    """With its time and fields; a message of no trouble does not take its place."""
     logging.getLogger("x").error("first")
     logging.getLogger("x").warning("%s failed", "it", extra={"group": "g_1"})
     logging.getLogger("x").info("all is well")

@@ -115,7 +115,7 @@ def test_tables_are_told(run: RunFolder) -> None:
 
 
 def test_version_addresses_and_uptimes_are_told(run: RunFolder) -> None:
-    """A person and a program see what runs, where, and since when."""
+    """A person and a program see the running roles, where, and since when."""
     told = json.loads(_status(run, None, "--json")[1])
     assert {"bootstrap": "127.0.0.1:9092"} == told["addresses"]
     gateway, redis = told["roles"]["gateway"], told["roles"]["redis"]

@@ -265,7 +265,7 @@ def test_a_supervisor_that_hangs_is_told_of() -> None:
 
 
 def test_a_role_that_never_gets_ready_ends_the_start(run: RunFolder) -> None:
-    """Its own last line is what a person is told, with the place of its log."""
+    """A person is told its own last line, with the place of its log."""
     refusing = _program(run, "gateway", "import sys; sys.exit('cq: another gateway serves the prefix \"cq.\"')")
     with pytest.raises(OperationalError, match="the gateway does not start: another gateway serves") as failure:
         _supervise(run, [_program(run, "kafka"), refusing], [])

@@ -32,7 +32,7 @@ def batch(
     first: int = FIRST_OFFSET,
     headers: Sequence[tuple[tuple[str, bytes | None], ...]] | None = None,
 ) -> pa.RecordBatch:
-    """Return records of those values, at offsets from `first` and a millisecond apart."""
+    """Return records of these values, at offsets from `first` and a millisecond apart."""
     count = len(values)
     keys, partitions = keys or [b"k"] * count, partitions or [3] * count
     times = [datetime.fromtimestamp((TIME_MS + row) / 1000, UTC) for row in range(count)]

@@ -54,12 +54,12 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 15), max_size=5), _entries(), st.booleans()), max_size=8))
 def test_any_sequence_of_changes_equals_loading_at_once(changes: list) -> None:
-    """After rows are added, removed and replaced, skipped versions included, matches are those of a fresh worker."""
+    """After rows are added, removed and replaced, skipped versions included, matches equal a fresh worker's."""
     store, tables = _store(piece_bytes=100), ConstantTables("s")
     live: set[str] = set()
     for removed, added, seen in changes:
         names = {item.destination for item in added}
-        gone = {destination(name) for name in removed} | (live & names)  # what comes again is replaced
+        gone = {destination(name) for name in removed} | (live & names)  # a row that comes again is replaced
         live = (live - gone) | names
         version = store.commit(sorted(gone), added)
         if seen:

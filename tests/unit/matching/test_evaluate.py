@@ -56,7 +56,7 @@ def _expected(conjuncts: list, rows: list[tuple], columns: dict) -> list[tuple[i
 @settings(max_examples=400, deadline=None)
 @given(_case())
 def test_comparisons_equal_brute_force(case: tuple) -> None:
-    """Every combination of comparisons, types, NULLs, NaN and extremes finds exactly what trying all rows finds."""
+    """Every combination of comparisons, types, NULLs, NaN and extremes finds exactly the same as trying all rows."""
     conjuncts, types, rows, columns = case
     plan = [compare(column, op, kind, slot) for slot, (column, op, kind) in enumerate(conjuncts)]
     entries = [entry(name, types, row) for name, row in enumerate(rows)]

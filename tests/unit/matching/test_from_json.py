@@ -70,7 +70,7 @@ def test_deep_nesting_ends_like_jacksons(levels: int) -> None:
 
 
 def test_parts_are_compared_and_looked_up() -> None:
-    """Fields, elements and keys of what is read stand in WHERE, and the same schema in another spelling is the same."""
+    """Fields, elements and keys of the read value stand in WHERE; the schema in another spelling is the same."""
     rows = [
         {"body": '{"u": {"id": 7}, "t": ["x"]}'},
         {"body": '{"u": {"id": "7"}}'},

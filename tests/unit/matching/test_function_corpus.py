@@ -1,4 +1,4 @@
-"""Thousands of calls of functions and operators over the corners of their types mean what Spark says.
+"""Thousands of calls of functions and operators over the corners of their types mean the same as in Spark.
 
 The expectations in ``tests/cases/functions/expected.jsonl`` are Spark 4.0's own: ``tests/spark/record_functions.py``
 asks it, and ``tests/spark/test_function_corpus.py`` asks it again for a sample.

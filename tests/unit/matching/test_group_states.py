@@ -104,7 +104,7 @@ _ROWS = st.lists(
 @settings(max_examples=40)
 @given(_ROWS, st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 12)))
 def test_any_cutting_gives_the_same(rows: list[Row], cuts: tuple[int, ...]) -> None:
-    """Parts of the matches merge to what all of them together are, sums of DOUBLE within rounding."""
+    """Parts of the matches merge to the state of all of them together, sums of DOUBLE within rounding."""
     whole, cut = _values(*_ALL, rows=rows), _values(*_ALL, rows=rows, cuts=cuts)
     for name, one, other in zip(_ALL, whole, cut, strict=True):
         if isinstance(one, float):

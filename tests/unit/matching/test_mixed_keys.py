@@ -1,4 +1,4 @@
-"""Small tables that compare different columns are looked up together, and find what each finds by itself."""
+"""Small tables that compare different columns are looked up together, and find the same as each by itself."""
 
 from __future__ import annotations
 

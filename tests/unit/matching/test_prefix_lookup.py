@@ -1,4 +1,4 @@
-"""LIKE and startswith looked up by what a text begins with: the same matches as by looking at every pair."""
+"""LIKE and startswith looked up by the beginning of a text: the same matches as by looking at every pair."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_only_what_holds_it_is_a_candidate() -> None:
 
 
 def test_a_prefix_comes_after_keys_and_bounds() -> None:
-    """Without statistics what is compared with = or a bound decides; a LIKE alone is looked up by its beginning."""
+    """Without statistics columns compared with = or a bound decide; a LIKE alone is looked up by its beginning."""
     like = compare("s", "like", "STRING", 0)
     assert "prefix" == choose_index([like]).kind
     assert (0,) == choose_index([like]).residual

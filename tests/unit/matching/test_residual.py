@@ -81,7 +81,7 @@ def test_decimals_compare_exactly_inside_or() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_division_is_the_same_for_one_event_and_for_many(count: int) -> None:
-    """The last digit of a quotient does not depend on what else is in the batch."""
+    """The last digit of a quotient does not depend on other events of the batch."""
     events = Events({"x": ("DOUBLE", [5.0] * count)})
     quotient = _call("/", _X, Value(3.0, "DOUBLE"), kind="DOUBLE")
     assert [5.0 / 3.0] * count == evaluate_expression(quotient, events, np.arange(count)).to_pylist()

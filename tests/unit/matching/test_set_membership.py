@@ -16,7 +16,7 @@ _CODE = st.integers(-1, 40)
     st.lists(st.tuples(_CODE, st.integers(0, 4)), min_size=1, max_size=6),
 )
 def test_as_python_has_it(sets: list[list[int]], pairs: list[tuple[int, int]]) -> None:
-    """Whatever the sets' lengths, and however elements repeat; what has no code is in none."""
+    """Whatever the sets' lengths, and however elements repeat; a value without a code is in none."""
     pairs = [(value, which % len(sets)) for value, which in pairs]
     values, which = (np.array(column) for column in zip(*pairs, strict=True))
     codes = np.array([code for one in sets for code in one], np.int32)

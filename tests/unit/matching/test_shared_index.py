@@ -1,4 +1,4 @@
-"""Groups that share their keys are looked up together, and find what each finds by itself."""
+"""Groups that share their keys are looked up together, and find the same as each by itself."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _three(store: Store) -> Snapshot:
 
 
 def test_each_table_is_told_its_own_costs() -> None:
-    """Candidates and matches are those of a table alone, and all their time is somebody's."""
+    """Candidates and matches equal a table's alone, and all their time is somebody's."""
     loads, events = Loads(), Events({"a": ("INT", [1, 1, 3]), "b": ("BIGINT", [1, 9, 1])})
     [_] = matches(_three(Store()), events, loads=loads)
     told = loads.take()

@@ -59,7 +59,7 @@ def test_like_is_what_trying_every_way_finds(rows: list[tuple[str | None, str | 
     ],
 )
 def test_patterns_are_as_large_as_the_engine_takes(pattern: str, found: bool | None) -> None:
-    """A pattern from a column that no regular expression can be is NULL, as what fails on a row is."""
+    """A pattern from a column that no regular expression can be is NULL, like any failure on a row."""
     frame = pl.DataFrame({"text": ["ab"], "pattern": [pattern]})
     args = [Operand(pl.col(name), STRING) for name in ("text", "pattern")]
     assert [found] == frame.select(like(args, "BOOLEAN").expr).to_series().to_list()

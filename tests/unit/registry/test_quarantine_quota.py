@@ -47,7 +47,7 @@ def _put(inventory: Inventory, subscriber: str, group: str, select: str = "s_a")
 
 
 def _quota(count: int, now_ms: int = 0) -> tuple[QuarantineQuota, WorkingCopy]:
-    """Return the quota of two, with a stream on which alice has a group, and mallory so many quarantines."""
+    """Return the quota of two, with a stream on which alice has a group, and mallory `count` quarantines."""
     settings = Settings(limits=LimitSettings(quarantined_per_subscriber=2))
     working = WorkingCopy(settings)
     _put(working.inventory, "alice", "g_alice")

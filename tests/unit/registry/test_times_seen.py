@@ -37,7 +37,7 @@ class _Play:
 
 
 def test_times_apart_from_each_other_are_bounded() -> None:
-    """Each is a row of the table; what others see already, and what closes a gap, may always come."""
+    """Each is a row of the table; times that others see already, and times that close a gap, may always come."""
     play = _Play()
     for number in range(MOST_TIMES):
         play.join((10 * number, 10 * number + 5))

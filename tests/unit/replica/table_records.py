@@ -47,7 +47,7 @@ class MemoryLog:
     reads: list[dict[int, int]] = field(default_factory=list)
     """Where each reading began."""
     fails_after: int | None = None
-    """After so many batches the log cannot be read."""
+    """After this number of batches the log cannot be read."""
 
     def append(self, partition: int, record: Record, gap: int = 0) -> int:
         """Write a record; return its offset."""

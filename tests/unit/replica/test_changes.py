@@ -54,7 +54,7 @@ def _steps(changes: Changes) -> list[Step]:
 
 
 def _expected(record: Record, offset: int) -> list[Step] | None:
-    """Return what a record of SYMBOLS does, None for a dead letter."""
+    """Return the changes by a record of SYMBOLS, None for a dead letter."""
     key, value = record
     if value is None:
         try:

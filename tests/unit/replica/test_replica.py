@@ -43,7 +43,7 @@ def _record(of: Table, rng: random.Random) -> Record:
 
 
 def _rows_at(of: Table, log: MemoryLog, pin: dict[int, int]) -> list[Row]:
-    """Return what the table is at a pin, in the order of its keys; of a key in several partitions the highest's."""
+    """Return a table's rows at a pin, in the order of its keys; of a key in several partitions the highest's."""
     rows: dict[tuple[Any, ...], Row] = {}
     for number, records in enumerate(log.partitions):
         own: dict[tuple[Any, ...], Row] = {}
@@ -105,7 +105,7 @@ def _same_at(view: TableView, rows: list[Row], rng: random.Random) -> None:
 
 @pytest.fixture(params=["whole", "few", "clashing"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How the rows are kept: small parts, few records at once and equal hashes make often happen what is rare."""
+    """How the rows are kept: small parts, few records at once and equal hashes make rare events happen often."""
     if request.param == "clashing":
         hashes = KeyTuples.hashes
         monkeypatch.setattr(KeyTuples, "hashes", lambda keys: hashes(keys) & np.uint64(3))
@@ -222,7 +222,7 @@ def test_views_stay_right_when_the_replica_goes_on() -> None:
 
 
 def test_a_log_that_fails_leaves_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next call goes on there, and dead letters are reported once for what was applied."""
+    """The next call goes on there, and dead letters are reported once for applied records."""
     monkeypatch.setattr(replica_module, "AT_ONCE_ROWS", 1)
     monkeypatch.setattr(replica_module, "SUPERSEDED", 0)
     log = MemoryLog([{}], fails_after=3)

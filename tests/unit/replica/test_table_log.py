@@ -24,7 +24,7 @@ class _Consumer:
         """Begin."""
 
     def consume(self, most: int, _: float) -> list[Message]:
-        """Return what was fetched."""
+        """Return the fetched messages."""
         return [self._left.popleft() for _ in range(min(most, self._fetched, len(self._left)))]
 
     def incremental_unassign(self, places: list[TopicPartition]) -> None:
@@ -35,7 +35,7 @@ class _Consumer:
 
 
 def test_records_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records of any size may lie in a table's topic: a batch ends where they have come to so many bytes."""
+    """Records of any size may lie in a table's topic: a batch ends at a limit of bytes."""
     monkeypatch.setattr(table_log, "Consumer", lambda _: _Consumer(count=400, fetched=10))
     monkeypatch.setattr(table_log, "open_admin", lambda _: None)
     monkeypatch.setattr(table_log, "AT_ONCE_BYTES", 50_000)

@@ -61,7 +61,7 @@ def match(
 def digest(
     offset: int, minute: int, *, part: int = 1, parts: int = 1, rows: list[dict[str, Any]] | None = None
 ) -> Fields:
-    """A part of the digest fired so many minutes after noon, of the minute before."""
+    """A part of the digest fired `minute` minutes after noon, of the minute before."""
     tick = NOON + timedelta(minutes=minute)
     value = {
         "fired_at": tick.isoformat(),
@@ -76,7 +76,7 @@ def digest(
 
 
 def end(offset: int, *, seconds: float, destination: str = "d_1") -> Fields:
-    """The end of a destination so many seconds after noon."""
+    """The end of a destination `seconds` after noon."""
     at = NOON + timedelta(seconds=seconds)
     value = {"ended_at": at.isoformat(), "reason": "dropped"}
     return _record(offset, "cq.end", f"{destination}/end/{int(at.timestamp() * 1000)}", at, value, destination)

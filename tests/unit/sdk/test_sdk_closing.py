@@ -1,4 +1,4 @@
-"""Ends that are known before everything is read: what was written before still comes, then the reading ends."""
+"""Ends that are known before everything is read: earlier records still come, then the reading ends."""
 
 from __future__ import annotations
 

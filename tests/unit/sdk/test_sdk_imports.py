@@ -33,7 +33,7 @@ def test_types_are_told_to_users(package: str) -> None:
 
 @pytest.mark.parametrize("module", [sdk, errors])
 def test_exported_names_exist_and_are_sorted(module: object) -> None:
-    """`__all__` is what is there, in order."""
+    """`__all__` lists the names that are there, in order."""
     names = module.__all__  # type: ignore[attr-defined]
     assert names == sorted(names)
     assert all(hasattr(module, name) for name in names)

@@ -123,7 +123,7 @@ def test_a_command_that_was_unavailable_tells_so_when_no_further_reply_comes(out
 
 
 def test_foreign_and_repeated_replies_change_nothing(outbox: Outbox) -> None:
-    """The partition of replies is shared: what is not ours, not JSON, or comes twice, is passed over."""
+    """The partition of replies is shared: foreign, broken and repeated replies are passed over."""
     command = outbox.submit("one", timeout=5)
     outbox.answer(b"\xc3\x01not json")
     outbox.answer(b'{"command_id": null, "subscriber": "a", "status": "rejected", "code": "x", "message": "m"}')

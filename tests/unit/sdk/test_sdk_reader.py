@@ -21,7 +21,7 @@ from tests.unit.sdk.sdk_records import NOON
 
 
 def read(reader: Reader, flow: Sequence[Fields]) -> list[Match | Digest | End]:
-    """Feed all records; what comes out."""
+    """Feed all records; return their results."""
     return [result for record in flow if (result := reader.feed(record)) is not None]
 
 
@@ -98,7 +98,7 @@ def test_the_name_of_a_stream_may_look_like_an_id() -> None:
 
 @pytest.mark.parametrize(("seconds", "seen"), [(-0.001, False), (0, True), (59.999, True), (60, False), (61, False)])
 def test_window_is_from_start_up_to_before_expire(seconds: float, seen: bool) -> None:
-    """A sharer's events before START, and those at or after EXPIRE, are not one's own."""
+    """A sharer's events before START, and events at or after EXPIRE, are not one's own."""
     query = records.query(starts_at=NOON, expires_at=NOON + timedelta(minutes=1))
     assert seen == bool(read(reader(query), [records.match(0, (0, 7), seconds=seconds)]))
 

@@ -28,7 +28,7 @@ def test_an_interval_is_no_cron(parts: dict[str, str]) -> None:
 
 
 def test_tables_and_views() -> None:
-    """Tables and views from their parts are those written out."""
+    """Tables and views from their parts equal the ones written out."""
     columns = {"symbol": "STRING", "venue": "STRING", "beta": "DOUBLE"}
     options: dict[str, str | int] = {"topic": "p", "format": "json", "partitions": 2}
     table = """CREATE TABLE "p-1" (symbol STRING, venue STRING, beta DOUBLE, PRIMARY KEY (symbol, venue))

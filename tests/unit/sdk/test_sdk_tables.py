@@ -1,4 +1,4 @@
-"""Records that the SDK writes for a table are those that the evaluator reads as set and removed rows."""
+"""The evaluator reads the SDK's records for a table as set and removed rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual destinations: a reader applies the filter, and gets exactly what the gateway would have sent."""
+"""Virtual destinations: a reader applies the filter, and gets exactly the results that the gateway would have sent."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _json(value: object) -> object:
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.sampled_from("= <> < <= > >= in".split()), st.data())
 def test_filters_equal_what_the_evaluator_finds(kind: tuple[str, str], op: str, data: st.DataObject) -> None:
-    """The filter of every type and comparison finds in what was stored exactly what the predicate means."""
+    """The filter of every type and comparison finds in stored records exactly the matches of the predicate."""
     of_events, of_rows = KINDS[kind]
     if kind[0] == "DOUBLE":
         of_events = of_events.filter(lambda value: value is not None and abs(value) < float("inf"))
@@ -159,7 +159,7 @@ def test_a_choice_of_several_types_is_refused(where: str) -> None:
 
 
 def test_rows_hold_what_the_records_hold() -> None:
-    """The row is the SELECT list's, in its order, with its names; values are those of the record, constants apart."""
+    """The row is the SELECT list's, in its order, with its names; values are the record's, constants apart."""
     destination = place("TRUE", 'd AS amount, symbol AS "Symbol", 1 AS one')
     [row] = apply(destination, [{"symbol": "é\x00", "d": "1.5000000000", "price": None, "volume": None, "flag": None}])
     assert row is not None

@@ -200,7 +200,7 @@ def test_every_shape_is_accepted_with_columns(shape: str) -> None:
     ],
 )
 def test_what_engines_compute_differently_is_refused_by_its_name(where: str, named: str) -> None:
-    """The detail names the expression, and the hint says what to do."""
+    """The detail names the expression, and the hint gives a way out."""
     with pytest.raises(InputError, match="cannot be published VIRTUAL") as caught:
         _compiled(where)
     assert named in (caught.value.detail or "")
@@ -208,7 +208,7 @@ def test_what_engines_compute_differently_is_refused_by_its_name(where: str, nam
 
 
 def test_columns_with_parts_are_selected_as_they_are() -> None:
-    """A stream with nested columns has virtual readers too: what no filter reads needs no type of the engine."""
+    """A stream with nested columns has virtual readers too: a column that no filter reads needs no engine's type."""
     kinds = {"n": "INT", "p": "STRUCT<a: INT>", "q": "ARRAY<STRING>", "m": "MAP<STRING, INT>"}
     destination = Destination(
         id="d_1",

@@ -1,4 +1,4 @@
-"""Operators are applied in Spark's order; what Spark reads otherwise than sqlglot, or not at all, is refused."""
+"""Operators are applied in Spark's order; a text that Spark reads otherwise than sqlglot, or not at all, is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts of statements: how they are cut, and who sends what `cq export --all` wrote."""
+"""Scripts of statements: how they are cut, and who sends the statements of `cq export --all`."""
 
 from __future__ import annotations
 
@@ -92,6 +92,6 @@ def test_statements_without_a_subscriber_go_with_those_before_them() -> None:
 
 
 def _script(statements: list[tuple[str, str]]) -> str:
-    """Return what `cq export --all` prints of statements by subscriber."""
+    """Return the output of `cq export --all` for statements by subscriber."""
     lines = sections((who, text) for who, text in statements)
     return "".join(chain.from_iterable((line, "\n;\n") for line in lines))

@@ -60,7 +60,7 @@ def test_even_if_empty() -> None:
 
 
 def test_start_cron_and_expire() -> None:
-    """Ticks count from START, or are cron's; at EXPIRE there is a last digest of what is pending."""
+    """Ticks count from START, or are cron's; at EXPIRE there is a last digest of pending matches."""
     rows = _rows((1, "A", 1), (6, "B", 2), (16, "C", 3), (18, "D", 4))
     text = "SELECT symbol FROM quotes EVERY '10 minutes' START '2026-01-01T00:05:00Z' EXPIRE '2026-01-01T00:17:00Z'"
     assert [("00:05", "00:15", 1, [["B"]]), ("00:15", "00:17", 1, [["C"]])] == _told(digests(text, QUOTES, rows))

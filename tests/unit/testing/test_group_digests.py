@@ -67,7 +67,7 @@ def _shown(query: str) -> list[tuple[float, float, int, list[tuple[Any, ...]]]]:
     ],
 )
 def test_digests_of_groups(query: str, expected: list[Any]) -> None:
-    """Each digest begins at the tick before, counts what is its own, and has the groups that HAVING leaves."""
+    """Each digest begins at the tick before, counts its own matches, and has the groups that HAVING leaves."""
     assert _shown(query) == expected
 
 

@@ -1,4 +1,4 @@
-"""The page about testing queries: its programs run and print what stands below them."""
+"""The page about testing queries: its programs run and print the output shown below them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.pages import blocks
 
 
 def test_programs_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each program of the page, in order, runs and prints what stands below it."""
+    """Each program of the page, in order, runs and prints the output shown below it."""
     printed = ""
     for block in blocks("testing.md"):
         if block.language == "python":

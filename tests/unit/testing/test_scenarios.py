@@ -1,4 +1,4 @@
-"""The scenarios without servers: what their queries match, by the test kit."""
+"""The scenarios without servers: the matches of their queries, by the test kit."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def known(*subscribers: str, clock: Hand | None = None, seconds: float = 0.001, 
 
 
 def carried_out(queue: CommandQueue, unit: list[Record], seconds: float, *accepted: str) -> list[Record]:
-    """Tell the queue that a unit was carried out, at so many seconds for each command, and return the unit."""
+    """Tell the queue that a unit was carried out, at `seconds` for each command, and return the unit."""
     queue.charge({place(each): seconds for each in unit})
     queue.finish(unit, {name.encode() for name in accepted})
     return unit

@@ -94,7 +94,7 @@ def test_a_body_that_holds_too_much_is_a_dead_letter(name: str) -> None:
     ],
 )
 def test_what_such_schemas_hold_in_measure_is_read(kind: Any, rest: bytes) -> None:
-    """A schema is not refused for what its bodies could be."""
+    """A schema is not refused for the possible size of its bodies."""
     source = stream("i INT", form="avro", schema=_schema(kind), framing="raw")
     events, dead = decode(batch([b"\x0e" + rest]), source, SETTINGS)
 
@@ -127,7 +127,7 @@ def test_a_command_of_hostile_lengths_is_malformed(size: int) -> None:
 
 
 def test_a_schema_nested_too_deep_is_refused() -> None:
-    """The gateway refuses what the evaluator's stack might not bear."""
+    """The gateway refuses a schema that the evaluator's stack might not bear."""
     kind: Any = "int"
     for _ in range(MAX_DEPTH):
         kind = {"type": "array", "items": kind}

@@ -1,4 +1,4 @@
-"""Segments of the constant tables: whatever is merged and cut into pieces, the rows are those of a dictionary."""
+"""Segments of the constant tables: however they are merged and cut into pieces, the rows equal a dictionary's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _rows(pieces: Iterable[Segment]) -> dict[str, str]:
 
 @given(_CHANGES, st.integers(0, 8), st.integers(1, 3_000))
 def test_merged_and_cut_segments_have_the_rows_of_a_dictionary(changes: list, middle: int, nbytes: int) -> None:
-    """Old segments and new ones merged each for itself, in pieces of any size, give what all of them give."""
+    """Old segments and new ones merged each for itself, in pieces of any size, give the same as all of them."""
     expected: dict[str, str] = {}
     segments = []
     for gone, come in changes:

@@ -1,4 +1,4 @@
-"""Counts of matches: summed up in any order, and as bytes, they are those of a dictionary."""
+"""Counts of matches: summed up in any order, and as bytes, they equal a dictionary's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_totals_are_those_of_a_dictionary(tasks: list[tuple[list[int], int]], gr
 
 
 def test_values_are_bounded_and_large_counts_exact() -> None:
-    """A million destinations are many values of a megabyte; a count beyond 32 bits stays what it is."""
+    """A million destinations are many values of a megabyte; a count beyond 32 bits stays the same."""
     numbers = np.arange(1_000_000, dtype=np.int32)
     tally = MatchTally(numbers, np.full(numbers.size, 1 << 40), numbers.astype(np.int64))
     values = list(tally.encode())

@@ -62,7 +62,7 @@ def test_a_checkpoint_that_spark_cannot_go_on_from_is_not_whole(tmp_path: Path) 
 
 
 def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    """The position before counts: what was evaluated since comes again with the same ids."""
+    """The position before counts: events evaluated since then come again with the same ids."""
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=True)
     (tmp_path / "offsets" / "10").write_text("")

@@ -1,4 +1,4 @@
-"""Avro records: framings, types, and what is a dead letter; and the check of a schema at CREATE STREAM."""
+"""Avro records: framings, types, and dead letters; and the check of a schema at CREATE STREAM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested Avro records: structs, arrays and maps at any depth, and what they cannot hold."""
+"""Nested Avro records: structs, arrays and maps at any depth, and values that they cannot hold."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def nested_body(**values: object) -> bytes:
 
 
 def nested_stream(*columns: str):
-    """Return a stream of those columns over `NESTED`."""
+    """Return a stream of these columns over `NESTED`."""
     return stream(*columns, form="avro", schema=NESTED, framing="raw")
 
 
 def test_nested_columns():
-    """Records, arrays and maps are read with what the column names, at any depth; a schema may be recursive."""
+    """Records, arrays and maps are read with the fields of the column's type, at any depth, recursive ones too."""
     empty = nested_body(who=None, tags=[], times={})
     events, dead = decode(batch([nested_body(), empty]), nested_stream(*NESTED_COLUMNS), SETTINGS)
     assert dead is None

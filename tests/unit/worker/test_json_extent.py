@@ -1,4 +1,4 @@
-"""Limits of a nested JSON record: its places are those of Arrow's arrays, and too many make it a dead letter."""
+"""Limits of a nested JSON record: its places are counted as in Arrow's arrays, and too many make it a dead letter."""
 
 from __future__ import annotations
 

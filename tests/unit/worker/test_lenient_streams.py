@@ -114,7 +114,7 @@ def test_what_is_no_json_object_stays_a_dead_letter() -> None:
     ],
 )
 def test_numbers_are_times_in_the_unit(unit: str, text: str, expected: datetime | None, lenient: str) -> None:
-    """Digits behind the microseconds are cut off; what no year has is a dead letter, or NULL in a lenient stream."""
+    """Digits behind the microseconds are cut off; a time of no year is a dead letter, or NULL in a lenient stream."""
     stream = declared("x TIMESTAMP, y ARRAY<TIMESTAMP>", f"timestamps = '{unit}'{lenient}")
     events, letters = decode(batch([f'{{"x": {text}, "y": [{text}]}}'.encode()]), stream, SETTINGS)
     if expected is not None:

@@ -63,7 +63,7 @@ def _read(rows: pa.RecordBatch, codec: Codec = "lz4") -> dict[tuple[str, int], l
 @given(_ROWS, st.sampled_from(["lz4", "gzip", "none"]))
 @example([(None, None, "t", 0, ()), (b"", b"", "t", 0, (("", b""),))], "lz4")
 def test_a_partition_gets_its_records_in_their_order(rows: list[Row], codec: Codec) -> None:
-    """Whatever keys, values and headers hold, what is read is what was written."""
+    """Whatever keys, values and headers hold, the read records equal the written ones."""
     expected = defaultdict(list)
     for key, value, topic, partition, headers in rows:
         expected[topic, partition].append((key, value, headers))

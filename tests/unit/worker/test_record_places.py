@@ -184,7 +184,7 @@ def test_what_is_no_path_is_refused(path: str) -> None:
 
 
 def test_export_writes_places_as_they_are_declared() -> None:
-    """`cq export` makes the statement from what SHOW STREAMS answers."""
+    """`cq export` makes the statement from the answer of SHOW STREAMS."""
     stream = declared("p DOUBLE FROM '$.data[\"it''s\"]', k STRING FROM KEY, h INT FROM HEADER 'it''s', v STRING")
     assert parse(create_statement(describe_stream(stream))).stream_columns == stream.columns
 

@@ -23,7 +23,7 @@ def _options(**extra: str) -> dict:
 
 
 def test_what_is_written_is_acknowledged_and_written_once() -> None:
-    """Whatever else is set, and what aiokafka does not know is left to the other clients."""
+    """Whatever else is set, and options that aiokafka does not know are left to the other clients."""
     expected = {"bootstrap_servers": "a:1,b:2", "acks": "all", "enable_idempotence": True, "request_timeout_ms": 20_000}
     assert expected | {"security_protocol": "PLAINTEXT"} == _options(
         acks="0", kafka_acks="0", statistics_interval_ms="5"

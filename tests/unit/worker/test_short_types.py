@@ -1,4 +1,4 @@
-"""Columns of short numbers, FLOAT and BINARY: what JSON and Avro records give, and what is a dead letter."""
+"""Columns of short numbers, FLOAT and BINARY: values of JSON and Avro records, and dead letters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_values_come_out_as_they_are() -> None:
     ids=str,
 )
 def test_what_a_column_cannot_hold_is_a_dead_letter(wrong: dict[str, Any]) -> None:
-    """A number out of range, and what is no base64."""
+    """A number out of range, and a text that is no base64."""
     _, refused = JsonReader(_COLUMNS)(pa.array([json.dumps(wrong).encode()]))
     assert list(refused) == [0]
 

@@ -112,7 +112,7 @@ def test_results_are_counted_with_their_bytes(redis: _Redis) -> None:
 
 
 def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
-    """The others go on; what was published meanwhile doesn't come later."""
+    """The others go on; events published meanwhile don't come later."""
     redis.known_plans["g_2"] = msgspec.structs.replace(redis.known_plans["g_1"], group_id=GroupId("g_2"))
     redis.commit((), [entry(8, ("INT",), (1,), group="g_2")])
     assert 2 == len(_task(b'{"a":1}'))
