@@ -59,7 +59,7 @@ _STALLED_SECONDS = 0.002
 """Time between two looks at commands whose turn has not come yet."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
-"""While commands come: ends and merged segments cost what commits cost, however few they are."""
+"""While commands come: ends and merged segments cost about as much as commits, however few they are."""
 _STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
 """Kafka forgets offsets that are not committed anew for some days."""

@@ -151,8 +151,8 @@ def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
     """Return the schema, parsed, with which fastavro reads the records.
 
     Logical types are kept only for DATE and TIMESTAMP columns: fastavro rounds decimals to their precision, and a value
-    outside its logical type must not spoil a record where it is not a column. DECIMAL columns come as bytes; so does
-    what lies within a nested column, times there as numbers.
+    outside its logical type must not spoil a record where it is not a column. DECIMAL columns come as bytes; so do
+    values within a nested column, times there as numbers.
 
     Raises:
         AvroMismatch: The text is no Avro schema of a record.

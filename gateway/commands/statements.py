@@ -156,7 +156,7 @@ class Statements:
         """Parse and compile a subscriber's text, which was tried first at that instant (epoch milliseconds).
 
         Raises:
-            InputError: What is wrong with it.
+            InputError: The text's error.
         """
         check_bytes(text, self._settings.commands.text_bytes)
         check_words(text, self._settings.limits.statement_words)

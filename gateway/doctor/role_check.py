@@ -21,7 +21,7 @@ from grouping.values.times import instant
 __all__ = ["check_roles"]
 
 _QUIET_SECONDS = 120.0
-"""A stream that has events to evaluate and commits no micro-batch for so long is stuck, or has too large ones."""
+"""A stream that has events to evaluate and commits no micro-batch for this long is stuck, or has too large ones."""
 
 
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:

@@ -87,7 +87,7 @@ def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
 
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
-    """Return what the conjuncts over the stream's columns decide, where the tables' rows are not known."""
+    """Return the outcome of the conjuncts over the stream's columns, where the tables' rows are not known."""
     events, letters = decode(source_batch([record]), standing.stream, _SETTINGS)
     if letters is not None:
         headers = dict(unpacked_headers(letters["headers"][0].as_py()))

@@ -32,7 +32,7 @@ class EventQuestion:
     rows: Mapping[str, Sequence[bytes]]
     """By id of a table that is joined, its rows as JSON objects."""
     tables: Mapping[str, Table]
-    """By id, those tables; records of them are JSON."""
+    """The joined tables by id; records of them are JSON."""
     value: bytes
     """The record's value, JSON whatever the format of the stream."""
     key: bytes | None

@@ -29,7 +29,7 @@ Place = tuple[int, int]
 """Partition and offset of a record."""
 
 _AT_ONCE = 1_000
-"""Records of a task: each that cannot be evaluated has a dead letter of its own among so many."""
+"""Records of a task: few enough that each failed one can have a dead letter of its own."""
 _SETTINGS = Settings.model_construct()
 """The defaults, whatever the environment says."""
 

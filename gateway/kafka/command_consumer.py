@@ -70,7 +70,7 @@ class CommandConsumer:
         """Return the waiting commands, at most `most`; wait up to `wait_seconds` for the first.
 
         Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
-        has costs of its own, and so has each request for a few of them. None lets nobody wait for what else may come.
+        has costs of its own, and so has each request for a few of them. None lets nobody wait for further commands.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)

@@ -57,7 +57,7 @@ NOT_YET = (
 
 
 FITTING_BYTES = LARGEST_RECORD - (64 << 10)
-"""Bytes of key, value and headers of a record: what surrounds them must fit too."""
+"""Bytes of key, value and headers of a record: the record's frame must fit too."""
 
 
 class KafkaUnavailable(OperationalError):

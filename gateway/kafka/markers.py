@@ -3,9 +3,9 @@
 A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
 coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where
 KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die or start, the
-coordinator then holds it for complete, yet it is open for ever in those partitions: a *hanging* transaction, in Kafka's
-words (KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction
-there is aborted.
+coordinator then holds it for complete, yet it stays open in these partitions: a *hanging* transaction, in Kafka's words
+(KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction there
+is aborted.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class PlaceReader:
         A record written a moment ago, still invisible at the broker, is waited for.
 
         Raises:
-            KafkaUnavailable: Kafka failed; what was yielded holds.
+            KafkaUnavailable: Kafka failed; records yielded before hold.
         """
         wanted = _by_partition(places)
         deadline = time.monotonic() + seconds

@@ -61,7 +61,7 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
 class TransactionalWriter:
     """Writes the records of one commit, and the commands that they answer, all or none.
 
-    Records can be read when `write` returns, those written `ahead` of others before the others are written. The next
+    Records can be read when `write` returns, records written `ahead` of others before the others are written. The next
     transaction must not begin earlier: its abortion would take a hanging transaction's records (`markers.py`) with it.
     """
 
@@ -140,7 +140,7 @@ class TransactionalWriter:
             ahead: Others follow at once, which nobody needs to read before: return without waiting for markers.
 
         Returns:
-            The offsets that those records got.
+            The offsets of the watched records.
 
         Raises:
             ProducerFenced: The client can write nothing more; take another writer.

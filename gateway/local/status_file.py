@@ -50,7 +50,7 @@ class StatusFile:
 
         Args:
             state: The state.
-            more: Returns what else is told; asked by another thread.
+            more: Returns further fields to tell; asked by another thread.
         """
         done = threading.Event()
 

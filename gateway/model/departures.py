@@ -32,7 +32,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
     number: int
     """Where its matches are counted."""
     departures: tuple[Departure, ...] = ()
-    """The earliest first. Their windows are disjoint: what left later counts for longer."""
+    """The earliest first. Their windows are disjoint: windows of later departures count for longer."""
 
     def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
         """Return the same with one more departure."""
@@ -51,7 +51,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=left) if left else None
 
     def entries(self, living: Sequence[Window]) -> list[tuple[tuple[int, ...], list[Window]]]:
-        """Return the windows to keep in the constant table, by their bounds, beside those of live members."""
+        """Return the windows to keep in the constant table, by their bounds, beside the windows of live members."""
         kept = ((each.until, without(each.windows, living)) for each in self.departures)
         return [(until, windows) for until, windows in kept if windows]
 

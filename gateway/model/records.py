@@ -38,7 +38,7 @@ def millis(at: datetime) -> int:
 
 
 class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, dict=True):
-    """A trigger with its phase: what makes two CQs fire at the same instants."""
+    """A trigger with its phase: two CQs with the same trigger and phase fire at the same instants."""
 
     every_ms: int = 0
     """0 for change-based and cron."""
@@ -143,7 +143,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     word: str = ""
     """The word after PUBLISH, if there was one."""
     slots: int | None = None
-    """For a query over groups and its store: the number of WHERE's constants, which decide what is stored."""
+    """For a query over groups and its store: the number of WHERE's constants, which decide the stored groups."""
 
     @property
     def row(self) -> ConstantRow:

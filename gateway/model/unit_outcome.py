@@ -49,7 +49,7 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
 
 
 def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
-    """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
+    """Bring the visibility of timer-based destinations up to the unit's version, and return changes (None: ended).
 
     All ticks that read a store share its matches; the version that met the event decides which ticks see a match. So a
     change of that makes a version even where the store of matches itself stays as it is.

@@ -146,7 +146,7 @@ class Admission:
             pair_micros = load.micros / load.candidates if load.candidates >= _MEASURED_PAIRS else 0.0
             rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
-        # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
+        # Where keys alone decide, a few hot values in a sample say little of all others: the observed figure does.
         if shape.path.kind != "hash" or shape.path.residual:
             admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Expectations())
         return _Group(known, shape, rows, candidates, observed, pair_micros, admitted)

@@ -19,7 +19,7 @@ class OwnPrefixes:
     """The prefixes of subscribers who have destinations of their own, or have had some since the gateway started."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        """Read what is stored when first asked; every later subscriber comes by `take`.
+        """Read the stored owners when first asked; every later subscriber comes by `take`.
 
         Args:
             settings: The settings.

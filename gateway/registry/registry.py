@@ -129,7 +129,7 @@ class Registry:
             self.admission.check(query, destination, now_ms, joins)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
-            # Its reader may still have to pass over what others of the group had written meanwhile.
+            # Its reader may still have to pass over records that others of the group had caused meanwhile.
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)

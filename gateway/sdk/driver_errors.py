@@ -39,8 +39,8 @@ def _note(error: KafkaError) -> None:
 
 
 CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
-"""Options of each client: librdkafka would write to stderr what is logged here, and what errors tell. A broker silent
-for ten seconds is left for the new leader of its partitions, instead of after a minute."""
+"""Options of each client: librdkafka would write its log and its errors to stderr. A broker silent for ten seconds is
+left for the new leader of its partitions, instead of after a minute."""
 
 
 def passing(error: KafkaError) -> bool:

@@ -134,7 +134,7 @@ class Table:
             timeout: Seconds to wait for Kafka at the end.
 
         Returns:
-            How many keys were written; whether there was such a row is not asked.
+            How many keys were written; whether their rows existed is not asked.
 
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None; the keys before are written.

@@ -22,7 +22,7 @@ def create_view(
     """Declare a view; its SELECT must be valid for a query of its owner.
 
     Raises:
-        InputError: stream-exists, quota-exceeded; and what is wrong with its SELECT.
+        InputError: stream-exists, quota-exceeded; and the errors of its SELECT.
     """
     check_name(catalog, statement.name)
     own = sum(view.owner == origin.owner for view in working.inventory.views.values())

@@ -1,7 +1,7 @@
 """Probes of all streams: the ends of source partitions, the evaluator's commits, and the intake of their matches.
 
 A tick may fire when the evaluator has committed all events published before the tick, *and* the gateway has taken in
-the matches of those commits. So a probe reads the commits first and then the end of `cq.pending`; the commits count
+the matches of these commits. So a probe reads the commits first and then the end of `cq.pending`; the commits count
 once the intake has reached that end.
 """
 

@@ -1,7 +1,7 @@
 """The watermark of a stream: the time up to which everything published has been evaluated.
 
 From time to time the gateway looks up the ends of the source's partitions (a *probe*). Once the evaluator has committed
-those ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
+these ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
 partition holds nothing up. A tick waits for `timers.wait_seconds` at most; an EXPIRE waits for as long as it takes.
 """
 

@@ -150,7 +150,7 @@ class Positions:
         return self._ends[topic, 0]
 
     def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
+        """Return by partition where a stream's topic ends: later events lie there or above."""
         if stream_id not in self._source_ends:
             stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0

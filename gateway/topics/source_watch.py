@@ -1,8 +1,8 @@
 """The watch over the topics of streams and tables: partitions are added, a topic is deleted and made again.
 
 Kafka's id of a topic identifies a new topic of the same name; its offsets begin anew. Its events get positions above
-those of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. Unevaluated events of the
-old topic are lost; a dead letter for each partition says so. A table has the rows of the new topic then.
+all earlier ones (`Stream.base`), so ids of results, cursors and cuts are never met twice. Unevaluated events of the old
+topic are lost; a dead letter for each partition says so. A table has the rows of the new topic then.
 """
 
 from __future__ import annotations

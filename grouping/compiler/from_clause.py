@@ -262,9 +262,9 @@ def _cut(
 ) -> tuple[list[JoinKey], tuple[Bound, ...]]:
     """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
 
-    If there are equalities without constants, those with constants need not look rows up: their constants are lifted,
-    so no join is made for each constant. Nor need others beside the whole key, unless a LEFT JOIN would be another one
-    without them.
+    If there are equalities without constants, equalities with constants need not look rows up: their constants are
+    lifted, so no join is made for each constant. Nor need others beside the whole key, unless a LEFT JOIN would be
+    another one without them.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = _keys(plain, prefix)

@@ -105,7 +105,7 @@ class _Sweep:
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
         self._over = np.array([bool(each.over_ms) for each in questions], np.bool_)
-        """Whether it is of OVER LAST: what counts now may count again."""
+        """Whether it is of OVER LAST: matches that count now may count again."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
         had, done = [], []
         for question, over_ms, _, ended_ms in questions:

@@ -75,7 +75,7 @@ class MatchPlaces:
             self.older = max(self.older, before) if self.positions else None
 
     def forget_before(self, offset: int, held: set[int]) -> None:
-        """Forget the positions before an offset, but those in `held`."""
+        """Forget the positions before an offset, except positions in `held`."""
         if self.rolled is not None and self.rolled < offset and self.rolled not in held:
             self.rolled = None
         if self.older is not None:

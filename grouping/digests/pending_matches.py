@@ -71,8 +71,8 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ends_at: bytes = b""
     """For groups only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
-    """By item (int32): of groups its place among the items of its store and range; of a match the number of its row
-    among those of its event, left out where an event has one at most."""
+    """By item (int32): for groups, the item's place among the items of its store and range; for a match, the number of
+    its row within its event, left out where an event has one at most."""
     before: int = 0
     """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
@@ -201,7 +201,7 @@ def pack_pending(
         events: By item the source's partition, offset and time.
         rows: By item its place in `values`.
         values: The rows.
-        numbers: By item the number of its row among those of its event; None where an event has one at most.
+        numbers: By item the number of its row within its event; None where an event has one at most.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order

@@ -45,7 +45,7 @@ class Pin(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Totals of a stream's tasks since Redis was filled; its fields are those of `RedisKeys.output`.
+    """Totals of a stream's tasks since Redis was filled, with the fields of `RedisKeys.output`.
 
     Example:
         >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})

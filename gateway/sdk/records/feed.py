@@ -17,7 +17,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place
     """Return the positions where readers begin: the cursor's, and for other CQs the beginning of their results.
 
     Args:
-        queries: The CQs as they are now; none for just those of the cursor.
+        queries: The CQs as they are now; none for just the cursor's CQs.
         cursor: A cursor, or None to begin all.
 
     Raises:
@@ -42,8 +42,8 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place
 def _resumed(place: Place, query: ContinuousQuery) -> Place:
     """Return where a reader goes on in the destination that the cursor was taken of.
 
-    A CQ that was dropped and created anew may be there again. Its results do not end with those of its forerunner, and
-    where the topic was made anew they lie before the cursor's offsets. Results handed over earlier stay known.
+    A CQ that was dropped and created anew may be there again. Its results do not end with its forerunner's, and where
+    the topic was made anew they lie before the cursor's offsets. Results handed over earlier stay known.
     """
     begins = query.destination.begins()
     beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())

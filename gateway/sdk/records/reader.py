@@ -130,7 +130,7 @@ class Reader:
         """Return how far the handing over has come.
 
         Args:
-            read: Topic and partition → offset before which all records were fed; what is missing was not read.
+            read: Topic and partition → offset before which all records were fed; missing partitions were not read.
         """
         topic = self._query.destination.topic
         resume = self._next.copy()

@@ -1,8 +1,8 @@
 """Applying virtual destinations' filters and SELECT lists (docs/results.md), by DuckDB where it is installed.
 
-Everything else in the SDK does without SQL: only a reader of a virtual destination needs it.
-Events are taken in by what one poll returned and typed as the stream declares them: a BIGINT or a DECIMAL is compared
-digit by digit, times as times. The row that is handed over holds the values as they are in the record.
+Everything else in the SDK does without SQL: only a reader of a virtual destination needs it. Events are taken in by the
+records of one poll and typed as the stream declares them: a BIGINT or a DECIMAL is compared digit by digit, times as
+times. The row that is handed over holds the values as they are in the record.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class VirtualFilters:
         """Return a filter by a destination's WHERE and SELECT, or None where there is nothing to apply.
 
         Raises:
-            FilterUnavailable: The destination is virtual, and DuckDB is not installed, or what it is told of the
-                filter is not all there or no SQL.
+            FilterUnavailable: The destination is virtual, and DuckDB is not installed, or its filter is incomplete or
+                no SQL.
         """
         if destination.mode != "virtual":
             return None
