@@ -19,7 +19,7 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.engine.rows.events import Events, arrow_type
 
-__all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoin", "join", "join_slices"]
+__all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoin", "join"]
 
 EVENT_ROWS: int = EvaluatorSettings().event_rows
 """Rows that one event may make, where no settings say otherwise."""
@@ -48,7 +48,9 @@ class LookupJoin:
     value_bytes: int = VALUE_BYTES
     """Longest text that an expression of ON computes; a longer one is NULL."""
     event_rows: int = EVENT_ROWS
-    """Rows that one event may make."""
+    """Rows that an event may make at any of the joins, before ON's other conditions leave some out."""
+    slice_rows: int = ROWS
+    """Rows in a slice, unless one event alone has more."""
 
     def begin(self) -> tuple[()]:
         """Return the state, which is empty."""
@@ -57,8 +59,33 @@ class LookupJoin:
     def step(
         self, state: tuple[()], rows: Events, watermark: int | None = None
     ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
-        """Return the rows that events make, in slices (`join_slices`)."""
-        return state, join_slices(rows, self.computation, self.views, self.value_bytes, most_of_event=self.event_rows)
+        """Return the joined rows of events, in slices of the events, so that memory is bounded.
+
+        Each event alone decides whether it makes too many rows, so every replay leaves the same events out.
+
+        Raises:
+            Exception: Any exception, with a slice: the expressions of ON run code of libraries (`faults.FAULTS`).
+        """
+        return state, self._slices(rows)
+
+    def _slices(self, events: Events) -> Iterator[JoinedSlice]:
+        scattered = any(len(one.keys) > 1 and not one.single for one in self.computation.joins)
+        width = _PROBES if scattered else max(events.count, 1)
+        waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
+        while waiting:
+            first, last = waiting.pop()
+            alone = JoinedEvents(events, np.arange(first, last), {})
+            try:
+                at_once = min(self.slice_rows, self.event_rows) if last - first > 1 else self.event_rows
+                rows = _joined(alone, self.computation, self.views, self.value_bytes, at_once)
+            except _TooManyRows:
+                if last - first == 1:
+                    yield last, None
+                    continue
+                middle = (first + last) // 2
+                waiting += [(middle, last), (first, middle)]
+                continue
+            yield last, rows
 
     def snapshot(self, state: tuple[()]) -> bytes:
         """Return nothing."""
@@ -88,52 +115,6 @@ def join(
         Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
     """
     return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
-
-
-def join_slices(
-    events: Events,
-    computation: Computation,
-    views: Mapping[str, TableView],
-    value_bytes: int = VALUE_BYTES,
-    most: int = ROWS,
-    most_of_event: int = EVENT_ROWS,
-) -> Iterator[JoinedSlice]:
-    """Yield the rows of a computation over a batch of events, in slices of the events, so that memory is bounded.
-
-    Which events make too many rows is decided for each of them alone, so every replay leaves the same ones out.
-
-    Args:
-        events: The decoded events.
-        computation: The computation, with its joins.
-        views: By table id, the tables as they were at the batch's pins.
-        value_bytes: The limit on computed texts; a longer text is NULL.
-        most: Rows in a slice, unless one event alone has more.
-        most_of_event: Rows that an event may make at any of the joins, before ON's other conditions leave some out.
-
-    Yields:
-        How many events are done, and the rows that they made since the slice before; None where the last of them,
-        which is a slice of its own, makes too many.
-
-    Raises:
-        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
-    """
-    scattered = any(len(one.keys) > 1 and not one.single for one in computation.joins)
-    width = _PROBES if scattered else max(events.count, 1)
-    waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
-    while waiting:
-        first, last = waiting.pop()
-        alone = JoinedEvents(events, np.arange(first, last), {})
-        try:
-            at_once = min(most, most_of_event) if last - first > 1 else most_of_event
-            rows = _joined(alone, computation, views, value_bytes, at_once)
-        except _TooManyRows:
-            if last - first == 1:
-                yield last, None
-                continue
-            middle = (first + last) // 2
-            waiting += [(middle, last), (first, middle)]
-            continue
-        yield last, rows
 
 
 class _TooManyRows(Exception):
