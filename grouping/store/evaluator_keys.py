@@ -37,7 +37,7 @@ class EvaluatorKeys:
         return f"{self.start}:evaluator:next-batch:{stream_id}"
 
     def checkpoint(self, stream_id: StreamId) -> str:
-        """Text: which checkpoint the stream was evaluated by last (runtime/driver/resumption.py). By the evaluator.
+        """Text: which checkpoint the stream was evaluated by last (runtime/streams/resumption.py). By the evaluator.
 
         A rebuild of the working copy leaves it alone, by its name.
         """
@@ -94,6 +94,20 @@ class EvaluatorKeys:
         A rebuild of the working copy leaves it alone, by its name.
         """
         return f"{self.start}:evaluator:executors" + (f"/{name}" if name else "")
+
+    def lane_hand(self, name: str = "") -> str:
+        """Hash of a lane's tasks to their micro-batch and the `Stream.source_id` in hand.
+
+        By workers, for the evaluator of that name. A rebuild of the working copy leaves the key alone, by its name.
+        """
+        return f"{self.start}:evaluator:lane-hand" + (f"/{name}" if name else "")
+
+    def lane_seconds(self, name: str = "") -> str:
+        """Hash of `Stream.source_id` to seconds of evaluation in the lane. By workers, for the evaluator of that name.
+
+        A rebuild of the working copy leaves the key alone, by its name.
+        """
+        return f"{self.start}:evaluator:lane-seconds" + (f"/{name}" if name else "")
 
     def owner(self, stream_id: StreamId) -> str:
         """`Owner` (ownership.py) as text: which evaluator has the stream. By the evaluator; the gateway reads.

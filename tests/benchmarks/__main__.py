@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
-from tests.benchmarks.whole import churn, expiry, fairness, latency, recovery, registration, start
+from tests.benchmarks.whole import churn, expiry, fairness, latency, many_streams, recovery, registration, start
 
 BENCHMARKS = {
     "throughput": throughput,
@@ -28,6 +28,7 @@ BENCHMARKS = {
     "greedy": greedy,
     "fairness": fairness,
     "latency": latency,
+    "many_streams": many_streams,
     "registration": registration,
     "start": start,
     "recovery": recovery,

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from spark_jobs.runtime.driver.checkpoint import Checkpoint, Position
-from spark_jobs.runtime.driver.files import Files, HadoopFiles, LocalFiles, files_of
 from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.files import Files, HadoopFiles, LocalFiles, files_of
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

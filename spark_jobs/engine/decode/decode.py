@@ -79,12 +79,12 @@ def _with_parts(
     return column_of, dict(sorted((wrong | refused).items()))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _parts_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> PartsReader:
     return PartsReader(columns, leniency)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonReader:
     return JsonReader(columns, leniency)
 
@@ -93,7 +93,7 @@ Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict
 """Takes the values of a batch; gives a reader of a column of the good records, and by row the faults of the others."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
     """Return the reader for records of a form, made once for equal arguments.
 

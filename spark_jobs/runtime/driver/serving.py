@@ -25,10 +25,10 @@ from spark_jobs.runtime.driver.digest_jobs import DigestJobs
 from spark_jobs.runtime.driver.executors import Executors
 from spark_jobs.runtime.driver.metrics import StreamMetrics
 from spark_jobs.runtime.driver.status_file import StatusFile
-from spark_jobs.runtime.driver.streams import Streams
 from spark_jobs.runtime.driver.warm_up import warm_up
-from spark_jobs.runtime.driver.worker_deaths import WorkerDeaths
 from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.streams.streams import Streams
+from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths
 from spark_jobs.runtime.worker.worker import Evaluation
 
 __all__ = ["serve"]

@@ -23,10 +23,10 @@ from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from spark_jobs.engine.rows.headers import NO_HEADERS
 from spark_jobs.engine.rows.output import OUTPUT
-from spark_jobs.runtime.driver.files import files_of
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location, write_stream
 from spark_jobs.runtime.kafka.source import read_stream
+from spark_jobs.runtime.streams.files import files_of
 
 __all__ = ["warm_up"]
 

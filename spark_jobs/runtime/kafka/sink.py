@@ -16,7 +16,7 @@ from grouping.settings.settings import Settings
 from grouping.store.fence import Fence, FenceWatch
 from spark_jobs.runtime.kafka.record_writer import record_writer
 
-__all__ = ["Produce", "RecordWriting", "checkpoint_location", "write_all", "write_stream"]
+__all__ = ["Produce", "RecordWriting", "checkpoint_location", "start_query", "write_all", "write_stream"]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
@@ -68,8 +68,13 @@ def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
     """Start the query that writes the output of a stream's events, while the fence is its holder's."""
+    return start_query(events, RecordWriting(produce, pickle.dumps(settings), fence), source_id, settings)
+
+
+def start_query(events: DataFrame, task: Produce, source_id: str, settings: Settings) -> StreamingQuery:
+    """Start a query whose tasks write to Kafka themselves, and yield nothing."""
     return (
-        events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
+        events.mapInArrow(task, _NOTHING)
         .writeStream.format("noop")
         .queryName(source_id)
         .option("checkpointLocation", checkpoint_location(source_id, settings))

@@ -1,9 +1,9 @@
-"""A stream's source topic as a streaming DataFrame."""
+"""Source topics as a streaming DataFrame: the topic of one stream, or those of the lane's streams."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +11,7 @@ from grouping.model.catalog import Stream
 from grouping.settings.kafka_options import java_options
 from grouping.settings.settings import Settings
 
-__all__ = ["FETCHES", "read_stream"]
+__all__ = ["FETCHES", "read_lane", "read_stream"]
 
 _EARLIEST = -2
 FETCHES = {"kafka.fetch.max.wait.ms": "10"}
@@ -35,23 +35,69 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         settings: The evaluator's settings.
     """
     starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
-    offsets = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
+    return _read(spark, [stream], {stream.topic: _starts(starts, partitions)}, settings, FETCHES).select(
+        *_columns([stream])
+    )
+
+
+def read_lane(
+    spark: SparkSession,
+    streams: Collection[Stream],
+    starts: Mapping[str, Mapping[str, int]],
+    partitions: Mapping[str, Iterable[int]],
+    tasks: int,
+    settings: Settings,
+) -> DataFrame:
+    """Return the records of many streams, with a column topic, in few tasks: a task has source partitions whole.
+
+    Args:
+        spark: The session.
+        streams: The streams, each with a topic of its own.
+        starts: By topic and partition the first offset, where there is no checkpoint yet.
+        partitions: By topic the partitions that there are now.
+        tasks: How many tasks a micro-batch has at most.
+        settings: The evaluator's settings.
+    """
+    offsets = {each.topic: _starts(starts[each.topic], partitions[each.topic]) for each in streams}
+    # With a group of its own the executors' consumers stay connected when the query is started again.
+    fetches = {"kafka.fetch.max.wait.ms": "0", "kafka.group.id": f"{settings.prefix}lane"}
+    source = _read(spark, streams, offsets, settings, fetches)
+    return source.select("topic", *_columns(streams)).coalesce(tasks)
+
+
+def _starts(starts: Mapping[str, int], partitions: Iterable[int]) -> dict[str, int]:
+    return {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
+
+
+def _columns(streams: Iterable[Stream]) -> list[str]:
+    headers = ["headers"] if _have_headers(streams) else []
+    return ["key", "value", "partition", "offset", "timestamp", *headers]
+
+
+def _have_headers(streams: Iterable[Stream]) -> bool:
+    return any(column.place.kind == "header" for stream in streams for column in stream.columns)
+
+
+def _read(
+    spark: SparkSession,
+    streams: Iterable[Stream],
+    offsets: Mapping[str, Mapping[str, int]],
+    settings: Settings,
+    fetches: Mapping[str, str],
+) -> DataFrame:
     options = java_options(settings.kafka) | {
-        "subscribe": stream.topic,
-        "startingOffsets": json.dumps({stream.topic: offsets}),
+        "subscribe": ",".join(offsets),
+        "startingOffsets": json.dumps(offsets),
         "kafka.isolation.level": "read_committed",
         # A deleted topic is reported, not created again by asking for it.
         "kafka.allow.auto.create.topics": "false",
         # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
         "kafka.max.poll.records": "10000",
-        **FETCHES,
+        **fetches,
         "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),
         # Deleted events are reported by `progress`, and the stream goes on (docs/results.md).
         "failOnDataLoss": "false",
     }
-    columns = ["key", "value", "partition", "offset", "timestamp"]
-    if any(column.place.kind == "header" for column in stream.columns):
+    if _have_headers(streams):
         options["includeHeaders"] = "true"
-        columns.append("headers")
-    source = spark.readStream.format("kafka").options(**options).load()
-    return source.select(*columns)
+    return spark.readStream.format("kafka").options(**options).load()

@@ -183,7 +183,7 @@ class _Task:
             self._watch.notes.report_misfits(misfits)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     """Decode a task's stream and settings; cached, since reading the same bytes takes 5 ms of a small batch."""
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)

@@ -10,7 +10,7 @@ from gateway.kafka import LARGEST_RECORD, LogReader
 from grouping.settings.limit_settings import LimitSettings
 from grouping.store.quarantine import CulpritSearch, QuarantineStore
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.driver.worker_deaths import WorkerDeaths
+from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.stack.counter import Counter

@@ -7,9 +7,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.driver.checkpoint import Position
-from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.progress import Progress
 from tests.ground import Ground
 from tests.kafka_tail import Tail, dead_letters
 

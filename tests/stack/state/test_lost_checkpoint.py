@@ -14,11 +14,11 @@ from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.driver.checkpoint import Checkpoint, Position
-from spark_jobs.runtime.driver.files import LocalFiles
-from spark_jobs.runtime.driver.resumption import resume
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.files import LocalFiles
+from spark_jobs.runtime.streams.resumption import resume
 from tests.ground import Ground
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from spark_jobs.runtime.driver.checkpoint import Position
-from spark_jobs.runtime.driver.progress import Progress
+from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.progress import Progress
 
 _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
 
@@ -67,3 +67,20 @@ def test_a_query_without_any_micro_batch_has_no_position() -> None:
     progress.look(idle)
     progress.look(_told(0, 0, carried_out=False))
     assert ([], -1) == (store.commits, progress.batch)
+
+
+def test_a_micro_batch_of_many_streams() -> None:
+    """A stream has its own part of the events, and nothing is told where it has none."""
+    progress, store = _progress()
+    told = _told(3, 5, carried_out=True)
+    told.lastProgress["sources"][0]["endOffset"] = str({"quotes": {"0": 5}, "orders": {"0": 9}})
+    told.lastProgress["numInputRows"] = 14
+    for _ in range(2):
+        progress.look(told)
+    assert ([(3, {"0": 5})], 5) == (store.commits, progress.batch_events)
+    told.lastProgress["batchId"] = 4
+    progress.look(told)
+    assert ([(3, {"0": 5})], 0, 4) == (store.commits, progress.batch_events, progress.batch)
+    told.lastProgress |= {"batchId": 5, "sources": [{"endOffset": str({"orders": {"0": 12}})}]}
+    progress.look(told)
+    assert [(3, {"0": 5})] == store.commits

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grouping.model.ids import Subscriber
 from grouping.store.quarantine import CulpritSearch, Quarantine, culprits, sole_user
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
-from spark_jobs.runtime.driver.worker_deaths import dead_task
+from spark_jobs.runtime.streams.worker_deaths import dead_task
 
 _MINUTE, _HOUR = 60_000, 3_600_000
 

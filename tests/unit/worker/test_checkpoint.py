@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from spark_jobs.runtime.driver.checkpoint import Checkpoint, Position
-from spark_jobs.runtime.driver.files import LocalFiles
+import pytest
+
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.files import LocalFiles
 
 
 def _checkpoint(folder: Path) -> Checkpoint:
@@ -90,3 +93,61 @@ def test_a_micro_batch_gets_other_bounds(tmp_path: Path) -> None:
     checkpoint.move("quotes", {"0": 86}, {})
     assert ({"0": 86, "1": 7}, {"0": 99, "1": 7}) == checkpoint.under_way("quotes")
     assert Position(0, {"0": 86, "1": 7}) == checkpoint.last_commit("quotes")
+
+
+def _lane_log(folder: Path, batch: int, end: int, *, committed: bool) -> None:
+    """Write a micro-batch of two topics."""
+    _log(folder, batch, end, committed=committed)
+    text = f'v1\n{{"batchWatermarkMs":0}}\n{{"quotes":{{"0":{end}}},"orders":{{"0":{end + 1}}}}}'
+    (folder / "offsets" / str(batch)).write_text(text)
+
+
+def _first_offsets(folder: Path) -> None:
+    (folder / "sources" / "0").mkdir(parents=True)
+    (folder / "sources" / "0" / "0").write_text('\0v1\n{"quotes":{"0":80},"orders":{"0":81}}')
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("first", [0, 9])
+def test_topics_come_and_go(tmp_path: Path, first: int, *, committed: bool) -> None:
+    """A topic that comes has no event in the micro-batch under way, and one that goes is in no later one."""
+    checkpoint = _checkpoint(tmp_path)
+    checkpoint.set_topics(["quotes"], {"trades": {"0": 5}})
+    assert checkpoint.next_beginnings() is None
+    _first_offsets(tmp_path)
+    if first:
+        _lane_log(tmp_path, first - 1, 80, committed=True)
+    _lane_log(tmp_path, first, 90, committed=committed)
+    checkpoint.set_topics(["quotes"], {"trades": {"0": 5}})
+    begins = 90 if committed else 80
+    assert {"quotes": {"0": begins}, "trades": {"0": 5}} == checkpoint.next_beginnings()
+    assert (None if committed else ({"0": 5}, {"0": 5})) == checkpoint.under_way("trades")
+    assert (None if committed else ({"0": 80}, {"0": 90})) == checkpoint.under_way("quotes")
+    assert (None if committed else ({}, {})) == checkpoint.under_way("orders")
+    assert checkpoint.is_whole()
+    assert committed == checkpoint.is_idle()
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("first", [0, 9])
+def test_a_topic_goes_on_by_a_copy(tmp_path: Path, first: int, *, committed: bool) -> None:
+    """The copy has the micro-batch under way, under its number, and nothing of other topics."""
+    checkpoint, copy = _checkpoint(tmp_path / "lane"), _checkpoint(tmp_path / "own")
+    assert not checkpoint.copy_of("orders", copy)
+    _first_offsets(tmp_path / "lane")
+    if first:
+        _lane_log(tmp_path / "lane", first - 1, 80, committed=True)
+    _lane_log(tmp_path / "lane", first, 90, committed=committed)
+    assert not checkpoint.copy_of("trades", copy)
+    assert checkpoint.copy_of("orders", copy)
+    assert copy.is_whole()
+    for name in ("orders", "quotes"):
+        expected = checkpoint if name == "orders" else _checkpoint(tmp_path / "absent")
+        assert (expected.last_commit(name) or Position(-1, {})).offsets == (
+            copy.last_commit(name) or Position(-1, {})
+        ).offsets
+    assert (checkpoint.last_commit("orders") is None) == (copy.last_commit("orders") is None)
+    assert checkpoint.under_way("orders") == copy.under_way("orders")
+    assert checkpoint.next_beginnings() != copy.next_beginnings()
+    assert {"orders"} == (copy.next_beginnings() or {}).keys()
+    assert json.loads((tmp_path / "own" / "metadata").read_text())["id"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from spark_jobs.runtime.driver.checkpoint import Checkpoint
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.unreadable import find_unreadable
+from spark_jobs.runtime.streams.checkpoint import Checkpoint
 
 __all__ = ["is_unreadable", "pass_over"]
 

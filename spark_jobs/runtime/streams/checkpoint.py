@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spark_jobs.runtime.driver.files import Files
+from spark_jobs.runtime.streams.files import Files
 
 __all__ = ["Checkpoint", "Position"]
 
@@ -62,12 +63,76 @@ class Checkpoint:
         batch = self._uncommitted()
         assert batch is not None, "there is a micro-batch"
         # The start first: a crash in between leaves a micro-batch that fails as before.
-        for name, offsets in ((self._beginning(batch), starts), (f"offsets/{batch}", ends)):
-            path = f"{self.location}/{name}"
-            lines = (self.files.text(path) or "").splitlines()
-            log: dict[str, dict[str, int]] = json.loads(lines[-1])
-            log[topic] = {**log.get(topic, {}), **offsets}
-            self.files.write(path, "\n".join((*lines[:-1], json.dumps(log, separators=(",", ":")))))
+        self._rewrite(self._beginning(batch), lambda log: log | {topic: {**log.get(topic, {}), **starts}})
+        self._rewrite(f"offsets/{batch}", lambda log: log | {topic: {**log.get(topic, {}), **ends}})
+
+    def next_beginnings(self) -> dict[str, dict[str, int]] | None:
+        """Return by topic where the micro-batch after the last committed micro-batch begins, None before the first."""
+        names = self._tail()
+        return self._log(names[0]) if names else None
+
+    def set_topics(self, kept: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
+        """Change the topics of the log; the query must not run, and subscribes to these topics when it starts again.
+
+        A topic without an entry would be read from its earliest record. A micro-batch under way has no events of an
+        added topic.
+
+        Args:
+            kept: Topics that keep their entries; the entries of all others are removed.
+            added: By topic and partition, where the next micro-batch begins.
+        """
+        places = {topic: dict(offsets) for topic, offsets in added.items()}
+        for name in self._tail():
+            # The start comes first: a crash in between leaves offsets of which no micro-batch has a part.
+            self._rewrite(name, lambda log: {topic: log[topic] for topic in kept if topic in log} | places)
+
+    def copy_of(self, topic: str, target: Checkpoint) -> bool:
+        """Write a checkpoint for a single topic, with the micro-batch under way; return whether there is any.
+
+        Args:
+            topic: Which topic.
+            target: An empty checkpoint, whole only when all files are written.
+        """
+        tail = self._tail()
+        if not tail or topic not in (self._log(tail[0]) or {}):
+            return False
+        # Spark looks for the last two micro-batches, also if both are committed.
+        before = f"offsets/{self._batches('offsets')[0] - 1}"
+        names = dict.fromkeys(("sources/0/0", before, *tail))
+        commits = [name.replace("offsets", "commits") for name in tail if name.startswith("offsets")]
+        target.files.write(f"{target.location}/metadata", json.dumps({"id": str(uuid.uuid4())}))
+        for name in commits:
+            if (text := self.files.text(f"{self.location}/{name}")) is not None:
+                target.files.write(f"{target.location}/{name}", text)
+        for name in names:
+            if (text := self.files.text(f"{self.location}/{name}")) is not None:
+                target.files.write(f"{target.location}/{name}", text)
+                target._rewrite(name, lambda log: {topic: log.get(topic, {})})
+        return True
+
+    def _tail(self) -> list[str]:
+        """Return the files with the beginning of the next micro-batch and, if under way, with the end."""
+        begun = self._batches("offsets")[:1]
+        if not begun:
+            return []
+        under_way = f"offsets/{begun[0]}"
+        return [under_way] if self._uncommitted() is None else [self._beginning(begun[0]), under_way]
+
+    def _rewrite(self, name: str, change: Callable[[dict[str, dict[str, int]]], dict[str, dict[str, int]]]) -> None:
+        """Change what the last line of a file of the log says."""
+        path = f"{self.location}/{name}"
+        # The first line of a source's file begins with a zero byte.
+        lines = (self.files.text(path) or "").split("\n")
+        changed = json.dumps(change(json.loads(lines[-1])), separators=(",", ":"))
+        self.files.write(path, "\n".join((*lines[:-1], changed)))
+
+    def is_idle(self) -> bool:
+        """Tell whether the checkpoint is whole and every micro-batch that began is committed."""
+        return self.is_whole() and self._uncommitted() is None
+
+    def has_begun(self) -> bool:
+        """Tell whether a micro-batch ever began."""
+        return bool(self._batches("offsets"))
 
     def _uncommitted(self) -> int | None:
         begun, committed = self._batches("offsets")[:1], self._batches("commits")[:1]
@@ -101,9 +166,9 @@ class Checkpoint:
         """Return the name that `give_name` gave; none for a checkpoint of an earlier version."""
         return self.files.text(f"{self.location}/{_NAME}")
 
-    def give_name(self) -> str:
-        """Give the checkpoint a unique name, wherever it lies, and return the name."""
-        name = secrets.token_hex(8)
+    def give_name(self, name: str = "") -> str:
+        """Give the checkpoint a name, by default a unique one, wherever it lies, and return the name."""
+        name = name or secrets.token_hex(8)
         self.files.write(f"{self.location}/{_NAME}", name)
         return name
 

@@ -5,18 +5,48 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.driver.checkpoint import Position
 from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.streams.checkpoint import Position
 
-__all__ = ["Progress"]
+__all__ = ["Committed", "Progress", "last_committed"]
 
 log = logging.getLogger(__name__)
+
+
+class Committed(NamedTuple):
+    """The last committed micro-batch of a query, as Spark tells it."""
+
+    batch: int
+    offsets: dict[str, dict[str, int]]
+    """Where it ends, by topic and partition."""
+    events: int | None
+    """Its events, None where Spark tells only the offsets."""
+    phases: dict[str, float]
+    """Its seconds, by Spark's names of the phases."""
+
+
+def last_committed(query: StreamingQuery) -> Committed | None:
+    """Return the last committed micro-batch of a query, None before the first.
+
+    Spark writes a progress after each micro-batch, and every 10 seconds of a query without new events. An idle
+    progress has the number of the *next* micro-batch, and the offsets of the last committed one.
+    """
+    last: Any = query.lastProgress
+    if last is None or not last["sources"]:
+        return None
+    carried_out = "addBatch" in last["durationMs"]
+    # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
+    offsets = ast.literal_eval(last["sources"][0]["endOffset"]) or {}
+    if not carried_out:
+        return Committed(last["batchId"] - 1, offsets, None, {})
+    phases = {phase: millis / 1000 for phase, millis in last["durationMs"].items()}
+    return Committed(last["batchId"], offsets, last["numInputRows"], phases)
 
 
 class Progress:
@@ -62,28 +92,30 @@ class Progress:
         return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
-        """Take over the last committed micro-batch from Spark's progress, and tell the store of it.
-
-        Spark writes a progress after each micro-batch, and every 10 seconds of a query without new events. An idle
-        progress has the number of the *next* micro-batch, and the offsets of the last committed one.
-        """
-        last: Any = query.lastProgress
-        if last is not None and last["sources"]:
-            carried_out = "addBatch" in last["durationMs"]
-            batch = last["batchId"] if carried_out else last["batchId"] - 1
-            # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
-            end = ast.literal_eval(last["sources"][0]["endOffset"])
-            offsets = (end or {}).get(self.stream.topic)
-            if carried_out and batch >= self._position.batch:
-                self.batch_events = last["numInputRows"]
-                self.phases = {phase: millis / 1000 for phase, millis in last["durationMs"].items()}
-            if offsets and batch >= self._position.batch:
-                self._position = Position(batch, {**self._position.offsets, **offsets})
+        """Take over the last committed micro-batch from Spark's progress, and tell the store of it."""
+        committed = last_committed(query)
+        if committed is not None:
+            self.take(committed)
         self.tell()
+
+    def take(self, committed: Committed) -> None:
+        """Take over a micro-batch that is committed; `tell` tells the store of it."""
+        if committed.batch < self._position.batch:
+            return
+        before, fresh = self.reached, committed.batch > self._position.batch
+        if offsets := committed.offsets.get(self.stream.topic):
+            self._position = Position(committed.batch, {**self._position.offsets, **offsets})
+        if fresh and committed.events is not None:
+            # Spark tells the events of all streams of the micro-batch.
+            self.batch_events = committed.events if len(committed.offsets) == 1 else max(self.reached - before, 0)
+            self.phases = committed.phases
 
     def tell(self) -> None:
         """Tell the store the position, unless already known there."""
-        if self._position != self._told and self._position.batch >= 0:
+        if self._position.batch < 0:
+            return
+        # The micro-batches of a lane have events of some of its streams.
+        if self._told is None or self._position.offsets != self._told.offsets:
             positions = self.stream.positions(self._position.offsets)
             self._store.committed(self.stream.stream_id, self._position.batch, positions)
             self._told = self._position

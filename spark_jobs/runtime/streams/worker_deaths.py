@@ -75,14 +75,18 @@ class WorkerDeaths:
         self._searched: set[str] = set()
         """Streams at whose batch a worker died."""
 
-    def begin(self, stream_id: StreamId) -> bool:
+    def begin(self, stream_id: StreamId, *, shared: bool = False) -> bool:
         """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
+
+        Args:
+            stream_id: The stream.
+            shared: Whether the lane evaluated the stream when an earlier evaluator ended, and no task had it in hand.
 
         Raises:
             OperationalError: The store does not answer.
         """
         store = self._store
-        if stream_id not in self._begun and store.batch_under_way(stream_id):
+        if stream_id not in self._begun and not shared and store.batch_under_way(stream_id):
             # An evaluator ended amid this batch: exhausted memory, for example, may take all of it.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))

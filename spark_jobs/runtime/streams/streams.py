@@ -1,15 +1,13 @@
-"""A Spark query per live stream: started, restarted and stopped as streams come, fail and go."""
+"""The live streams: a few, and busy ones, have a Spark query each; where there are many, quiet ones share the lane."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
@@ -17,17 +15,22 @@ from grouping.model.ids import StreamId
 from grouping.process.log_lines import Sparing
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
-from grouping.store.ownership import Owner, Ownership
+from grouping.store.ownership import Ownership
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.driver.checkpoint import Checkpoint
-from spark_jobs.runtime.driver.files import files_of
-from spark_jobs.runtime.driver.progress import Progress
-from spark_jobs.runtime.driver.resumption import resume
-from spark_jobs.runtime.driver.unreadable_records import is_unreadable, pass_over
-from spark_jobs.runtime.driver.worker_deaths import WorkerDeaths, failure_reason
+from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.kafka.sink import Produce, checkpoint_location, write_stream
+from spark_jobs.runtime.kafka.sink import checkpoint_location, write_stream
 from spark_jobs.runtime.kafka.source import read_stream
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.checkpoints import Checkpoints
+from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
+from spark_jobs.runtime.streams.files import files_of
+from spark_jobs.runtime.streams.lane import Evaluate, Lane
+from spark_jobs.runtime.streams.lane_log import Place
+from spark_jobs.runtime.streams.progress import Progress
+from spark_jobs.runtime.streams.resumption import find_place, is_far, resume
+from spark_jobs.runtime.streams.unreadable_records import is_unreadable, pass_over
+from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths, failure_reason
 
 __all__ = ["Streams"]
 
@@ -40,43 +43,14 @@ _PROMPT_DEATHS = 10
 """How often a stream whose worker died is started again at once: each death tells more about the share at fault."""
 _STEADY_SECONDS = 10.0
 """How long a query must run before its failures are forgotten, unless it commits a batch."""
-
-Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
-"""Returns the function that a stream's tasks run, given whether they must be cautious, and by source partition the
-offset before which an earlier checkpoint may have evaluated events."""
-
-
-@dataclass(slots=True)
-class _StreamQuery:
-    """A stream's query, and when it is started again."""
-
-    stream: Stream
-    progress: Progress | None = None
-    query: StreamingQuery | None = None
-    failures: int = 0
-    batch_at_start: int = -1
-    start_at: float = 0.0
-    behind: int | None = None
-    steady_at: float = 0.0
-    committed_at: float = 0.0
-    """When it was started, or was seen to have committed a batch."""
-    reason: str | None = None
-    """Why the query does not run, or did not a moment ago."""
-    events: int = 0
-    """Offsets that were evaluated since this process began."""
-    ends: int = 0
-    """How often a query of it has ended by itself."""
-    owner: Owner | None = None
-    """Another evaluator that has the stream."""
-
-    @property
-    def why_not(self) -> str | None:
-        """Why the stream is not evaluated here."""
-        return self.reason if self.owner is None else f"the {self.owner.title} has it"
+_OWN_PER_CORE = 4
+"""With more streams for each core, quiet ones share the lane. Fewer are served faster by queries of their own."""
+_AGAIN_SECONDS = 15.0
+"""After how long a stream may join the lane after being busy, or with a micro-batch under way."""
 
 
 class Streams:
-    """Brings the running queries in line with the live streams that this evaluator has. For one thread."""
+    """Brings the running queries in line with this evaluator's live streams. For use by a single thread."""
 
     def __init__(
         self,
@@ -110,8 +84,12 @@ class Streams:
         self._evaluate = evaluate
         self._worker_deaths = worker_deaths
         self._clock = clock
-        self._files = files_of(checkpoint_location("", settings), spark)
-        self._running: dict[StreamId, _StreamQuery] = {}
+        self._checkpoints = Checkpoints(settings, files_of(checkpoint_location("", settings), spark), broker)
+        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, clock)
+        self._running: dict[StreamId, EvaluatedStream] = {}
+        self._crowded = False
+        self._seconds: dict[str, float] = {}
+        """By `Stream.source_id`, how long the lane's tasks have evaluated each stream lately."""
         self._epoch: int | None = None
         self._compare_at = 0.0
         self._sparing = Sparing(clock)
@@ -126,7 +104,7 @@ class Streams:
             OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
                 wait by themselves), and nothing is started or stopped.
         """
-        for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.query):
+        for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.is_evaluated):
             self._stop(self._running[stream_id])
         epoch = self._store.epoch()
         if epoch is None:
@@ -136,82 +114,114 @@ class Streams:
             raise OperationalError("the tables are being rebuilt")
         if epoch != self._epoch:
             if self._epoch is None:
-                self._sweep(stream.source_id for stream in live.values())
+                self._checkpoints.sweep(stream.source_id for stream in live.values())
             self._epoch = epoch
             for running in self._running.values():
                 if running.progress is not None:
                     running.progress.forget()
         mine = self._settings.evaluator.name
         live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
+        self._lane.open(live.values())
+        self._crowded = len(live) > _OWN_PER_CORE * core_count(self._spark)
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
-            self._drop(self._running.pop(stream_id))
+            if self._has_left(self._running[stream_id]):
+                self._drop(self._running.pop(stream_id))
             yield stream_id
+        self._seconds = self._lane.take_seconds()
         for stream_id, stream in live.items():
-            running = self._running.setdefault(stream_id, _StreamQuery(stream))
-            if stream != running.stream:
+            running = self._running.setdefault(stream_id, EvaluatedStream(stream))
+            if stream != running.stream and (stream.generation == running.stream.generation or self._has_left(running)):
                 running = self._running[stream_id] = self._changed(running, stream)
             try:
                 self._attend(running)
             except OperationalError as error:
                 self._failed(running, error.detail or error.message)
             yield stream_id
+        self._attend_lane()
         self._compare()
 
-    def _changed(self, running: _StreamQuery, stream: Stream) -> _StreamQuery:
+    def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
         """Take over the gateway's changes of a stream's topic: with another topic the query begins anew."""
         if stream.generation == running.stream.generation:
             running.stream = stream
+            self._lane.redefine(stream)
             if running.progress is not None:
                 running.progress.stream = stream
             return running
         self._drop(running)
-        return _StreamQuery(stream)
+        return EvaluatedStream(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return the progress of streams by name, and the reason if a stream doesn't run."""
-        return {
-            running.stream.name: {
-                "stream_id": running.stream.stream_id,
-                "state": "running" if running.query is not None else "waiting",
-                "behind": running.behind,
-                "batch": running.progress.batch if running.progress else -1,
-                "events_deleted": running.progress.events_deleted if running.progress else 0,
-                "reason": running.why_not,
-                "events": running.events,
-                "failures": running.ends,
-                "batch_events": running.progress.batch_events if running.progress else 0,
-                "phases": running.progress.phases if running.progress else {},
-                "quiet_seconds": round(self._clock() - running.committed_at, 3) if running.query else None,
-            }
-            for running in self._running.values()
-        }
+        now, lane_runs = self._clock(), self._lane.is_running
+        return {running.stream.name: running.status(now, lane_runs=lane_runs) for running in self._running.values()}
 
-    def _attend(self, running: _StreamQuery) -> None:
+    def _attend_lane(self) -> None:
+        """Keep the lane running; streams at fault go on in queries of their own."""
+        try:
+            at_fault = self._lane.attend()
+        except OperationalError as error:
+            if self._sparing.due("lane"):
+                log.warning("the lane is not attended to", extra={"reason": error.line})
+            return
+        for running in self._running.values():
+            failure = at_fault.get(running.stream.source_id)
+            if running.in_lane and failure is not None:
+                running.part(self._clock(), failure_reason(failure))
+                self._worker_deaths.failed(running.stream.stream_id, failure)
+
+    def _has_left(self, running: EvaluatedStream) -> bool:
+        """Tell whether a dropped stream has left the lane; if not, have the lane let the stream go."""
+        source_id = running.stream.source_id
+        self._lane.leave(source_id, goes_on=False, at_once=True)
+        self._lane.log.forget(source_id)
+        return not self._lane.holds(source_id)
+
+    def _attend_member(self, running: EvaluatedStream) -> None:
+        """Note how far the lane is with a stream, and let the stream go where it is busy."""
+        source_id = running.stream.source_id
+        running.look_at_lane(self._lane, self._seconds.pop(source_id, 0.0), self._clock())
+        if not self._lane.holds(source_id):
+            running.in_lane = False
+            self._start(running)
+        elif running.load.is_busy(running.behind or 0):
+            self._lane.leave(source_id)
+            running.alone_until = self._clock() + _AGAIN_SECONDS
+
+    def _attend(self, running: EvaluatedStream) -> None:
+        if running.in_lane:
+            self._attend_member(running)
+            return
         if running.query is None:
             if self._clock() >= running.start_at:
                 self._start(running)
             return
-        assert running.progress is not None
         if not running.query.isActive:
             self._ended(running, str(running.query.exception() or "It stopped."))
             return
-        batch, reached = running.progress.batch, running.progress.reached
-        running.progress.look(running.query)
-        running.events += max(running.progress.reached - reached, 0)
-        if running.progress.batch > batch:
-            running.committed_at = self._clock()
-        if running.progress.batch > running.batch_at_start:
-            running.failures, running.reason = 0, None
+        if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        elif self._clock() >= running.steady_at:
-            running.reason = None
+        if self._may_join(running):
+            self._stop(running)
+            self._start(running)
+            if not running.in_lane:
+                running.alone_until = self._clock() + _AGAIN_SECONDS
 
-    def _ended(self, running: _StreamQuery, failure: str) -> None:
+    def _may_join(self, running: EvaluatedStream) -> bool:
+        """Tell whether a stream that has a query is to share the lane."""
+        return (
+            self._crowded
+            and running.is_quiet(self._clock())
+            and self._lane.has_room_for(running.stream)
+            and not self._worker_deaths.begin(running.stream.stream_id)
+        )
+
+    def _ended(self, running: EvaluatedStream, failure: str) -> None:
         """Note the end of a query, and when it is started again."""
         running.query = None
         running.ends += 1
         if is_unreadable(failure):
-            checkpoint = self._checkpoint(running.stream.source_id)
+            checkpoint = self._checkpoints.of(running.stream.source_id)
             passed = pass_over(running.stream, checkpoint, self._settings, self._broker)
             self._failed(running, "a record's timestamp is too large for Spark", prompt=passed)
             return
@@ -228,19 +238,21 @@ class Streams:
             return
         self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
         try:
-            bounds = self._broker.bounds(running.stream.topic for running in self._running.values() if running.query)
+            bounds = self._broker.bounds(
+                running.stream.topic for running in self._running.values() if running.is_evaluated
+            )
             for running in self._running.values():
-                if running.progress is not None and running.stream.topic in bounds:
-                    earliest, ends = bounds[running.stream.topic]
-                    running.progress.report_deleted(earliest)
-                    running.behind = running.progress.behind(ends)
+                if running.stream.topic in bounds:
+                    running.compare(*bounds[running.stream.topic])
         except OperationalError as error:
             # Each query is itself the judge of whether its topic can be read.
             if self._sparing.due("offsets"):
                 log.warning("offsets not compared", extra={"reason": error.message})
 
-    def _start(self, running: _StreamQuery) -> None:
+    def _start(self, running: EvaluatedStream) -> None:
         stream = running.stream
+        if self._lane.holds(stream.source_id):
+            return  # another evaluator had taken the stream: the lane has to let it go yet
         before, running.owner = running.owner, self._ownership.claim(stream.stream_id)
         if running.owner is not None:
             if before is None:
@@ -252,7 +264,17 @@ class Streams:
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
-        checkpoint = self._checkpoint(stream.source_id)
+        checkpoint = self._checkpoints.of(stream.source_id)
+        was_in_lane = self._lane.log.counts_for(stream)
+        shared = was_in_lane and not self._lane.was_interrupted(stream.source_id)
+        cautious = self._worker_deaths.begin(stream.stream_id, shared=shared)
+        if not cautious and self._clock() >= running.alone_until:
+            place = self._place(stream, checkpoint, was_in_lane=was_in_lane)
+            if place is not None and not is_far(stream, place, self._broker):
+                self._join(running, place, goes_on=was_in_lane)
+                return
+        if was_in_lane:
+            self._lane.log.release(self._lane.log.kept[stream.source_id])
         position = resume(stream, checkpoint, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
@@ -260,7 +282,6 @@ class Streams:
         progress.report_deleted(self._broker.earliest(stream.topic))
         if running.progress is not None and progress.batch > running.progress.batch:
             self._worker_deaths.committed(stream.stream_id)
-        cautious = self._worker_deaths.begin(stream.stream_id)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
@@ -276,7 +297,30 @@ class Streams:
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
 
-    def _failed(self, running: _StreamQuery, reason: str, *, prompt: bool = False) -> None:
+    def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> Place | None:
+        """Return where the lane may begin with a stream, None where the stream has a query of its own."""
+        if was_in_lane:
+            return self._lane.log.place(stream.source_id)
+        if not self._crowded or not self._lane.has_room_for(stream):
+            return None
+        return find_place(stream, checkpoint, self._store, self._broker)
+
+    def _join(self, running: EvaluatedStream, place: Place, *, goes_on: bool) -> None:
+        """Let the lane evaluate a stream from now on."""
+        stream = running.stream
+        progress = Progress(stream, place.position, self._store, self._broker)
+        progress.tell()
+        progress.report_deleted(self._broker.earliest(stream.topic))
+        if goes_on:
+            self._lane.go_on(stream)
+        else:
+            self._lane.join(stream, place)
+            # The lane counts its micro-batches by itself.
+            progress = Progress(stream, Position(-1, place.position.offsets), self._store, self._broker)
+        running.enter(progress, self._clock())
+        log.info("stream joins the lane", extra={"stream": stream.name, "stream_id": stream.stream_id})
+
+    def _failed(self, running: EvaluatedStream, reason: str, *, prompt: bool = False) -> None:
         backoff = 0.0
         if not prompt:
             backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
@@ -289,30 +333,17 @@ class Streams:
                 extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},
             )
 
-    def _sweep(self, live: Iterable[str]) -> None:
-        """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""
-        for source_id in set(self._files.names(checkpoint_location("", self._settings))).difference(live):
-            self._forget(source_id)
-
-    def _stop(self, running: _StreamQuery) -> None:
+    def _stop(self, running: EvaluatedStream) -> None:
+        if running.in_lane:
+            self._lane.leave(running.stream.source_id, goes_on=False, at_once=True)
+            running.in_lane = False
         if running.query is not None:
             running.query.stop()
             running.query = None
 
-    def _drop(self, running: _StreamQuery) -> None:
+    def _drop(self, running: EvaluatedStream) -> None:
         self._stop(running)
-        self._forget(running.stream.source_id)
+        self._checkpoints.forget(running.stream.source_id)
         with suppress(OperationalError):
             self._ownership.give_up(running.stream.stream_id)
         log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})
-
-    def _forget(self, source_id: str) -> None:
-        """Remove data kept for replays; the checkpoint last, by which the next evaluator finds the rest."""
-        self._broker.write(self._settings.topics.pins, source_id.encode())
-        try:
-            self._checkpoint(source_id).remove()
-        except OperationalError as error:
-            log.warning("checkpoint not removed, the next start will", extra={"reason": error.line})
-
-    def _checkpoint(self, source_id: str) -> Checkpoint:
-        return Checkpoint(checkpoint_location(source_id, self._settings), self._files)

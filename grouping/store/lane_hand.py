@@ -1,0 +1,72 @@
+"""Notes that the tasks of a lane leave in Redis for the driver: which stream is in hand, and what each stream cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grouping.settings.settings import Settings
+from grouping.store.connection import connect, mapped
+from grouping.store.keys import RedisKeys
+
+__all__ = ["LaneHand"]
+
+
+class LaneHand:
+    """The notes of one evaluator's lane. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        self._redis = connect(settings)
+        keys = RedisKeys.of(settings)
+        self._hand = keys.lane_hand(settings.evaluator.name)
+        self._seconds = keys.lane_seconds(settings.evaluator.name)
+
+    def take(self, task: int, batch: int, source_id: str) -> None:
+        """Note that a task of a micro-batch begins to evaluate a stream.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            self._redis.hset(self._hand, str(task), f"{batch} {source_id}")
+
+    def done(self, task: int, seconds: Mapping[str, float]) -> None:
+        """Note that a task has ended, and how long it took for each stream.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False).hdel(self._hand, str(task))
+            for source_id, spent in seconds.items():
+                pipeline.hincrbyfloat(self._seconds, source_id, spent)
+            pipeline.execute()
+
+    def in_hand(self) -> dict[int, tuple[int, str]]:
+        """Return by task the micro-batch and the stream that it evaluates, or evaluated when its worker died.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            told = {int(task): body.decode().partition(" ") for task, body in self._redis.hgetall(self._hand).items()}
+        return {task: (int(batch), source_id) for task, (batch, _, source_id) in told.items()}
+
+    def forget(self) -> None:
+        """Forget the streams in hand: their tasks have ended.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            self._redis.delete(self._hand)
+
+    def take_seconds(self) -> dict[str, float]:
+        """Return how long each stream has taken since the last call.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            found, _ = self._redis.pipeline(transaction=True).hgetall(self._seconds).delete(self._seconds).execute()
+        return {source_id.decode(): float(spent) for source_id, spent in found.items()}

@@ -1,0 +1,61 @@
+"""The checkpoints of all streams of an evaluator, by the ids of their sources."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.streams.checkpoint import Checkpoint
+from spark_jobs.runtime.streams.files import Files
+
+__all__ = ["LANE", "Checkpoints"]
+
+log = logging.getLogger(__name__)
+
+LANE = "lane"
+"""How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
+
+
+class Checkpoints:
+    """Finds checkpoints, and removes the checkpoints of dropped streams."""
+
+    def __init__(self, settings: Settings, files: Files, broker: Broker) -> None:
+        """Look where the settings say.
+
+        Args:
+            settings: The evaluator's settings.
+            files: The reader and writer of checkpoints' files.
+            broker: Kafka, with the pins of streams.
+        """
+        self._settings = settings
+        self._broker = broker
+        self._files = files
+
+    def of(self, source_id: str) -> Checkpoint:
+        """Return the checkpoint of a query, by `Stream.source_id` or the name of a lane; it may not be there."""
+        return Checkpoint(checkpoint_location(source_id, self._settings), self._files)
+
+    def sweep(self, live: Iterable[str]) -> None:
+        """Remove the checkpoints of streams dropped, and of topics deleted, while no evaluator ran.
+
+        Args:
+            live: The `Stream.source_id` of each live stream.
+
+        Raises:
+            OperationalError: Kafka or the file system of the checkpoints does not answer.
+        """
+        dropped = set(self._files.names(checkpoint_location("", self._settings))).difference(live)
+        for source_id in (each for each in dropped if not each.startswith(LANE)):
+            self.forget(source_id)
+
+    def forget(self, source_id: str) -> None:
+        """Remove data kept for replays; the checkpoint last, by which the next evaluator finds the rest."""
+        self._broker.write(self._settings.topics.pins, source_id.encode())
+        try:
+            self.of(source_id).remove()
+        except OperationalError as error:
+            log.warning("checkpoint not removed, the next start will", extra={"reason": error.line})

@@ -1,0 +1,170 @@
+"""A stream as the driver sees it: how far the evaluation is, and by which query; or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.model.catalog import Stream
+from grouping.store.ownership import Owner
+from spark_jobs.runtime.streams.lane import Lane
+from spark_jobs.runtime.streams.load import StreamLoad
+from spark_jobs.runtime.streams.progress import Progress
+
+__all__ = ["EvaluatedStream"]
+
+_ALONE_SECONDS = 30.0
+"""How long a stream that left the lane for a failure has a query of its own at least."""
+_MOST_PARTINGS = 5
+
+
+@dataclass(slots=True)
+class EvaluatedStream:
+    """A stream, its query or its part in the lane, and when its query is started again."""
+
+    stream: Stream
+    progress: Progress | None = None
+    query: StreamingQuery | None = None
+    failures: int = 0
+    batch_at_start: int = -1
+    start_at: float = 0.0
+    behind: int | None = None
+    steady_at: float = 0.0
+    committed_at: float = 0.0
+    """When it was started, or was seen to have committed a batch."""
+    reason: str | None = None
+    """Why the query does not run, or did not a moment ago."""
+    events: int = 0
+    """Offsets that were evaluated since this process began."""
+    ends: int = 0
+    """How often a query of it has ended by itself."""
+    owner: Owner | None = None
+    """Another evaluator that has the stream."""
+    in_lane: bool = False
+    """Whether the lane evaluates the stream, or has to let it go yet."""
+    alone_until: float = 0.0
+    """Until when the stream has a query of its own, whatever its load."""
+    partings: int = 0
+    """How often the stream has left the lane for a failure."""
+    load: StreamLoad = field(default_factory=StreamLoad)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether the stream's events are evaluated now."""
+        return self.in_lane or self.query is not None
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the stream is not evaluated here."""
+        return self.reason if self.owner is None else f"the {self.owner.title} has it"
+
+    def is_quiet(self, now: float) -> bool:
+        """Tell whether the stream may share the lane."""
+        return not self.failures and now >= self.alone_until and self.load.is_quiet(self.behind)
+
+    def compare(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> None:
+        """Compare how far the stream is with the broker's offsets.
+
+        Args:
+            earliest: By partition the broker's first offset.
+            ends: By partition the offset after the last record.
+
+        Raises:
+            OperationalError: A dead letter for deleted events was not written.
+        """
+        if self.progress is not None:
+            self.progress.report_deleted(earliest)
+            self.behind = self.progress.behind(ends)
+
+    def look(self, now: float) -> bool:
+        """Note how far the stream's own query is; return whether the query has committed a micro-batch.
+
+        Args:
+            now: Monotonic seconds.
+
+        Raises:
+            OperationalError: Redis does not answer.
+        """
+        progress, query = self.progress, self.query
+        assert progress is not None and query is not None, "the query runs"
+        batch, reached = progress.batch, progress.reached
+        progress.look(query)
+        self.events += max(progress.reached - reached, 0)
+        self.load.add(now, self.events)
+        if progress.batch > batch:
+            self.committed_at = now
+        committed = progress.batch > self.batch_at_start
+        if committed:
+            self.failures = 0
+        if committed or now >= self.steady_at:
+            self.reason = None
+        return committed
+
+    def enter(self, progress: Progress, now: float) -> None:
+        """Note that the lane evaluates the stream from now on.
+
+        Args:
+            progress: The stream's progress in the lane.
+            now: Monotonic seconds.
+        """
+        self.progress, self.in_lane, self.committed_at = progress, True, now
+        self.failures, self.reason, self.load = 0, None, StreamLoad()
+
+    def look_at_lane(self, lane: Lane, seconds: float, now: float) -> None:
+        """Note how far the lane is with the stream.
+
+        Args:
+            lane: The lane.
+            seconds: How long its tasks have evaluated the stream since the last call.
+            now: Monotonic seconds.
+
+        Raises:
+            OperationalError: Redis does not answer.
+        """
+        progress = self.progress
+        assert progress is not None, "the stream is in the lane"
+        if lane.seen is not None:
+            reached = progress.reached
+            progress.take(lane.seen)
+            progress.tell()
+            self.events += max(progress.reached - reached, 0)
+        self.committed_at = max(self.committed_at, lane.committed_at)
+        self.reason = lane.reason
+        self.load.add(now, self.events, seconds)
+
+    def part(self, now: float, reason: str) -> None:
+        """Note that the stream leaves the lane for a failure: each time for longer.
+
+        Args:
+            now: Monotonic seconds.
+            reason: The failure, in a line.
+        """
+        self.alone_until = now + _ALONE_SECONDS * 2.0 ** min(self.partings, _MOST_PARTINGS)
+        self.partings += 1
+        self.ends += 1
+        self.reason = reason
+
+    def status(self, now: float, *, lane_runs: bool) -> dict[str, object]:
+        """Return how far the stream is, and why it is not evaluated, for ``cq status`` and the metrics.
+
+        Args:
+            now: Monotonic seconds.
+            lane_runs: Whether the query of the lane runs.
+        """
+        progress, runs = self.progress, self.query is not None or (self.in_lane and lane_runs)
+        return {
+            "stream_id": self.stream.stream_id,
+            "state": "running" if runs else "waiting",
+            "lane": self.in_lane,
+            "behind": self.behind,
+            "batch": progress.batch if progress else -1,
+            "events_deleted": progress.events_deleted if progress else 0,
+            "reason": self.why_not,
+            "events": self.events,
+            "failures": self.ends,
+            "batch_events": progress.batch_events if progress else 0,
+            "phases": progress.phases if progress else {},
+            "quiet_seconds": round(now - self.committed_at, 3) if runs else None,
+        }

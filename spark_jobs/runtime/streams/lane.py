@@ -1,0 +1,317 @@
+"""The lane: one Spark query for all quiet streams of an evaluator (docs/design/041-lanes.md)."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from grouping.store.lane_hand import LaneHand
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.table_store import TableStore
+from spark_jobs.runtime.application.session import core_count
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.sink import Produce, start_query
+from spark_jobs.runtime.kafka.source import read_lane
+from spark_jobs.runtime.streams.checkpoints import Checkpoints
+from spark_jobs.runtime.streams.lane_log import LaneLog, Place, Seat
+from spark_jobs.runtime.streams.progress import Committed, last_committed
+from spark_jobs.runtime.streams.worker_deaths import dead_task, failure_reason
+from spark_jobs.runtime.worker.lane_task import LaneStream, LaneTask
+
+__all__ = ["Evaluate", "Lane"]
+
+log = logging.getLogger(__name__)
+
+_REST_SECONDS = 2.0
+"""How long the query runs at least before a stop for streams that come, or leave without haste."""
+_FIRST_BACKOFF_SECONDS = 0.5
+_LONGEST_BACKOFF_SECONDS = 30.0
+_FAILURES_TOGETHER = 2
+"""After how many failures at a micro-batch, without a stream that is known to be the cause, all streams leave."""
+_PATIENCE_SECONDS = 3.0
+"""How long a stream may be in hand of a task before leaving the lane, so that the rest go on."""
+_NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
+_UNREADABLE = re.compile(r"Record at topic (\S+) partition")
+
+Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
+"""Returns the function that a stream's tasks run, given whether they must be cautious, and by source partition the
+offset before which an earlier checkpoint may have evaluated events."""
+
+
+class Lane:
+    """The streams of a lane, and the query. For use by a single thread.
+
+    The checkpoint stays the same while streams come and go: the query is stopped, the topics of its offset log are
+    changed, and the query starts again. A leaving stream takes along a copy of its part of the log, the
+    micro-batch under way included, so a replay evaluates the same events at the same pinned version.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        fences: EvaluatorFences,
+        store: TableStore,
+        broker: Broker,
+        checkpoints: Checkpoints,
+        evaluate: Evaluate,
+        clock: Callable[[], float],
+    ) -> None:
+        """Begin without a query.
+
+        Args:
+            spark: The session.
+            settings: The evaluator's settings.
+            fences: The fences under which tasks write.
+            store: Redis, with the pins and the name of each stream's valid checkpoint.
+            broker: Kafka, with the source topics.
+            checkpoints: The checkpoints of the streams and the lane.
+            evaluate: Gives the function that evaluates a stream.
+            clock: Monotonic seconds.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._fences = fences
+        self._broker = broker
+        self._evaluate = evaluate
+        self._clock = clock
+        self.log = LaneLog(settings, store, checkpoints)
+        """The lane's checkpoint."""
+        self._hand = LaneHand(settings)
+        self._seats: dict[str, Seat] = {}
+        """By `Stream.source_id`: the streams that the query evaluates."""
+        self._joining: dict[str, Seat] = {}
+        self._leaving: dict[str, bool] = {}
+        """By `Stream.source_id`, whether the stream goes on in a query of its own."""
+        self._interrupted: frozenset[str] = frozenset()
+        self._query: StreamingQuery | None = None
+        self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
+        """By task the micro-batch and the stream in hand, and since when."""
+        self._looked_at = 0.0
+        self._failures = 0
+        self._start_at = self._rests_until = 0.0
+        self.seen: Committed | None = None
+        """The last committed micro-batch."""
+        self.committed_at = 0.0
+        """When the lane was started, or was seen to have committed a micro-batch; monotonic seconds."""
+        self.reason: str | None = None
+        """Why the query does not run, or did not a moment ago."""
+
+    def open(self, live: Iterable[Stream]) -> None:
+        """Take up the checkpoint of an earlier evaluator, or make a new checkpoint if lost or broken.
+
+        Args:
+            live: The streams that this evaluator has.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        if not self.log.name:
+            self._interrupted = frozenset(source_id for _, source_id in self._hand.in_hand().values())
+            self.log.open(live)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None
+
+    def holds(self, source_id: str) -> bool:
+        """Tell whether a stream is in the lane: it may have to wait for the query's next start, or to leave yet."""
+        return source_id in self._seats or source_id in self._joining
+
+    def has_room_for(self, stream: Stream) -> bool:
+        """Tell whether a stream may join: the offset log has one position for each topic."""
+        seats = (*self._seats.values(), *self._joining.values())
+        kept = (each for source_id, each in self.log.kept.items() if source_id != stream.source_id)
+        return all(each.stream.topic != stream.topic for each in (*seats, *kept))
+
+    def was_interrupted(self, source_id: str) -> bool:
+        """Tell whether a task had the stream in hand when an earlier evaluator ended: the stream may be the cause."""
+        return source_id in self._interrupted
+
+    def join(self, stream: Stream, place: Place) -> None:
+        """Let a stream in when the query starts next. Its checkpoint has no micro-batch under way.
+
+        Args:
+            stream: The stream.
+            place: Where the lane begins with it.
+        """
+        self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.anew)
+
+    def go_on(self, stream: Stream) -> None:
+        """Let a stream that was `kept` go on, with the micro-batch under way; the query has not started yet.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        self._seats[stream.source_id] = self.log.take_back(stream)
+
+    def redefine(self, stream: Stream) -> None:
+        """Take over what the gateway changed of a stream, when the query starts next."""
+        for seats in (self._seats, self._joining):
+            if stream.source_id in seats:
+                seats[stream.source_id] = seats[stream.source_id]._replace(stream=stream)
+
+    def leave(self, source_id: str, *, goes_on: bool = True, at_once: bool = False) -> None:
+        """Let a stream go; `holds` tells when it has left.
+
+        Args:
+            source_id: Its `Stream.source_id`.
+            goes_on: Whether the stream is to go on in a query of its own, by a checkpoint of its own.
+            at_once: Whether the rest are interrupted at once, however lately they were.
+        """
+        self._joining.pop(source_id, None)
+        if source_id in self._seats:
+            self._leaving[source_id] = goes_on
+            if at_once:
+                self._rests_until = 0.0
+
+    def attend(self) -> dict[str, str]:
+        """Keep the query running, and let streams in and out.
+
+        Returns:
+            By `Stream.source_id`, the failures of the streams that leave because of them.
+
+        Raises:
+            OperationalError: Redis, Kafka or the checkpoint's file system does not answer; try again.
+        """
+        at_fault: dict[str, str] = {}
+        if self._query is not None:
+            self._look(self._query)
+            if not self._query.isActive:
+                failure = str(self._query.exception() or "It stopped.")
+                self._query = None
+                at_fault = self._failed(failure)
+            else:
+                at_fault = dict.fromkeys(self._slow(), "its evaluation takes long")
+        for source_id in at_fault:
+            self.leave(source_id, at_once=True)
+        if self._query is None and self.log.is_broken():
+            self._leaving |= dict.fromkeys(self._seats, True)
+        if (self._joining or self._leaving) and (self._query is None or self._clock() >= self._rests_until):
+            self._change()
+        if self._query is None and self._seats and self._clock() >= self._start_at:
+            at_fault |= self._start()
+        return at_fault
+
+    def take_seconds(self) -> dict[str, float]:
+        """Return by `Stream.source_id` how long tasks have evaluated each stream since the last call.
+
+        Raises:
+            OperationalError: Redis does not answer.
+        """
+        return self._hand.take_seconds()
+
+    def _look(self, query: StreamingQuery) -> None:
+        seen = last_committed(query)
+        if seen is not None and (self.seen is None or seen.batch > self.seen.batch):
+            self.seen, self.committed_at = seen, self._clock()
+            self._failures, self.reason = 0, None
+
+    def _change(self) -> None:
+        """Carry out all changes; each step can be repeated, should a later step fail."""
+        if self._query is not None:
+            self._look(self._query)
+            self._query.stop()
+            self._query = None
+        for source_id, goes_on in list(self._leaving.items()):
+            seat = self._seats.get(source_id)
+            if seat is not None and goes_on:
+                self.log.release(seat)
+            self._seats.pop(source_id, None)
+            del self._leaving[source_id]
+        if not self._seats:  # no stream goes on by the log, which may be broken
+            self.log.renew()
+            self.seen = None
+        if not self._joining:
+            return
+        self.log.add(self._seats.values(), self._joining.values())
+        self._seats |= self._joining
+        self._joining = {}
+
+    def _topics(self) -> list[str]:
+        return [seat.stream.topic for seat in self._seats.values()]
+
+    def _start(self) -> dict[str, str]:
+        """Start the query; return the failures of streams that prevent the start."""
+        bounds = self._broker.bounds(self._topics())
+        away = {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
+        for source_id in away:
+            self.leave(source_id, at_once=True)
+        if away:
+            return dict.fromkeys(away, "its topic cannot be read")
+        self.log.release_kept()
+        self.log.begin(self._seats.values())
+        self._hand.forget()
+        self._seen_in_hand = {}
+        streams = [seat.stream for seat in self._seats.values()]
+        starts = {seat.stream.topic: seat.starts for seat in self._seats.values()}
+        evaluated = {
+            seat.stream.topic: LaneStream(
+                source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.anew)
+            )
+            for source_id, seat in self._seats.items()
+        }
+        partitions = {topic: sorted(ends) for topic, (_, ends) in bounds.items()}
+        try:
+            tasks = core_count(self._spark)
+            source = read_lane(self._spark, streams, starts, partitions, tasks, self._settings)
+            task = LaneTask(evaluated, pickle.dumps(self._settings), self._fences)
+            self._query = start_query(source, task, self.log.query_name, self._settings)
+        except Exception as exc:  # pyspark's and py4j's have no common base
+            self._back_off()
+            raise OperationalError("the lane did not start", detail=str(exc).splitlines()[0]) from exc
+        self.committed_at = self._clock()
+        self._rests_until = self.committed_at + _REST_SECONDS
+        log.info("lane started", extra={"streams": len(streams)})
+        return {}
+
+    def _failed(self, failure: str) -> dict[str, str]:
+        """Note the end of the query, and find the streams at fault."""
+        at_fault = self._culprits(failure)
+        reason = failure_reason(failure)
+        self.reason = reason
+        if not at_fault:
+            self._back_off()
+            if self._failures > _FAILURES_TOGETHER:
+                self._failures = 0
+                at_fault = set(self._seats)
+        log.warning("lane ended, starts again", extra={"reason": reason, "without": sorted(at_fault)})
+        return dict.fromkeys(at_fault, failure)
+
+    def _back_off(self) -> None:
+        self._start_at = self._clock() + min(_FIRST_BACKOFF_SECONDS * 2.0**self._failures, _LONGEST_BACKOFF_SECONDS)
+        self._failures += 1
+
+    def _culprits(self, failure: str) -> set[str]:
+        if named := _NAMED.search(failure):
+            return {named[1]} & self._seats.keys()
+        if unreadable := _UNREADABLE.search(failure):
+            return {each for each, seat in self._seats.items() if seat.stream.topic == unreadable[1]}
+        task = dead_task(failure)
+        if task is not None:
+            hand = self._hand.in_hand()
+            return {hand[task][1]} & self._seats.keys() if task in hand else set()
+        bounds = self._broker.bounds(self._topics())
+        return {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
+
+    def _slow(self) -> set[str]:
+        """Return the streams in hand of a task for so long that the rest wait."""
+        now = self._clock()
+        # A fault that held up the driver, such as an unreachable Redis, held up the tasks too.
+        before = self._seen_in_hand if now - self._looked_at < _PATIENCE_SECONDS else {}
+        self._looked_at = now
+        self._seen_in_hand = {
+            task: before[task] if task in before and before[task][0] == held else (held, now)
+            for task, held in self._hand.in_hand().items()
+        }
+        late = {source_id for (_, source_id), since in self._seen_in_hand.values() if now - since > _PATIENCE_SECONDS}
+        return late & self._seats.keys()

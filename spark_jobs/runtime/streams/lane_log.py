@@ -1,0 +1,221 @@
+"""The lane's checkpoint: its offset log has the positions of all streams in the lane, which come and go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from grouping.store.table_store import TableStore
+from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoints import LANE, Checkpoints
+
+__all__ = ["LaneLog", "Place", "Seat"]
+
+log = logging.getLogger(__name__)
+
+_FILE = "members.json"
+
+
+class Place(NamedTuple):
+    """Where the lane begins with a stream."""
+
+    position: Position
+    """In offsets of the topic."""
+    anew: dict[str, int]
+    """By source partition, the position before which an earlier checkpoint may have evaluated events."""
+
+
+class Seat(NamedTuple):
+    """A stream in the lane."""
+
+    stream: Stream
+    starts: dict[str, int]
+    """By partition of the topic, the first offset that the lane evaluates: the log tells later ones."""
+    anew: dict[str, int]
+    """See `Place.anew`."""
+
+
+class _Member(msgspec.Struct, frozen=True):
+    """A stream in the lane, as a file beside the log has it."""
+
+    source_id: str
+    topic: str
+    starts: dict[str, int]
+    anew: dict[str, int]
+
+
+class LaneLog:
+    """The checkpoint of a lane without a running query. For use by a single thread.
+
+    Redis has for each stream the name of the valid checkpoint. A stream on the way in or out is first written to the
+    checkpoint that is to become valid; then Redis is told; then the old checkpoint loses the stream. So after a crash
+    in between, the valid checkpoint has the stream, at the same position.
+    """
+
+    def __init__(self, settings: Settings, store: TableStore, checkpoints: Checkpoints) -> None:
+        """Begin without a checkpoint: `open` takes it up.
+
+        Args:
+            settings: The evaluator's settings.
+            store: Redis, with the pins and the name of each stream's valid checkpoint.
+            checkpoints: The checkpoints of the streams and the lane.
+        """
+        self._store = store
+        self._checkpoints = checkpoints
+        name = settings.evaluator.name
+        self.query_name = f"{LANE}-{name}" if name else LANE
+        """The name of the lane's query, and of its checkpoint's folder."""
+        self._checkpoint = checkpoints.of(self.query_name)
+        self._kept: dict[str, Seat] = {}
+        """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
+        self.name = ""
+        """The name of the checkpoint, empty before `open`."""
+
+    def open(self, live: Iterable[Stream]) -> None:
+        """Take up the checkpoint of an earlier evaluator, or make a new checkpoint if lost or broken.
+
+        Args:
+            live: The streams that this evaluator has.
+
+        Raises:
+            OperationalError: The checkpoint's file system does not answer.
+        """
+        name = self._checkpoint.name()
+        if name is None or self.is_broken():
+            self._checkpoint.remove()
+            self.name = self._checkpoint.give_name()
+            return
+        here = {stream.source_id: stream for stream in live}
+        for each in self._members():
+            if each.source_id in here and each.topic == here[each.source_id].topic:
+                self._kept[each.source_id] = Seat(here[each.source_id], each.starts, each.anew)
+        self.name = name
+
+    def is_broken(self) -> bool:
+        """Tell whether Spark cannot go on from the log."""
+        return self._checkpoint.has_begun() and not self._checkpoint.is_whole()
+
+    @property
+    def kept(self) -> Mapping[str, Seat]:
+        """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
+        return self._kept
+
+    def counts_for(self, stream: Stream) -> bool:
+        """Tell whether a stream goes on where the log of an earlier evaluator's lane has it.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        if stream.source_id not in self._kept:
+            return False
+        counting = self._store.checkpoint(stream.stream_id)
+        own = self._checkpoints.of(stream.source_id)
+        if counting == self.name or (counting is None and not own.is_whole()):
+            return True
+        self.forget(stream.source_id)
+        return False
+
+    def place(self, source_id: str) -> Place:
+        """Return the place of a stream that was `kept`."""
+        seat = self._kept[source_id]
+        committed = self._checkpoint.last_commit(seat.stream.topic)
+        if committed is None:
+            starts = (self._checkpoint.next_beginnings() or {}).get(seat.stream.topic, seat.starts)
+            committed = Position(-1, starts)
+        return Place(committed, seat.anew)
+
+    def forget(self, source_id: str) -> None:
+        """Forget a stream that was `kept`, and is gone or has gone on by another checkpoint since."""
+        self._kept.pop(source_id, None)
+
+    def take_back(self, stream: Stream) -> Seat:
+        """Let a stream that was `kept` go on, with the micro-batch under way.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        seat = self._kept[stream.source_id]
+        self._store.unpin(stream.stream_id, self.place(stream.source_id).position.batch + 1)
+        self._store.note_checkpoint(stream.stream_id, self.name)
+        self._checkpoints.of(stream.source_id).remove()
+        del self._kept[stream.source_id]
+        return seat
+
+    def release(self, seat: Seat) -> None:
+        """Copy a stream's part of the log into a checkpoint of its own, which counts from then on.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        own = self._checkpoints.of(seat.stream.source_id)
+        own.remove()
+        # Where the lane had no micro-batch yet, the stream begins at the place that Redis knows.
+        if not self.is_broken() and self._checkpoint.copy_of(seat.stream.topic, own):
+            own.note_anew(seat.anew)
+            self._store.note_checkpoint(seat.stream.stream_id, own.give_name())
+        self.forget(seat.stream.source_id)
+
+    def release_kept(self) -> None:
+        """Release all streams that were `kept` and did not come back, for want of their topics."""
+        for seat in list(self._kept.values()):
+            try:
+                self.release(seat)
+            except OperationalError as error:
+                log.warning("checkpoint lost", extra={"stream": seat.stream.name, "reason": error.line})
+                self.forget(seat.stream.source_id)
+
+    def renew(self) -> None:
+        """Begin another log: no stream is in the lane."""
+        self.release_kept()
+        self._checkpoint.remove()
+        self.name = self._checkpoint.give_name()
+
+    def add(self, seats: Iterable[Seat], added: Iterable[Seat]) -> None:
+        """Let streams in, none of which has a micro-batch under way.
+
+        Args:
+            seats: The streams in the lane.
+            added: The others.
+
+        Raises:
+            OperationalError: Redis or the checkpoint's file system does not answer.
+        """
+        seats, added = list(seats), list(added)
+        places = {seat.stream.topic: seat.starts for seat in added}
+        self._checkpoint.set_topics([seat.stream.topic for seat in seats], places)
+        self._note(seats + added)
+        for seat in added:
+            self._store.unpin(seat.stream.stream_id, None)
+            self._store.note_checkpoint(seat.stream.stream_id, self.name)
+            self._checkpoints.of(seat.stream.source_id).remove()
+
+    def begin(self, seats: Iterable[Seat]) -> None:
+        """Bring the log in line with the streams of the query, before the start.
+
+        Args:
+            seats: The streams in the lane.
+        """
+        seats = list(seats)
+        if self._checkpoint.has_begun():
+            self._checkpoint.set_topics([seat.stream.topic for seat in seats], {})
+        else:  # files of an earlier start have the topics at that time
+            self._checkpoint.remove()
+            self._checkpoint.give_name(self.name)
+        self._note(seats)
+
+    def _note(self, seats: Iterable[Seat]) -> None:
+        members = [_Member(seat.stream.source_id, seat.stream.topic, seat.starts, seat.anew) for seat in seats]
+        self._checkpoint.files.write(f"{self._checkpoint.location}/{_FILE}", msgspec.json.encode(members).decode())
+
+    def _members(self) -> list[_Member]:
+        text = self._checkpoint.files.text(f"{self._checkpoint.location}/{_FILE}")
+        try:
+            return msgspec.json.decode(text or "[]", type=list[_Member])
+        except msgspec.DecodeError:  # a disk that lost its power
+            return []

@@ -1,0 +1,61 @@
+"""The load of a stream: busy, or quiet enough for the lane."""
+
+from __future__ import annotations
+
+from collections import deque
+
+__all__ = ["StreamLoad"]
+
+_WINDOW_SECONDS = 3.0
+_BUSY_RATE = 1_000.0
+_BUSY_BEHIND = 5_000
+_BUSY_SHARE = 0.3
+"""Events a second, events that wait, and the share of a core, from which on a stream has a query of its own."""
+_QUIET_SECONDS = 15.0
+_QUIET_RATE = 200.0
+"""Events a second below which a stream must have been for so long to share the lane again."""
+
+
+class StreamLoad:
+    """Events a second, and seconds of evaluation a second, over the last seconds."""
+
+    def __init__(self) -> None:
+        """Begin without anything seen."""
+        self._seen: deque[tuple[float, int, float]] = deque()
+        self._evaluation = 0.0
+        self._loud_at: float | None = None
+
+    def add(self, now: float, events: int, seconds: float = 0.0) -> None:
+        """Note how many events were evaluated by now.
+
+        Args:
+            now: Monotonic seconds.
+            events: Events since the evaluator began.
+            seconds: How long tasks have evaluated them since the last call.
+        """
+        self._evaluation += seconds
+        self._seen.append((now, events, self._evaluation))
+        while now - self._seen[0][0] > _WINDOW_SECONDS:
+            self._seen.popleft()
+        if self._loud_at is None or self.rate > _QUIET_RATE:
+            self._loud_at = now
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self._a_second(1)
+
+    def _a_second(self, field: int) -> float:
+        first, last = self._seen[0], self._seen[-1]
+        seconds = last[0] - first[0]
+        return (last[field] - first[field]) / seconds if seconds >= _WINDOW_SECONDS / 2 else 0.0
+
+    def is_busy(self, behind: int) -> bool:
+        """Tell whether the stream needs a query of its own; `behind` are the events that wait."""
+        return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or self._a_second(2) > _BUSY_SHARE
+
+    def is_quiet(self, behind: int | None) -> bool:
+        """Tell whether the stream may share the lane; `behind` are the events that wait, None where nobody knows."""
+        if behind is None or behind > _QUIET_RATE or self._loud_at is None:
+            return False
+        return self._seen[-1][0] - self._loud_at > _QUIET_SECONDS

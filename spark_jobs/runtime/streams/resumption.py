@@ -1,0 +1,83 @@
+"""The place where the evaluation of a stream begins: its checkpoint's, or the place known to Redis."""
+
+from __future__ import annotations
+
+from grouping.model.catalog import Stream
+from grouping.store.table_store import TableStore
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.lane_log import Place
+
+__all__ = ["find_place", "is_far", "resume"]
+
+_FAR = 5_000
+"""Events that wait, from which on a stream begins in a query of its own."""
+
+
+def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Position:
+    """Return the place where a query begins, and forget the pins without a batch.
+
+    A lost or unreadable checkpoint is made anew; so is a checkpoint that another evaluator has left behind since, with
+    a checkpoint of its own: in Redis each stream has a single checkpoint, by name. All events before the place are
+    evaluated; later events that were evaluated too are evaluated again, with the same ids.
+
+    Args:
+        stream: The query's stream.
+        checkpoint: The stream's.
+        store: Redis, with the offsets that are committed and the pins.
+        broker: Kafka, with the ends of the source.
+    """
+    if checkpoint.is_whole() and store.checkpoint(stream.stream_id) in (None, checkpoint.name()):
+        store.note_checkpoint(stream.stream_id, checkpoint.name() or checkpoint.give_name())
+        position = checkpoint.last_commit(stream.topic)
+        store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
+        if position is not None:
+            return position
+    else:
+        checkpoint.remove()
+        store.unpin(stream.stream_id, None)
+        ends = broker.ends(stream.topic)
+        checkpoint.note_anew(stream.positions({str(partition): end for partition, end in ends.items()}))
+        store.note_checkpoint(stream.stream_id, checkpoint.give_name())
+    return _known_to_redis(stream, store)
+
+
+def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Place | None:
+    """Return where the lane may begin with a stream that has no query.
+
+    None where a query of its own has to carry out the micro-batch under way first.
+
+    Args:
+        stream: The stream.
+        checkpoint: The stream's own checkpoint.
+        store: Redis, with the offsets that are committed.
+        broker: Kafka, with the ends of the source.
+    """
+    counting = store.checkpoint(stream.stream_id)
+    if checkpoint.is_whole() and counting in (None, checkpoint.name()):
+        committed = checkpoint.last_commit(stream.topic)
+        idle = committed is not None and checkpoint.is_idle()
+        return Place(committed, checkpoint.begun_anew()) if committed is not None and idle else None
+    if counting is not None and counting == checkpoint.name():
+        anew = checkpoint.begun_anew()
+    else:
+        anew = stream.positions({str(partition): end for partition, end in broker.ends(stream.topic).items()})
+    return Place(_known_to_redis(stream, store), anew)
+
+
+def is_far(stream: Stream, place: Place, broker: Broker) -> bool:
+    """Tell whether so many events wait behind a place that the stream would hold up the lane.
+
+    Args:
+        stream: The stream.
+        place: Where its evaluation begins.
+        broker: Kafka, with the ends of the source.
+    """
+    offsets, ends = place.position.offsets, broker.ends(stream.topic)
+    return sum(max(0, end - offsets.get(str(partition), 0)) for partition, end in ends.items()) > _FAR
+
+
+def _known_to_redis(stream: Stream, store: TableStore) -> Position:
+    begin = stream.evaluated(store.committed_positions(stream.stream_id))
+    offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
+    return Position(-1, offsets)
