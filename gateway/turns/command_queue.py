@@ -86,7 +86,7 @@ class CommandQueue:
         """Spilled records that the topic has no more."""
         self._progress = TopicProgress(ahead)
         self._last: bytes | None = None
-        self._changed_at = self._light_at = float("-inf")
+        self._changed_at = self._light_at = self._last_at = float("-inf")
         self.stalled = False
         """Whether commands wait and none could have its turn when a unit was asked for last."""
 
@@ -108,8 +108,9 @@ class CommandQueue:
         now = self._clock()
         for record in records:
             if record.key != self._last:
-                self._changed_at = now if self._last is not None else self._changed_at
+                self._changed_at = now if now - self._last_at < _TOGETHER_SECONDS else self._changed_at
                 self._last = record.key
+            self._last_at = now
             place = record.partition, record.offset
             if self._progress.read(place):
                 self.stalled = False

@@ -285,6 +285,10 @@ def test_who_is_alone_is_told_by_time() -> None:
     assert queue.together
     clock.now = 12.0
     assert not queue.together
+    queue.add([record(0, 3, "c")])
+    assert not queue.together, "the last command of another subscriber is eleven seconds old"
+    queue.add([record(0, 4, "a")])
+    assert queue.together
 
 
 def test_a_held_command_holds_up_its_subscriber_alone() -> None:
