@@ -49,9 +49,12 @@ _COSTLY = {
 """By function: time in µs for a pair of short texts, until workers have measured the group's own."""
 _MEASURED_PAIRS = 1_000
 """Pairs of a group from which on its measured time counts."""
-_KEYED_MICROS, _UNKEYED_MICROS, _JOIN_MICROS = 15.0, 400.0, 2_000.0
-"""Microseconds of a group in each micro-batch, whatever its events: with a key that is looked up together with others,
-and without a key; and of a join. Measured with 5,000 groups of three of 50 columns, 10,000 ranges, and 800 joins."""
+_KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
+"""Time of a group in each micro-batch of few events: with a key, with another index, and without an index."""
+_CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
+"""Time besides: where an index other than a key leaves conjuncts to be checked; where a looked up value is computed."""
+_JOIN_MICROS = 1_500.0
+"""Time of a join with a table. All six are figures of the benchmark ``fixed``, rounded."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -189,7 +192,7 @@ class Admission:
             load = known.group(group_id)
             return None if load is None else _batch_micros(load.path)
 
-        own, limit = _batch_micros(group.shape.path), self._limits.batch_milliseconds
+        own, limit = group.shape.batch_micros, self._limits.batch_milliseconds
         expected = self._batch_times.expected(stream_id, known, live, measured) + joins * _JOIN_MICROS + own
         if expected > limit * 1000:
             raise InputError(
@@ -222,6 +225,8 @@ class _Shape(NamedTuple):
     """Operators, columns and constants of the predicate."""
     residual_micros: float
     """Expected time to check the residual, for one candidate."""
+    batch_micros: float
+    """Expected time in each micro-batch, whatever its events."""
 
     @classmethod
     def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
@@ -232,7 +237,9 @@ class _Shape(NamedTuple):
             for each in walk(conjuncts[position])
             if isinstance(each, Call)
         )
-        return cls(path, sum(nodes), sum(nodes[position] for position in path.residual) * _NODE_MICROS + costly)
+        residual = sum(nodes[position] for position in path.residual) * _NODE_MICROS + costly
+        computed = any(_computes(conjuncts[position]) for position in path.keys)
+        return cls(path, sum(nodes), residual, _batch_micros(path) + (_COMPUTED_MICROS if computed else 0.0))
 
 
 class _Group(NamedTuple):
@@ -253,8 +260,21 @@ class _Group(NamedTuple):
 
 
 def _batch_micros(path: AccessPath) -> float:
-    """Return the expected time of a group in each micro-batch, whatever its events."""
-    return _KEYED_MICROS if path.kind in ("hash", "composite") else _UNKEYED_MICROS
+    """Return the expected time of a group in each micro-batch, whatever its events, without computed keys."""
+    if path.kind in ("hash", "composite"):
+        return _KEYED_MICROS  # the groups are looked up together, and checked together
+    if path.kind == "scan":
+        return _SCANNED_MICROS
+    return _INDEXED_MICROS + (_CHECKED_MICROS if path.residual else 0.0)
+
+
+def _computes(conjunct: Expression) -> bool:
+    """Tell whether a comparison, or one within an OR, is of a computed value."""
+    if not isinstance(conjunct, Call):
+        return False
+    if conjunct.op in ("or", "and"):
+        return any(_computes(part) for part in conjunct.args)
+    return any(isinstance(part, Call) for part in conjunct.args)
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:

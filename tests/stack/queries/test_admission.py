@@ -285,17 +285,34 @@ def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCop
     assert [] == working.connection.redis.keys(working.connection.keys.statistics("*"))
 
 
-def test_the_fixed_time_of_a_batch_is_bounded(settings: Settings, working: WorkingCopy) -> None:
-    """Groups without a key are admitted up to the limit of a micro-batch; the refusal names both figures."""
+_PRICE = Column("price", "DOUBLE")
+_SUM = Call(">", (Call("+", (_PRICE, _PRICE), "DOUBLE"), Slot(0)), "BOOLEAN")
+
+
+@pytest.mark.parametrize(
+    ("conjuncts", "admitted", "expected"),
+    [
+        (_EQUAL.conjuncts, 100, "1.0 ms"),
+        (_BOUND.conjuncts, 16, "1.0 ms"),
+        ((*_BOUND.conjuncts, _compared(">", "volume", "DOUBLE")), 2, "1.1 ms"),
+        ((_SUM,), 1, "1.5 ms"),
+        ((_compared("<>", "price", "DOUBLE"),), 1, "1.6 ms"),
+    ],
+)
+def test_the_fixed_time_of_a_batch_is_bounded(
+    settings: Settings, working: WorkingCopy, conjuncts: tuple[Expression, ...], admitted: int, expected: str
+) -> None:
+    """Groups are admitted up to the limit of a micro-batch, by the kind of their index; a refusal has both figures."""
     limited = settings.model_copy(update={"limits": LimitSettings(batch_milliseconds=1.0)})
     admission = Admission(limited, working)
-    for number in range(2):
-        admission.check(*_asked(msgspec.structs.replace(_BOUND, group_id=f"g_{number}"), 5.0), 10_000)
+    plans = [GroupPlan(f"g_{number}", "s_1", "", conjuncts) for number in range(admitted + 1)]
+    for plan in plans[:-1]:
+        admission.check(*_asked(plan, 5.0), 10_000)
     with pytest.raises(InputError, match="take too long in every micro-batch") as refused:
-        admission.check(*_asked(msgspec.structs.replace(_BOUND, group_id="g_2"), 5.0), 10_000)
-    assert "1.2 ms" in str(refused.value.detail)
+        admission.check(*_asked(plans[-1], 5.0), 10_000)
+    assert refused.value.code == "quota-exceeded"
+    assert expected in str(refused.value.detail)
     assert "limit is 1.0 ms" in str(refused.value.detail)
-    admission.check(*_asked(_EQUAL, "A"), 10_000)
 
 
 def test_measured_pairs_count(settings: Settings, working: WorkingCopy) -> None:
