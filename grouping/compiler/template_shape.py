@@ -198,17 +198,25 @@ def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
 
 
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
-    """Return the type of each constant's neighbour in a comparison, by the constant's id; it decides the reader."""
+    """Return the type of each constant's neighbour in a comparison, by the constant's id; it decides the reader.
+
+    A constant that stands elsewhere too is left out, as the first one of ``5 IN (a, 1, 2)`` (``a = 5 OR 5 IN (1, 2)``):
+    the comparison alone does not decide its type.
+    """
     found = {}
+    elsewhere: set[int] = set()
     stack = list(conjuncts)
     while stack:
         node = stack.pop()
         match node:
             case Term(op, (Column() | Term() as other, Constant() as constant)) if op in _COMPARING:
                 found[id(constant)] = other.type
-        if isinstance(node, Term):
-            stack += node.args
-    return found
+                stack.append(other)
+            case Term():
+                stack += node.args
+            case Constant():
+                elsewhere.add(id(node))
+    return {constant: kind for constant, kind in found.items() if constant not in elsewhere}
 
 
 def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:

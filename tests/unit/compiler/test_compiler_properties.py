@@ -242,6 +242,17 @@ def test_wide_constants_on_the_fast_path(template: str, first: str, second: str)
     assert outcome(Preparer(CATALOG), texts[1]) == outcome(preparer, texts[1])
 
 
+def test_a_constant_of_two_places_on_the_fast_path() -> None:
+    """A literal before IN is compared with columns and with literals of the list: both decide its type."""
+    preparer = Preparer(CATALOG)
+    texts = [
+        f"CREATE CQ c AS SELECT i FROM quotes WHERE {first} IN (i, 1, {last})"
+        for first, last in (("5", "5e0"), ("9223372036854775808", "1e40"))
+    ]
+    for text in (texts[0], *texts):
+        assert outcome(Preparer(CATALOG), text) == outcome(preparer, text)
+
+
 def outcome(preparer: Preparer, text: str) -> object:
     try:
         return repr(preparer.create(CqText.cut(text)))
