@@ -23,7 +23,7 @@ _GOES_ON = re.compile(
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
-KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment|NotControllerException"
+KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment|NotControllerException|UnknownTopicOrPartition"
 """The stack traces of a broker that starts anew: it may hear of its controller late, and be away for a minute."""
 
 
