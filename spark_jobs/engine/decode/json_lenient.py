@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.model.sql_type import BIGINT, BOOLEAN, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, SqlType
+from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, SqlType
 from grouping.values.variant import MISSING
 from spark_jobs.engine.decode.json_number import JsonNumber
 
@@ -35,7 +35,7 @@ _MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False, "-0": False}
 _MOST_DIGITS = 40
 """Digits that a whole number or a time may have; more are out of range."""
 _ZONE = re.compile(r" ?([+-][0-9]{2}:?[0-9]{2})(?: UTC)?$")
@@ -73,8 +73,10 @@ def _of_text(text: str, sql_type: SqlType) -> object:
         return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
     if sql_type == VARIANT:
         return text
-    if not text or text.lower() == "null":
+    if text.lower() == "null" or (not text and sql_type != BINARY):
         return None
+    if sql_type == BINARY:  # a base64 text is a value, also one of digits, and the empty one
+        return text
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text.lower(), text)
     if _NUMBER.fullmatch(text) and not sql_type.is_decimal:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.cli.script import create_statement
@@ -152,6 +152,7 @@ VALUES = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.sampled_fr
     st.lists(st.tuples(st.sampled_from(TYPES + NESTED), VALUES, st.booleans()), min_size=1, max_size=4),
     st.sampled_from(["", "seconds", "millis"]),
 )
+@example([("BINARY", "1000", False), ("BINARY", "", False), ("BINARY", "null", False)], "")
 def test_the_fast_decoder_is_as_lenient_as_the_exact_one(given_columns: list, unit: str) -> None:
     """Equal values and equal counts, whichever of the two reads a record; numbers come as text and as they are."""
     columns = [StreamColumn(f"c{number}", kind) for number, (kind, _, _) in enumerate(given_columns)]
