@@ -208,12 +208,13 @@ class Streams:
                 running.alone_until = self._clock() + _AGAIN_SECONDS
 
     def _may_join(self, running: EvaluatedStream) -> bool:
-        """Tell whether a stream that has a query is to share the lane."""
+        """Tell whether a stream that has a query, and no micro-batch under way, is to share the lane."""
         return (
             self._crowded
             and running.is_quiet(self._clock())
             and self._lane.has_room_for(running.stream)
             and not self._worker_deaths.begin(running.stream.stream_id)
+            and not (running.query is not None and running.query.status["isTriggerActive"])
         )
 
     def _ended(self, running: EvaluatedStream, failure: str) -> None:
