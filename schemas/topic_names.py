@@ -146,6 +146,11 @@ class ClientNames:
         return f"{self.prefix}evaluator-log"
 
     @property
+    def evaluator_lane(self) -> str:
+        """The group of the lane's readers of events; commits nothing."""
+        return f"{self.prefix}lane"
+
+    @property
     def evaluator(self) -> str:
         """The Spark application."""
         return f"{self.prefix}evaluator"

@@ -9,6 +9,7 @@ from pathlib import Path
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
 from grouping.settings.settings import Settings
+from grouping.store.lane_hand import LANE
 
 __all__ = ["check_checkpoints"]
 
@@ -28,14 +29,18 @@ def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Find
     folder = Path(base) / settings.prefix if base else settings.data / "checkpoints"
     streams = {stream.source_id: stream.name for stream in inventory.streams.values()}
     for checkpoint in sorted(each for each in folder.glob("*") if each.is_dir()):
-        name = streams.get(checkpoint.name)
-        if name is None:
+        name = "the lane" if checkpoint.name.startswith(LANE) else _title(streams.get(checkpoint.name))
+        if not name:
             hint = "The evaluator deletes it when it starts. It may be deleted by hand while no evaluator runs."
             yield Finding("checkpoint-unknown", str(checkpoint), "It is of no stream.", hint)
         elif broken := [log for log in _LOGS if not _is_whole(checkpoint / log)]:
             detail = f"The last file of {', '.join(broken)} is empty or torn."
             hint = "Look for a full disk. The evaluator begins a new checkpoint at its next start, where Redis says."
-            yield Finding("checkpoint-unreadable", f"stream {name}", detail, hint)
+            yield Finding("checkpoint-unreadable", name, detail, hint)
+
+
+def _title(stream: str | None) -> str:
+    return "" if stream is None else f"stream {stream}"
 
 
 def _is_whole(log: Path) -> bool:

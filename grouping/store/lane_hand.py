@@ -8,7 +8,10 @@ from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
 
-__all__ = ["LaneHand"]
+__all__ = ["LANE", "LaneHand"]
+
+LANE = "lane"
+"""How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
 
 
 class LaneHand:

@@ -29,12 +29,23 @@ from schemas.partition import partition_of
 from spark_jobs.runtime.kafka.client_credentials import ClientCredentials
 from spark_jobs.runtime.kafka.record_batches import RecordBatch, record_batches
 
-__all__ = ["FinishedBatch", "RecordWriter", "RecordsTooLarge", "acknowledged", "producer_options", "record_writer"]
+__all__ = [
+    "GROWTH_SECONDS",
+    "FinishedBatch",
+    "RecordWriter",
+    "RecordsTooLarge",
+    "acknowledged",
+    "producer_options",
+    "record_writer",
+]
 
 T = TypeVar("T")
 
 _WAITING_BYTES = 32 << 20
 """Bytes of rows that wait for Kafka, at most."""
+GROWTH_SECONDS = 10.0
+"""How long a topic may take to get the partition of a record."""
+_LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
 """How often topics are forgotten that were not written to lately.
 
@@ -168,15 +179,23 @@ class RecordWriter:
         await asyncio.gather(*(acknowledged(*each) for each in sent))
 
     async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
-        """Put a batch on its way."""
-        finished = FinishedBatch(batch)
-        try:
-            sent: asyncio.Future[Any] = await self._producer.send_batch(
-                finished, batch.topic, partition=batch.partition
-            )
-        except AssertionError as error:  # a group's topic gets the partitions of its source some time after that
-            raise KafkaError(f"{batch.topic} has no partition {batch.partition} yet") from error
-        return sent
+        """Put a batch on its way; a partition that a topic lacks is waited for.
+
+        The gateway gives a group's topic the partitions of its source, some time after the source got them.
+        """
+        finished, deadline = FinishedBatch(batch), time.monotonic() + GROWTH_SECONDS
+        while True:
+            try:
+                sent: asyncio.Future[Any] = await self._producer.send_batch(
+                    finished, batch.topic, partition=batch.partition
+                )
+            except AssertionError as error:
+                if time.monotonic() > deadline:
+                    raise KafkaError(f"{batch.topic} has no partition {batch.partition} yet") from error
+                await asyncio.sleep(_LOOK_SECONDS)
+                await self._producer.client.force_metadata_update()
+            else:
+                return sent
 
     def _look_up(self, topics: set[str]) -> None:
         """Have the leaders of all new topics looked up at once, not singly."""

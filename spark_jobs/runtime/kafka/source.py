@@ -60,7 +60,7 @@ def read_lane(
     """
     offsets = {each.topic: _starts(starts[each.topic], partitions[each.topic]) for each in streams}
     # With a group of its own the executors' consumers stay connected when the query is started again.
-    fetches = {"kafka.fetch.max.wait.ms": "0", "kafka.group.id": f"{settings.prefix}lane"}
+    fetches = {"kafka.fetch.max.wait.ms": "0", "kafka.group.id": settings.clients.evaluator_lane}
     source = _read(spark, streams, offsets, settings, fetches)
     return source.select("topic", *_columns(streams)).coalesce(tasks)
 

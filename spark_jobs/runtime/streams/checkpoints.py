@@ -7,17 +7,15 @@ from collections.abc import Iterable
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from grouping.store.lane_hand import LANE
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
 from spark_jobs.runtime.streams.files import Files
 
-__all__ = ["LANE", "Checkpoints"]
+__all__ = ["Checkpoints"]
 
 log = logging.getLogger(__name__)
-
-LANE = "lane"
-"""How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
 
 
 class Checkpoints:

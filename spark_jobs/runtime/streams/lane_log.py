@@ -11,9 +11,10 @@ import msgspec
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from grouping.store.lane_hand import LANE
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.streams.checkpoint import Position
-from spark_jobs.runtime.streams.checkpoints import LANE, Checkpoints
+from spark_jobs.runtime.streams.checkpoints import Checkpoints
 
 __all__ = ["LaneLog", "Place", "Seat"]
 

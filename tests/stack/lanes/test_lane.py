@@ -177,7 +177,7 @@ def test_a_query_that_kills_workers(crowd: Stack, lab: Lab) -> None:
     streams.published[bad] += 1
     streams.flow(2, set(range(bad)))
     streams.check()
-    assert bad not in streams.in_lane()
+    wait_until(lambda: bad not in streams.in_lane(), "the stream's leaving")
     assert crowd.settled_streams()[name]["failures"]
     wait_until(lambda: len(crowd.told_of_stream(name)["quarantined"]) == 1, "the quarantine of the query")
     assert bad - 1 in streams.in_lane()

@@ -13,10 +13,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from grouping.model.errors import OperationalError
 from spark_jobs.engine.rows.headers import packed_headers
 from spark_jobs.engine.rows.output import OUTPUT
+from spark_jobs.runtime.kafka import record_writer
 from spark_jobs.runtime.kafka.record_writer import RecordWriter
 from tests.ground import Ground
 
@@ -91,8 +93,22 @@ def test_nothing_overtakes_what_is_not_written(
     end.close()
 
 
-def test_a_partition_that_is_not_there_yet(ground: Ground, writer: RecordWriter) -> None:
+def test_a_partition_that_is_added_is_waited_for(ground: Ground, writer: RecordWriter) -> None:
+    """A record for a partition that its topic gets a moment later is written."""
+    topic = ground.settings.topics.results
+    ground.make_topic(topic, 1)
+    writer.write(_rows([(b"k", b"first", topic, 0, _HEADERS)]))
+    writer.flush()
+    writer.write(_rows([(b"k", b"second", topic, 1, _HEADERS)]))
+    admin = AdminClient({"bootstrap.servers": ground.settings.kafka.bootstrap})
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
+    writer.flush()
+    assert [b"second"] == [value for _, value, _ in _read(ground, [(topic, 1)], 1)[topic, 1]]
+
+
+def test_a_partition_that_does_not_come(ground: Ground, writer: RecordWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer names the partition; and no later record overtakes an unwritten one."""
+    monkeypatch.setattr(record_writer, "GROWTH_SECONDS", 0.5)
     topic = ground.settings.topics.results
     ground.make_topic(topic, 1)
     writer.write(_rows([(b"k", b"first", topic, 1, _HEADERS)]))
