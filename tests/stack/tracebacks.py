@@ -23,8 +23,11 @@ _GOES_ON = re.compile(
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
-KAFKA_AWAY = "TimeoutException: Timed out waiting for a node assignment|NotControllerException|UnknownTopicOrPartition"
-"""The stack traces of a broker that starts anew: it may hear of its controller late, and be away for a minute."""
+KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka"
+"""The stack traces of a broker that starts anew, and of its clients: the broker may be away for a minute."""
+
+_DRIVER_GONE = "EOF reached before Python server acknowledged"
+"""The stack trace of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
 
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
@@ -67,8 +70,8 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
-    """Return the traces in which none of the regular expressions is found."""
-    return [trace for trace in traces if not any(re.search(each, trace) for each in named)]
+    """Return the traces in which no expression is found, without the last words of a killed evaluator's JVM."""
+    return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, _DRIVER_GONE))]
 
 
 class LogWatch:
