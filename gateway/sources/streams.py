@@ -6,15 +6,13 @@ from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.sources.declarations import (
     Origin,
-    check_count,
-    check_name,
     declared_columns,
     describe_topic,
     in_use,
     listed_views,
     reading_views,
 )
-from gateway.sources.topics_read import MadeTopics, check_declaration, check_partitions, source_form
+from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog, Stream
@@ -51,14 +49,7 @@ def create_stream(
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    check_name(catalog, statement.name)
-    check_declaration(settings, topics, statement, origin.owner)
-    own = sum(stream.owner == origin.owner for stream in working.inventory.streams.values())
-    check_count(origin.owner, "stream", own, working.inventory.limit(origin.owner, "streams", settings.limits))
-    found = check_partitions(settings, working, topics, made, statement, origin.owner)
-    form = source_form(settings, topics, statement, origin.owner, found, {})
-    if found is None:
-        made.note(origin.owner, statement.topic)
+    form = admitted_topic(settings, working, catalog, topics, made, statement, origin, {})
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.offsets.beginnings(places) if statement.start == "earliest" else topics.offsets.ends(places)
     stream = Stream(

@@ -7,14 +7,12 @@ from gateway.model.records import instant
 from gateway.registry.computations import Computations
 from gateway.sources.declarations import (
     Origin,
-    check_count,
-    check_name,
     check_unread,
     declared_columns,
     describe_topic,
     reading_views,
 )
-from gateway.sources.topics_read import MadeTopics, check_declaration, check_partitions, source_form
+from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog
@@ -54,14 +52,7 @@ def create_table(
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    check_name(catalog, statement.name)
-    check_declaration(settings, topics, statement, origin.owner)
-    own = sum(table.owner == origin.owner for table in working.inventory.tables.values())
-    check_count(origin.owner, "table", own, working.inventory.limit(origin.owner, "tables", settings.limits))
-    found = check_partitions(settings, working, topics, made, statement, origin.owner)
-    form = source_form(settings, topics, statement, origin.owner, found, _KEPT)
-    if found is None:
-        made.note(origin.owner, statement.topic)
+    form = admitted_topic(settings, working, catalog, topics, made, statement, origin, _KEPT)
     table = Table(
         table_id=origin.source_id("t", statement.name),
         name=statement.name,

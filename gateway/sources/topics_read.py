@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.kafka import TopicForm, TopicRefusal
-from gateway.sources.declarations import too_many
+from gateway.sources.declarations import Origin, check_count, check_name, too_many
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.source_policy import check_source, readable_names
 from gateway.topics.topic_desk import TopicQuestions
+from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
 from grouping.settings.settings import Settings
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
-__all__ = ["MadeTopics", "check_declaration", "check_partitions", "source_form"]
+__all__ = ["MadeTopics", "admitted_topic"]
 
 _KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
 
@@ -39,7 +40,46 @@ class MadeTopics:
         return self._made.get(owner, set())
 
 
-def check_declaration(
+def admitted_topic(
+    settings: Settings,
+    working: WorkingCopy,
+    catalog: Catalog,
+    topics: TopicQuestions,
+    made: MadeTopics,
+    statement: CreateStream | CreateTable,
+    origin: Origin,
+    config: Mapping[str, str],
+) -> TopicForm:
+    """Check that a source may be declared, and return its topic's form; a missing topic is made.
+
+    Args:
+        settings: The settings.
+        working: The live streams and tables.
+        catalog: The sources as the sender sees them.
+        topics: Kafka's topics; it may hold the command.
+        made: The topics made for subscribers; a topic made here is added.
+        statement: The parsed command.
+        origin: The command.
+        config: The configuration for a new topic.
+
+    Raises:
+        InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
+        NotYet: Kafka has not answered.
+    """
+    kind, owner, inventory = _KINDS[type(statement)], origin.owner, working.inventory
+    check_name(catalog, statement.name)
+    _check_declaration(settings, topics, statement, owner)
+    live = inventory.streams if isinstance(statement, CreateStream) else inventory.tables
+    own = sum(source.owner == owner for source in live.values())
+    check_count(owner, kind, own, inventory.limit(owner, f"{kind}s", settings.limits))
+    found = _check_partitions(settings, working, topics, made, statement, owner)
+    form = _source_form(settings, topics, statement, owner, found, config)
+    if found is None:
+        made.note(owner, statement.topic)
+    return form
+
+
+def _check_declaration(
     settings: Settings, topics: TopicQuestions, statement: CreateStream | CreateTable, subscriber: str
 ) -> None:
     """Check that a subscriber may read a topic, and that the topic's schema has the columns.
@@ -55,7 +95,7 @@ def check_declaration(
             raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
 
 
-def check_partitions(
+def _check_partitions(
     settings: Settings,
     working: WorkingCopy,
     topics: TopicQuestions,
@@ -100,7 +140,7 @@ def check_partitions(
     return found
 
 
-def source_form(
+def _source_form(
     settings: Settings,
     topics: TopicQuestions,
     statement: CreateStream | CreateTable,
