@@ -16,7 +16,7 @@ from grouping.settings.settings import Settings
 from grouping.store.fence import Fence, FenceWatch
 from spark_jobs.runtime.kafka.record_writer import record_writer
 
-__all__ = ["Produce", "RecordWriting", "checkpoint_location", "start_query", "write_all", "write_stream"]
+__all__ = ["Produce", "RecordWriting", "checkpoint_location", "fence_watch", "start_query", "write_all", "write_stream"]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
@@ -46,11 +46,11 @@ class RecordWriting:
     def _check(self) -> None:
         """Return when the task may write; it ends where its evaluator was succeeded."""
         if self.fence is not None:
-            _fence_watch(self.settings).check(self.fence)
+            fence_watch(self.settings).check(self.fence)
 
 
 @lru_cache(maxsize=4)
-def _fence_watch(settings: bytes) -> FenceWatch:
+def fence_watch(settings: bytes) -> FenceWatch:
     """Return the worker's watch, which lasts as long as the process."""
     return FenceWatch(pickle.loads(settings))
 

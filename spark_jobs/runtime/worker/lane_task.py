@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -18,11 +18,11 @@ from pyspark import TaskContext
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.settings.settings import Settings
-from grouping.store.fence import FenceWatch, LeaseLost
+from grouping.store.fence import LeaseLost
 from grouping.store.lane_hand import LaneHand
 from grouping.store.ownership import EvaluatorFences
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
+from spark_jobs.runtime.kafka.sink import Produce, fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
 
 __all__ = ["LaneStream", "LaneTask", "StreamFailed", "by_source_partition"]
@@ -38,8 +38,8 @@ class LaneStream(NamedTuple):
     source_id: str
     """Its `Stream.source_id`."""
     stream_id: StreamId
-    produce: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    """Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of the records of one source partition."""
+    produce: Produce
+    """Makes rows of the records of one source partition."""
 
 
 class StreamFailed(Exception):
@@ -66,7 +66,7 @@ class LaneTask:
             StreamFailed: The evaluation of a stream raised.
             OperationalError: Kafka or Redis failed.
         """
-        hand, watch = _notes(self.settings)
+        hand, watch = _hand(self.settings), fence_watch(self.settings)
         writer = record_writer(self.settings)
         task, batch = _place()
         seconds: dict[str, float] = {}
@@ -114,10 +114,9 @@ def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[str, int],
 
 
 @lru_cache(maxsize=4)
-def _notes(settings: bytes) -> tuple[LaneHand, FenceWatch]:
-    """Return the worker's notes and its watch of fences, which last as long as the process."""
-    unpacked: Settings = pickle.loads(settings)
-    return LaneHand(unpacked), FenceWatch(unpacked)
+def _hand(settings: bytes) -> LaneHand:
+    """Return the worker's notes, which last as long as the process."""
+    return LaneHand(pickle.loads(settings))
 
 
 def _place() -> tuple[int, int]:
