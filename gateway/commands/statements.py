@@ -22,8 +22,8 @@ from gateway.evaluation.process import Evaluations
 from gateway.kafka import Record, Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
+from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.grid import next_tick_of
-from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
 from gateway.sources.declarations import Origin
@@ -165,7 +165,8 @@ class Statements:
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
         create, query = self._preparer.create(cut, self._seen_by(subscriber))
-        check_groups(create.trigger, create.publish.digest, self._settings.limits, grouped=bool(query.select.grouping))
+        clause, aggregated = create.publish.digest, query.select.aggregation is not None
+        check_aggregation(create.trigger, clause, self._settings.limits, aggregated=aggregated)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)

@@ -21,7 +21,7 @@ from gateway.model.records import Destination, instant
 from gateway.state.commit import Commits
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.watermark import covers
+from gateway.timers.stream_progress import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
 from grouping.model.ids import StreamId

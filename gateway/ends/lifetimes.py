@@ -41,7 +41,7 @@ class Lifetimes:
         return change
 
     def _evaluated(self) -> dict[StreamId, int]:
-        """Return the watermark of each stream.
+        """Return the progress of each stream.
 
         The result is 0 for a stream whose topic got partitions that the probes do not know yet.
         """

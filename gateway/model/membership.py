@@ -31,9 +31,9 @@ class Membership(msgspec.Struct, array_like=True):
     """Paused members."""
     timed: TimedNote = TimedNote()
     bounds: dict[str, int] = {}
-    """For a store of groups: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
+    """For a store of aggregates: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
     moved_bounds: set[tuple[str, str]] = set()
-    """For a store of groups: keys of `windows` and `bounds` that came or went in this unit of work."""
+    """For a store of aggregates: keys of `windows` and `bounds` that came or went in this unit of work."""
 
     def count(self, cq: Cq, by: int, trigger: TriggerSpec | None = None) -> None:
         """Add (or with -1 remove) a member.
@@ -41,14 +41,14 @@ class Membership(msgspec.Struct, array_like=True):
         Args:
             cq: The member.
             by: 1 or -1.
-            trigger: When the CQ fires; needed by a store of groups.
+            trigger: When the CQ fires; needed by a store of aggregates.
         """
         if cq.paused:
             self.paused += by
             return
         window = _window_key(*cq.window)
         moved = _add(self.windows, window, by)
-        if self._of_groups and trigger is not None:
+        if self._of_aggregates and trigger is not None:
             bound = _window_key(*trigger.bound)
             if moved:
                 self.moved_bounds ^= {("window", window)}
@@ -56,13 +56,13 @@ class Membership(msgspec.Struct, array_like=True):
                 self.moved_bounds ^= {("tick", bound)}
 
     @property
-    def _of_groups(self) -> bool:
+    def _of_aggregates(self) -> bool:
         return self.destination.slots is not None and self.destination.mode == "pending"
 
     @property
     def packed_bounds(self) -> bytes:
-        """The bounds of a store of groups: ticks, START and EXPIRE of live, unpaused members; else nothing."""
-        if not self._of_groups:
+        """The bounds of a store of aggregates: ticks, START and EXPIRE of live, unpaused members; else nothing."""
+        if not self._of_aggregates:
             return b""
         # A store may have a hundred thousand readers, so all bounds are parsed in one call.
         instants = _numbers(at_ms for at_ms in ",".join(self.windows).split(",") if at_ms)

@@ -16,8 +16,8 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
+from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.computations import Computations
-from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
@@ -277,7 +277,7 @@ class Registry:
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
-            check_groups(wanted, None, self._settings.limits, grouped=old.slots is not None)
+            check_aggregation(wanted, None, self._settings.limits, aggregated=old.slots is not None)
             trigger = TriggerSpec.of(wanted, start_ms, asked_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, moved = old, cq

@@ -19,21 +19,21 @@ from grouping.digests.cursor import Cursor, cursor_encoder
 from grouping.model.ids import DestinationId, StreamId
 from grouping.store.connection import mapped
 
-__all__ = ["WatermarkNote", "TimerState"]
+__all__ = ["ProgressNote", "TimerState"]
 
 _encode = msgspec.msgpack.encode
 _decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
 
 
-class WatermarkNote(msgspec.Struct, array_like=True, frozen=True):
-    """The watermark of a stream's ticks, on `cq.ticks` under `settled/<stream>`."""
+class ProgressNote(msgspec.Struct, array_like=True, frozen=True):
+    """The progress of a stream's ticks, on `cq.ticks` under `settled/<stream>`."""
 
     at_ms: int
     covered: dict[str, int]
     run_ms: int | None = None
     """Since when ticks have fired without a gap; None where an earlier version wrote the note."""
     runs: tuple[tuple[int, int], ...] = ()
-    """As `Watermark.past`."""
+    """As `StreamProgress.past`."""
 
 
 class TimerState:
@@ -167,9 +167,9 @@ class TimerState:
             return int(self._redis.get(self._connection.keys.ticks_read) or 0)
 
     def restore(
-        self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[StreamId, WatermarkNote | None], read: int
+        self, cursors: Mapping[str, Cursor | None], progress: Mapping[StreamId, ProgressNote | None], read: int
     ) -> None:
-        """Restore cursors and watermarks that `cq.ticks` has up to an offset."""
+        """Restore cursors and progress that `cq.ticks` has up to an offset."""
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]
@@ -178,9 +178,9 @@ class TimerState:
                     pipeline.hset(self._connection.keys.cursors, mapping=kept)
                 if gone:
                     pipeline.hdel(self._connection.keys.cursors, *gone)
-        for stream_id, note in watermarks.items():
+        for stream_id, note in progress.items():
             if note is not None:
-                self.note_watermark(stream_id, note)
+                self.note_progress(stream_id, note)
         self.note_position(read)
 
     def note_position(self, read: int) -> None:
@@ -188,16 +188,16 @@ class TimerState:
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.ticks_read, read)
 
-    def watermark(self, stream_id: StreamId) -> WatermarkNote | None:
+    def progress(self, stream_id: StreamId) -> ProgressNote | None:
         """Return up to when the ticks of a stream have fired."""
         with mapped():
-            body = self._redis.hget(self._connection.keys.watermarks, stream_id)
-        return None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
+            body = self._redis.hget(self._connection.keys.progress, stream_id)
+        return None if body is None else msgspec.msgpack.decode(body, type=ProgressNote)
 
-    def note_watermark(self, stream_id: StreamId, note: WatermarkNote) -> None:
+    def note_progress(self, stream_id: StreamId, note: ProgressNote) -> None:
         """Note up to when the ticks of a stream have fired."""
         with self._connection.writing() as pipeline:
-            pipeline.hset(self._connection.keys.watermarks, stream_id, _encode(note))
+            pipeline.hset(self._connection.keys.progress, stream_id, _encode(note))
 
 
 _NEW = Cursor()

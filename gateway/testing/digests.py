@@ -18,7 +18,7 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.digest import Digest, Frame, column_type, parts_of
@@ -129,8 +129,8 @@ class _Destination:
         if self._plan.kept is None:
             [matches] = gather(self._log, [question])
         else:
-            request = GroupRequest(self._membership.destination, question, self._plan, self._select)
-            [matches] = group_digests(self._log, [request])
+            request = AggregateRequest(self._membership.destination, question, self._plan, self._select)
+            [matches] = aggregate_digests(self._log, [request])
         return matches
 
     def _moved(self, tick_ms: int, matches: DigestMatches) -> Cursor:

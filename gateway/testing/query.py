@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.model.records import TriggerSpec, millis
-from gateway.registry.group_queries import check_groups
+from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
@@ -74,8 +74,8 @@ def checked(
     except InputError as error:
         raise in_statement(error, text, statement.select) from None
     query = finish(draft)
-    grouped = query.select.grouping is not None
-    check_groups(statement.trigger, statement.publish.digest, LimitSettings(), grouped=grouped)
+    aggregated = query.select.aggregation is not None
+    check_aggregation(statement.trigger, statement.publish.digest, LimitSettings(), aggregated=aggregated)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

@@ -17,7 +17,7 @@ from gateway.kafka import OutgoingRecord
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
 from gateway.model.records import Destination
 from gateway.state.commit import Commits
-from gateway.state.timer_state import WatermarkNote
+from gateway.state.timer_state import ProgressNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.topics.positions import topic_of
@@ -237,10 +237,10 @@ class Delivery:
                 transaction, size = [], 0
         self._commits.write_records([*transaction, *last()])
 
-    def note_watermark(self, notes: Mapping[StreamId, WatermarkNote]) -> None:
-        """Write the watermarks of streams to Kafka."""
+    def note_progress(self, notes: Mapping[StreamId, ProgressNote]) -> None:
+        """Write the progress of streams to Kafka."""
         if notes:
-            records = [self._record(TickKey.watermark(name), _encode(note)) for name, note in notes.items()]
+            records = [self._record(TickKey.progress(name), _encode(note)) for name, note in notes.items()]
             self._commits.write_records(records)
 
     def _record(self, key: bytes, value: bytes | None) -> OutgoingRecord:

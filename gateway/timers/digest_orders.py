@@ -89,7 +89,7 @@ class OrderDesk:
                 size += len(msgspec.msgpack.encode(digests[-1]))
         self._names.update(each.destination_id for each in digests)
         self._passed += len(due) - len(new) + len(digests)
-        covered = dict(self._probes.watermark(stream_id).covered)
+        covered = dict(self._probes.progress(stream_id).covered)
         return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests))
 
     def _ordered(self, each: DueDestination, tick_ms: int) -> DigestOrder:
@@ -134,8 +134,8 @@ class OrderDesk:
             if stored is not None and stored.reaches(each.reached):
                 ticks[name] = 0  # matches came in since the order: a look tells the next tick
             else:
-                watermark = self._probes.watermark(answer.stream_id)
-                following = following_tick(membership, each.tick_ms, each.left_ms, watermark.fired_ms, watermark.runs)
+                progress = self._probes.progress(answer.stream_id)
+                following = following_tick(membership, each.tick_ms, each.left_ms, progress.fired_ms, progress.runs)
                 if following is None:
                     idle.append(name)
                 else:

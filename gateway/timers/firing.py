@@ -116,8 +116,8 @@ class TickRun:
             idle: Destinations to disarm; destinations with nothing left to wait for are added.
             due_ms: The instant up to which ticks fire, where more chunks of destinations may follow.
         """
-        watermark = self._probes.watermark(stream_id)
-        covered, runs = self._covered(stream_id, due_ms), watermark.runs
+        progress = self._probes.progress(stream_id)
+        covered, runs = self._covered(stream_id, due_ms), progress.runs
         ready: list[DueDigest] = []
         left: list[Named] = []
         cursors: dict[str, Cursor] = {}
@@ -146,7 +146,7 @@ class TickRun:
                 cursor = self._moved(moves, each, None, answer)
             if cursor != each.cursor:
                 cursors[each.incarnation] = cursor
-            after_ms = max(watermark.fired_ms, last_tick(membership, each.cursor, runs))
+            after_ms = max(progress.fired_ms, last_tick(membership, each.cursor, runs))
             left_ms = 0 if self._came_since(each, answer) else answer.left_ms
             following = following_tick(membership, tick, left_ms, after_ms, runs)
             if following is None:
@@ -179,7 +179,7 @@ class TickRun:
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
-            self._last_cut = known = (stream_id, due_ms or 0, now_ms, dict(self._probes.watermark(stream_id).covered))
+            self._last_cut = known = (stream_id, due_ms or 0, now_ms, dict(self._probes.progress(stream_id).covered))
         return dict(known[3])
 
     def _digest(

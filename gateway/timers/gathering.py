@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest
+from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets, behind_gap
@@ -56,22 +56,22 @@ class DigestGathering:
         """Yield destinations with their matches or aggregates: first all with matches, then query by query."""
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
-        grouped = [each for each in served if each.membership.destination.slots is not None]
-        requests = list(self._requests(grouped, self._questions(grouped, covered)))
-        for place, matches in each_group_digest(self._intake.log, requests, self._known):
-            yield grouped[place], matches
+        aggregated = [each for each in served if each.membership.destination.slots is not None]
+        requests = list(self._requests(aggregated, self._questions(aggregated, covered)))
+        for place, matches in each_aggregate_digest(self._intake.log, requests, self._known):
+            yield aggregated[place], matches
 
     def _requests(
-        self, grouped: Iterable[DueDestination], questions: Iterable[DigestQuestion]
-    ) -> Iterator[GroupRequest]:
+        self, aggregated: Iterable[DueDestination], questions: Iterable[DigestQuestion]
+    ) -> Iterator[AggregateRequest]:
         known: dict[tuple[StreamId, GroupId, SelectId], tuple[GroupPlan, SelectList]] = {}
-        for each, question in zip(grouped, questions, strict=True):
+        for each, question in zip(aggregated, questions, strict=True):
             destination = each.membership.destination
             stream_id, group_id, select_id = query = destination.stream_id, destination.group_id, destination.select_id
             if query not in known:
                 known[query] = self._working.plan(stream_id, group_id), self._working.select(stream_id, select_id)
             reached = self._intake.reached[each.membership.timed.partition]
-            yield GroupRequest(destination, question, *known[query], each.from_ms, reached)
+            yield AggregateRequest(destination, question, *known[query], each.from_ms, reached)
 
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:
@@ -86,12 +86,14 @@ class DigestGathering:
         single = [place for place, notice in enumerate(notices) if notice.plan is None]
         matches = gather(self._intake.log, [questions[place] for place in single])
         yield from zip(single, matches, strict=True)
-        grouped, requests = [], []
+        aggregated, requests = [], []
         for place, (notice, question) in enumerate(zip(notices, questions, strict=True)):
             if notice.plan is None or notice.select is None:
                 continue
-            grouped.append(place)
+            aggregated.append(place)
             ended_ms = notice.ended_ms
-            requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select, ended_ms=ended_ms))
-        for number, found in each_group_digest(self._intake.log, requests, AnswerCache()):
-            yield grouped[number], found
+            requests.append(
+                AggregateRequest(notice.destination, question, notice.plan, notice.select, ended_ms=ended_ms)
+            )
+        for number, found in each_aggregate_digest(self._intake.log, requests, AnswerCache()):
+            yield aggregated[number], found

@@ -19,7 +19,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
-from gateway.timers.watermark import Watermark
+from gateway.timers.stream_progress import StreamProgress
 from grouping.digests.cursor import Cursor
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
@@ -47,7 +47,7 @@ class Intake:
         topics: Topics,
         state: TimerState,
         checkpoints: Checkpoints,
-        watermark: Callable[[StreamId], Watermark],
+        progress: Callable[[StreamId], StreamProgress],
     ) -> None:
         """Begin with nothing; `recover` comes first.
 
@@ -57,19 +57,19 @@ class Intake:
             topics: The broker's offsets.
             state: The readers of stores, and the event list.
             checkpoints: The checkpoints of positions.
-            watermark: Returns a stream's watermark.
+            progress: Returns a stream's progress.
         """
         self._settings = settings
         self._working = working
         self._topics = topics
         self._state = state
         self._checkpoints = checkpoints
-        self._watermark = watermark
+        self._progress = progress
         self._tail: TailReader | None = None
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
         """By store, how many last digests still need the store, although no destination may read it any more."""
-        self.group_bytes: Counter[int] = Counter()
+        self.aggregate_bytes: Counter[int] = Counter()
         """By partition: the size of records of groups that came in, until they are put together."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
@@ -162,7 +162,7 @@ class Intake:
             self.log.keep((partition, offset), matches, len(body))
             self._checkpoints.count(partition, len(body))
             if matches.ends_at and not matches.before:
-                self.group_bytes[partition] += len(body)
+                self.aggregate_bytes[partition] += len(body)
             for store, stored, earliest_ms in self.index.take_in(matches, partition, offset):
                 before = armed.get(store)
                 armed[store] = (stored, earliest_ms if before is None else min(earliest_ms, before[1]))
@@ -203,8 +203,8 @@ class Intake:
             if membership is None:
                 continue
             stream_id = membership.destination.stream_id
-            watermark = self._watermark(stream_id)
-            tick = tick_after(membership, max(wanted[name], watermark.fired_ms), watermark.runs)
+            progress = self._progress(stream_id)
+            tick = tick_after(membership, max(wanted[name], progress.fired_ms), progress.runs)
             if tick is not None:
                 ticks.setdefault(stream_id, {})[name] = tick
         for stream_id, some in ticks.items():

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
 from gateway.model.records import PENDING_PARTITIONS
-from gateway.state.timer_state import TimerState, WatermarkNote
+from gateway.state.timer_state import ProgressNote, TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.schedule import MissedTicks, Run
-from gateway.timers.watermark import Watermark
+from gateway.timers.stream_progress import StreamProgress
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
@@ -30,7 +30,7 @@ _EVERY_MS = 100
 _ABSENT_MS = 10_000
 """A gateway without a probe for this long was suspended, or its clock was set: it has missed the ticks since."""
 _TURNED_MS = 2_000
-"""A clock so far behind the watermark was turned back; for less the gateway waits until the clock is there again."""
+"""A clock so far behind the progress was turned back; for less the gateway waits until the clock is there again."""
 
 
 class Probes:
@@ -46,7 +46,7 @@ class Probes:
 
     def reset(self) -> None:
         """Begin anew, as after a crash."""
-        self._watermarks: dict[StreamId, Watermark] = {}
+        self._progress: dict[StreamId, StreamProgress] = {}
         self._missed: dict[StreamId, MissedTicks] = {}
         self._due: dict[StreamId, int] = {}
         self._candidate: tuple[dict[StreamId, CommittedNote], dict[int, int]] | None = None
@@ -59,14 +59,14 @@ class Probes:
         self.completed = 0
         """How often the matches of all commits that a probe read were taken in, since the probes began."""
 
-    def watermark(self, stream_id: StreamId) -> Watermark:
-        """Return a stream's watermark."""
-        found = self._watermarks.get(stream_id)
+    def progress(self, stream_id: StreamId) -> StreamProgress:
+        """Return a stream's progress."""
+        found = self._progress.get(stream_id)
         if found is None:
-            note = self._state.watermark(stream_id)
+            note = self._state.progress(stream_id)
             start = self._working.inventory.streams[stream_id].start_offsets
             at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
-            found = self._watermarks[stream_id] = Watermark(at_ms, covered, self._wait_ms)
+            found = self._progress[stream_id] = StreamProgress(at_ms, covered, self._wait_ms)
             if note is not None:
                 found.run_ms, found.past = at_ms if note.run_ms is None else note.run_ms, note.runs
         return found
@@ -90,7 +90,7 @@ class Probes:
                 for stream_id, batch in committed.items():
                     stream = self._working.inventory.streams.get(stream_id)
                     if stream is not None:
-                        self.watermark(stream_id).cover(stream.evaluated(batch.offsets))
+                        self.progress(stream_id).cover(stream.evaluated(batch.offsets))
                         if batch.table is not None:
                             self._floors[stream_id] = batch.table
                 self._candidate = None
@@ -109,57 +109,57 @@ class Probes:
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
         for stream in streams:
-            watermark = self.watermark(stream.stream_id)
-            if not watermark.fired_ms:
-                watermark.fired_ms = watermark.run_ms = now_ms
-            if now_ms < watermark.fired_ms - _TURNED_MS:
-                self._turn_back(stream.stream_id, watermark, now_ms)
-            self._look_at_partitions(stream, watermark)
-            self._note_absence(stream.stream_id, watermark, now_ms)
-            if now_ms > watermark.fired_ms:
+            progress = self.progress(stream.stream_id)
+            if not progress.fired_ms:
+                progress.fired_ms = progress.run_ms = now_ms
+            if now_ms < progress.fired_ms - _TURNED_MS:
+                self._turn_back(stream.stream_id, progress, now_ms)
+            self._look_at_partitions(stream, progress)
+            self._note_absence(stream.stream_id, progress, now_ms)
+            if now_ms > progress.fired_ms:
                 # A deleted source holds up nothing: its events that were not evaluated are gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)
-                watermark.probe(now_ms, found, certain=certain)
+                progress.probe(now_ms, found, certain=certain)
         self._probed_ms = now_ms
 
-    def _note_absence(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
+    def _note_absence(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
         """Count the ticks that came due between two probes far apart as missed."""
-        since_ms = self._probed_ms or watermark.fired_ms
+        since_ms = self._probed_ms or progress.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
             missed = MissedTicks(since_ms if before is None else before.since_ms, now_ms)
             self._missed[stream_id] = missed
-            watermark.skip(missed)
+            progress.skip(missed)
 
-    def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
+    def _turn_back(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
         """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again.
 
         Some of the ticks under way may have fired, so all of them count as fired.
         """
         under_way_ms = self._due.pop(stream_id, 0)
-        if under_way_ms > watermark.fired_ms:
-            watermark.settle(under_way_ms)
+        if under_way_ms > progress.fired_ms:
+            progress.settle(under_way_ms)
         log.warning(
-            "the clock was turned back", extra={"stream": stream_id, "milliseconds": watermark.fired_ms - now_ms}
+            "the clock was turned back", extra={"stream": stream_id, "milliseconds": progress.fired_ms - now_ms}
         )
         self._state.look_after(stream_id, now_ms)
-        watermark.turn_back(now_ms)
+        progress.turn_back(now_ms)
         self.turned_back = True
         self._missed.pop(stream_id, None)
-        self._state.note_watermark(stream_id, self.note(stream_id))
+        self._state.note_progress(stream_id, self.note(stream_id))
 
-    def _look_at_partitions(self, stream: Stream, watermark: Watermark) -> None:
+    def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
         """Doubt the probes so far when the source has partitions that they did not look at."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
-            watermark.doubt()
+            progress.doubt()
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
         """Return the runs of ticks that lie ahead and have fired, by a clock that was turned back since."""
-        known = self._watermarks.get(stream_id)
+        known = self._progress.get(stream_id)
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
@@ -172,23 +172,23 @@ class Probes:
 
     def due(self, stream_id: StreamId, now_ms: int) -> int:
         """Return the instant up to which a stream's ticks may fire; it stays until all of them have fired."""
-        watermark = self.watermark(stream_id)
+        progress = self.progress(stream_id)
         due_ms = self._due.get(stream_id, 0)
-        if due_ms <= watermark.fired_ms:
-            due_ms = self._due[stream_id] = watermark.due(now_ms)
-            if due_ms > watermark.evaluated_ms:
+        if due_ms <= progress.fired_ms:
+            due_ms = self._due[stream_id] = progress.due(now_ms)
+            if due_ms > progress.evaluated_ms:
                 LATE_TICKS.inc()
         return due_ms
 
     def settle(self, stream_id: StreamId, at_ms: int) -> None:
         """Note that all ticks of a stream up to an instant have fired."""
-        self.watermark(stream_id).settle(at_ms)
+        self.progress(stream_id).settle(at_ms)
         missed = self._missed.get(stream_id)
         if missed is not None and at_ms >= missed.until_ms:
             del self._missed[stream_id]
-        self._state.note_watermark(stream_id, self.note(stream_id))
+        self._state.note_progress(stream_id, self.note(stream_id))
 
-    def note(self, stream_id: StreamId) -> WatermarkNote:
-        """Return a stream's watermark in the form that Kafka and Redis keep."""
-        watermark = self.watermark(stream_id)
-        return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.past)
+    def note(self, stream_id: StreamId) -> ProgressNote:
+        """Return a stream's progress in the form that Kafka and Redis keep."""
+        progress = self.progress(stream_id)
+        return ProgressNote(progress.fired_ms, progress.covered, progress.run_ms, progress.past)

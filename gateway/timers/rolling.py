@@ -1,4 +1,4 @@
-"""Rolling: waiting groups are put together, so that the log does not grow with the time until their tick.
+"""Rolling: waiting aggregates are put together, so that the log does not grow with the time until their tick.
 
 A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). A rolled record is
 written to the log itself and taken in like any other; then the records before that offset are needed no more, and are
@@ -59,7 +59,7 @@ class _Roll(NamedTuple):
 
 
 class Rolling:
-    """Puts stored groups together, some stores of one partition at a time, when no tick is due."""
+    """Puts stored aggregates together, some stores of one partition at a time, when no tick is due."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Rolling:
     def begin(self) -> None:
         """Find the partitions in which enough has come in; called twice a minute, about."""
         if not self._due and time.monotonic() >= self._rested:
-            taken = self._intake.group_bytes
+            taken = self._intake.aggregate_bytes
             for partition, before in self._reached.items():
                 enough = max(LEAST_BYTES, _RATIO * self._sizes.get(partition, 0))
                 if taken[partition] >= enough and self._written.get(partition, -1) < before:
@@ -105,7 +105,7 @@ class Rolling:
         self._reached = dict(self._intake.reached)
 
     def step(self) -> bool:
-        """Put the groups of some stores together, and return whether more can be done at once."""
+        """Put the aggregates of some stores together, and return whether more can be done at once."""
         if not self._due or self._cuts.untried:
             return False
         started = time.monotonic()
@@ -135,20 +135,20 @@ class Rolling:
 
         bodies: list[bytes] = []
         for (stream_id, select_id), stores in queries.items():
-            select, covered = self._working.select(stream_id, select_id), self._probes.watermark(stream_id).covered
+            select, covered = self._working.select(stream_id, select_id), self._probes.progress(stream_id).covered
             records, before = self._records(roll, [store.places for store in stores.values()])
             try:
                 bodies += rolled_records(select, records, stores, covered, before)
             except FAULTS:
-                # A fault of ours in one query, whose groups wait as they are.
-                log.exception("groups not rolled", extra={"stream": stream_id, "select": select_id})
+                # A fault of ours in one query, whose aggregates wait as they are.
+                log.exception("aggregates not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:
             records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]
             offsets = self._commits.write_records(records_out, watched=range(len(bodies)))
             self._written[roll.partition] = max(offsets.values())
 
     def _queries(self, some: Iterable[tuple[bytes, MatchPlaces]]) -> dict[_Query, dict[bytes, StoreReaders]]:
-        """Return stores of groups, with their readers, by query; a store that owes a digest is left out."""
+        """Return stores of aggregates, with their readers, by query; a store that owes a digest is left out."""
         stores = list(some)
         readers = self._state.readers([store for store, _ in stores])
         names = [name for own in readers for name in own]

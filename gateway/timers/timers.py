@@ -1,4 +1,4 @@
-"""Timers: one step takes in stored matches, fires the ticks that the watermark allows and deletes matches nobody reads.
+"""Timers: one step takes in stored matches, fires the ticks that the progress allows and deletes matches nobody reads.
 
 A step does a bounded amount of work, so that commands are never kept waiting; `busy` tells that there is more.
 """
@@ -13,7 +13,7 @@ from gateway.kafka import LogReader, Topics
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import Destination
 from gateway.state.commit import Commits
-from gateway.state.timer_state import TimerState, WatermarkNote
+from gateway.state.timer_state import ProgressNote, TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
@@ -67,7 +67,7 @@ class Timers:
         self._delivery = Delivery(settings, working, commits)
         self._probes = Probes(settings, working, topics, self._state)
         checkpoints = Checkpoints(settings, commits)
-        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.watermark)
+        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.progress)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
         gathering = DigestGathering(working, self._intake)
@@ -105,7 +105,7 @@ class Timers:
         topic, reader = self._settings.topics.ticks, LogReader(self._settings)
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
-        settled: dict[StreamId, WatermarkNote | None] = {}
+        settled: dict[StreamId, ProgressNote | None] = {}
         cuts: dict[str, Cut] = {}
         end, closed = since, 0
         try:
@@ -123,7 +123,7 @@ class Timers:
                     case "cursor" if offset >= since:
                         cursors[name] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
                     case "settled" if offset >= since:
-                        note = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
+                        note = None if body is None else msgspec.msgpack.decode(body, type=ProgressNote)
                         settled[StreamId(name)] = note
         finally:
             reader.close()
@@ -155,10 +155,10 @@ class Timers:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
     def _keep_up(self, now_ms: int) -> bool:
-        """Note watermarks or trim the log where it is time to; a step does nothing else then. Return whether it was."""
+        """Note progress or trim the log where it is time to; a step does nothing else then. Return whether it was."""
         if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._probes.turned_back, self._noted_ms = False, now_ms
-            self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.inventory.streams})
+            self._delivery.note_progress({name: self._probes.note(name) for name in self._working.inventory.streams})
             return True
         if not 0 <= now_ms - self._trimmed_ms < _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
@@ -168,7 +168,7 @@ class Timers:
         return False
 
     def _advance(self, stream_id: StreamId, now_ms: int) -> None:
-        """Fire the ticks that a stream's watermark allows; the watermark moves on when no tick is left to fire."""
+        """Fire the ticks that a stream's progress allows; the progress moves on when no tick is left to fire."""
         due_ms = self._probes.due(stream_id, now_ms)
         if due_ms <= self._fired_ms(stream_id):
             return
@@ -178,11 +178,11 @@ class Timers:
             self._probes.settle(stream_id, due_ms)
 
     def _fired_ms(self, stream_id: StreamId) -> int:
-        return self._probes.watermark(stream_id).fired_ms
+        return self._probes.progress(stream_id).fired_ms
 
     def evaluated_ms(self, stream_id: StreamId) -> int:
         """Return the time up to which everything published to a stream is evaluated and its matches are taken in."""
-        return self._probes.watermark(stream_id).evaluated_ms
+        return self._probes.progress(stream_id).evaluated_ms
 
     @property
     def taken_in(self) -> int:

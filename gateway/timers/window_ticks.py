@@ -1,6 +1,6 @@
 """Ticks of OVER LAST: each counts a whole window anew, so they come after all others, in a share of the thread's time.
 
-The gateway serves whatever else is due first. The ticks of windows wait meanwhile, and the stream's watermark with
+The gateway serves whatever else is due first. The ticks of windows wait meanwhile, and the stream's progress with
 them; between two lots of them the gateway rests from windows for several times as long as the last lot took.
 """
 

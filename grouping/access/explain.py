@@ -60,7 +60,7 @@ def explain(
             "cost_per_event_us": _shown_figure(load.per_event(load.micros)),
         },
     }
-    if (kept := query.plan.kept) is not None and (groups := query.select.grouping) is not None:
+    if (kept := query.plan.kept) is not None and (groups := query.select.aggregation) is not None:
         plan["groups"] = {
             "keys": [render_part(key.column) for key in groups.keys],
             "aggregates": [render_part(Column(aggregate.name, "")) for aggregate in groups.aggregates],

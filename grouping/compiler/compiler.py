@@ -13,18 +13,18 @@ import msgspec
 
 from grouping.binding.budget import Budget
 from grouping.binding.constants import lift, settle
+from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
-from grouping.compiler.group_names import named_without_constants
 from grouping.compiler.hidden_literals import hidden_literals
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.plan import plan
-from grouping.compiler.signature import order, render, render_groups
+from grouping.compiler.signature import order, render, render_aggregation
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
+from grouping.model.aggregation import Aggregation
 from grouping.model.catalog import Catalog
 from grouping.model.expression import Expression, Slot, Value, walk
-from grouping.model.group import CompiledQuery, GroupFilter, GroupPlan, SelectItem, SelectList, group_id
-from grouping.model.grouping import Grouping
+from grouping.model.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList, group_id
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
 
@@ -49,14 +49,14 @@ def _planned(draft: Draft) -> Draft:
         computation=query.computation,
         reads=query.reads,
         named=query.named,
-        groups=query.groups,
+        aggregation=query.aggregation,
     )
 
 
 def _normalized(draft: Draft) -> Draft:
     return draft._replace(
         conjuncts=normalize(draft.where),
-        having=normalize(draft.groups.having) if draft.groups else (),
+        having=normalize(draft.aggregation.having) if draft.aggregation else (),
         items=tuple(item._replace(value=normalize_value(item.value)) for item in draft.items),
     )
 
@@ -68,14 +68,14 @@ def _ordered(draft: Draft) -> Draft:
 
 
 def _lifted(draft: Draft) -> Draft:
-    own_keys = draft.groups.bound_keys if draft.groups else ()
+    own_keys = draft.aggregation.bound_keys if draft.aggregation else ()
     lifted, row, constants = lift((*draft.conjuncts, *own_keys, *draft.having))
     where, keyed = len(draft.conjuncts), len(draft.conjuncts) + len(own_keys)
     expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed:]
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
-    if draft.groups is not None:
-        groups, kept, select = named_without_constants(draft.groups, keys, kept, select, constants)
-        draft = draft._replace(groups=groups, keys=keys)
+    if draft.aggregation is not None:
+        aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
+        draft = draft._replace(aggregation=aggregation, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
     if grows(computed):
         check_growth(computed, row)
@@ -90,7 +90,7 @@ def _signature(
     draft: Draft, where: Iterable[Expression], keys: Iterable[Expression], kept: Sequence[Expression]
 ) -> str:
     text = render(draft.stream.name, where, draft.computation)
-    return text if draft.groups is None else text + render_groups(keys, kept)
+    return text if draft.aggregation is None else text + render_aggregation(keys, kept)
 
 
 def _shown_signature(draft: Draft) -> str:
@@ -167,20 +167,20 @@ def finish(draft: Draft) -> CompiledQuery:
     """Return a query's group, row and SELECT list, their ids made."""
     stream, computation = draft.stream, draft.computation
     group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
-    grouped = _grouped(draft)
-    content = draft.select if grouped is None else (draft.select, grouped)
+    aggregation = _aggregation(draft)
+    content = draft.select if aggregation is None else (draft.select, aggregation)
     select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(content), digest_size=12).hexdigest())
     group_plan = GroupPlan(group, stream.stream_id, _shown_signature(draft), draft.expressions, computation)
-    if grouped is not None:
+    if aggregation is not None:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
-        group_plan = msgspec.structs.replace(group_plan, kept=GroupFilter(draft.kept, slots))
+        group_plan = msgspec.structs.replace(group_plan, kept=AggregateFilter(draft.kept, slots))
     return CompiledQuery(
-        group_plan, draft.row, SelectList(select_id, draft.select, grouped), tuple(sorted(draft.reads))
+        group_plan, draft.row, SelectList(select_id, draft.select, aggregation), tuple(sorted(draft.reads))
     )
 
 
-def _grouped(draft: Draft) -> Grouping | None:
-    return None if draft.groups is None else Grouping(draft.groups.keys, draft.groups.aggregates)
+def _aggregation(draft: Draft) -> Aggregation | None:
+    return None if draft.aggregation is None else Aggregation(draft.aggregation.keys, draft.aggregation.aggregates)
 
 
 def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) -> CompiledQuery:

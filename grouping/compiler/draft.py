@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from grouping.binding.bound import Bound, Constant
 from grouping.binding.budget import Budget
-from grouping.compiler.plan import BoundGroups, BoundItem
+from grouping.compiler.plan import BoundAggregation, BoundItem
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
@@ -35,7 +35,7 @@ class Draft(NamedTuple):
     """The views that the query names, and the views that these read."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources that the query's own text names: its sender must be able to read them."""
-    groups: BoundGroups | None = None
+    aggregation: BoundAggregation | None = None
     """The groups of the rows; None where each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
     """By `normalize`, constants in place; put in order by `order`."""

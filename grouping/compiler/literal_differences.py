@@ -56,9 +56,9 @@ def _predicates(query: CompiledQuery) -> Iterator[Expression]:
 def _shown(query: CompiledQuery) -> Iterator[Expression]:
     """Yield the expressions of the SELECT list, with its groups' expressions."""
     yield from (item.expression for item in query.select.items)
-    if query.select.grouping is not None:
-        yield from (key.expression for key in query.select.grouping.keys)
-        for aggregate in query.select.grouping.aggregates:
+    if query.select.aggregation is not None:
+        yield from (key.expression for key in query.select.aggregation.keys)
+        for aggregate in query.select.aggregation.aggregates:
             yield from aggregate.args
             if aggregate.condition is not None:
                 yield aggregate.condition

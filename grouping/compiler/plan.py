@@ -11,14 +11,14 @@ from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Term, nodes, without_positions
 from grouping.binding.budget import MOST_VIEW_WORDS, Budget
 from grouping.binding.operands import boolean
+from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
+from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
-from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
-from grouping.compiler.group_text import LiftedKey
+from grouping.model.aggregation import AggregateKey, AggregateValue
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
-from grouping.model.grouping import Aggregate, GroupKey
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
@@ -36,18 +36,18 @@ class BoundItem(NamedTuple):
     value: Bound
 
 
-class BoundGroups(NamedTuple):
+class BoundAggregation(NamedTuple):
     """The groups of a SELECT; the SELECT list and HAVING read the columns of the groups."""
 
-    keys: tuple[GroupKey, ...]
-    aggregates: tuple[Aggregate, ...]
+    keys: tuple[AggregateKey, ...]
+    aggregates: tuple[AggregateValue, ...]
     """The aggregates of HAVING, in canonical order; then the other aggregates of the SELECT list."""
     kept: int
     """How many of them HAVING has."""
     having: Bound | None
     bound_keys: tuple[Bound, ...]
     """The keys, with their constants in place."""
-    lifted: Mapping[LiftedKey, Aggregate]
+    lifted: Mapping[LiftedKey, AggregateValue]
     """Terms of aggregates with constants, for HAVING, whose columns have no constants in their names."""
 
 
@@ -61,7 +61,7 @@ class BoundQuery(NamedTuple):
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that the query names, by their names as created, and the views that these read."""
-    groups: BoundGroups | None = None
+    aggregation: BoundAggregation | None = None
     """The groups of the rows; None where each matching row is a result."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources that its own text names."""
@@ -119,7 +119,7 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
-    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.groups, named)
+    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.aggregation, named)
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
@@ -149,13 +149,13 @@ class _Planner:
         self._budget = budget
         self._depth = 0
         self.reads: set[str] = set()
-        self.groups: BoundGroups | None = None
+        self.aggregation: BoundAggregation | None = None
         """The groups of the outermost SELECT."""
 
     def select(self, tree: exp.Select, *, outermost: bool = False) -> InlinedSelect:
         """Return the plan of a SELECT."""
-        grouped = has_aggregates(tree)
-        if grouped and not outermost:
+        aggregation = has_aggregates(tree)
+        if aggregation and not outermost:
             raise unsupported(
                 "an aggregate in a view or subquery", "Only a CQ itself counts its matches.", "Aggregate in the CQ."
             )
@@ -170,8 +170,8 @@ class _Planner:
         binder = Binder(names)
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
-        if grouped:
-            items, self.groups = _groups(tree, binder)
+        if aggregation:
+            items, self.aggregation = _aggregation(tree, binder)
         else:
             items = _items(tree.expressions, binder)
         return InlinedSelect(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
@@ -208,21 +208,21 @@ def _placeless(select: InlinedSelect) -> InlinedSelect:
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 
 
-def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundGroups]:
+def _aggregation(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundAggregation]:
     """Return the SELECT list of a query over groups, and the groups."""
     keys = bind_keys(tree, binder)
-    groups = GroupBinder(binder.scope, [each.key for each in keys])
-    items = _items(tree.expressions, groups)
+    aggregation = AggregateBinder(binder.scope, [each.key for each in keys])
+    items = _items(tree.expressions, aggregation)
     having, condition = tree.args.get("having"), None
     if having is not None:
-        condition = groups.having(having.this, {item.name.casefold(): item.value for item in items})
+        condition = aggregation.having(having.this, {item.name.casefold(): item.value for item in items})
     named = {node.name for node in nodes(condition) if isinstance(node, Column)} if condition is not None else set()
-    kept = [groups.aggregates[name] for name in sorted(named & groups.aggregates.keys())]
+    kept = [aggregation.aggregates[name] for name in sorted(named & aggregation.aggregates.keys())]
     shown = {node.name for item in items for node in nodes(item.value) if isinstance(node, Column)}
-    others = (groups.aggregates[name] for name in groups.aggregates if name in shown and name not in named)
+    others = (aggregation.aggregates[name] for name in aggregation.aggregates if name in shown and name not in named)
     aggregates, bound_keys = (*kept, *others), tuple(each.bound for each in keys)
     own = tuple(each.key for each in keys)
-    return items, BoundGroups(own, aggregates, len(kept), condition, bound_keys, groups.lifted)
+    return items, BoundAggregation(own, aggregates, len(kept), condition, bound_keys, aggregation.lifted)
 
 
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:

@@ -34,7 +34,7 @@ __all__ = [
     "order",
     "placeholder",
     "render",
-    "render_groups",
+    "render_aggregation",
     "render_joins",
     "render_name",
     "render_part",
@@ -207,11 +207,11 @@ def render(stream: str, conjuncts: Iterable[Expression], computation: Computatio
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
 
 
-def render_groups(keys: Iterable[Expression], having: Sequence[Expression]) -> str:
+def render_aggregation(keys: Iterable[Expression], having: Sequence[Expression]) -> str:
     """Return GROUP BY and HAVING of a signature.
 
     Example:
-        >>> render_groups([Column("venue", "STRING")], [])
+        >>> render_aggregation([Column("venue", "STRING")], [])
         ' GROUP BY venue'
     """
     names = list(map(render_part, keys))

@@ -11,7 +11,7 @@ from datetime import date
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import render_groups, render_joins, render_name, render_part, shape
+from grouping.compiler.signature import render_aggregation, render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
@@ -38,7 +38,7 @@ def planned_text(draft: Draft) -> str:
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     joins = render_joins(draft.computation)
     return _text(
-        [f"FROM {render_name(draft.stream.name)}{joins}", *where, *_planned_groups(draft), *_items(draft.items)]
+        [f"FROM {render_name(draft.stream.name)}{joins}", *where, *_planned_aggregation(draft), *_items(draft.items)]
     )
 
 
@@ -131,19 +131,19 @@ def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
     yield from lines
 
 
-def _planned_groups(draft: Draft) -> Iterator[str]:
+def _planned_aggregation(draft: Draft) -> Iterator[str]:
     """Yield the keys of GROUP BY, and the condition on groups; nothing where each row is a result."""
-    if draft.groups is None:
+    if draft.aggregation is None:
         return
-    keys = (key.expression for key in draft.groups.keys)
-    yield render_groups(keys, ()).strip() or "GROUP BY nothing"
-    if draft.groups.having is not None:
+    keys = (key.expression for key in draft.aggregation.keys)
+    yield render_aggregation(keys, ()).strip() or "GROUP BY nothing"
+    if draft.aggregation.having is not None:
         yield "HAVING"
-        yield from _indented(_tree(draft.groups.having))
+        yield from _indented(_tree(draft.aggregation.having))
 
 
 def _having(draft: Draft, conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
-    if draft.groups is not None and draft.groups.having is not None:
+    if draft.aggregation is not None and draft.aggregation.having is not None:
         yield "HAVING all of"
         yield from (line for conjunct in conjuncts for line in _indented(_tree(conjunct)))
 

@@ -234,7 +234,7 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
 
 def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:
     """Return the predicates and keys that constants are lifted from, in the order of the slots."""
-    keys = draft.groups.bound_keys if draft.groups else ()
+    keys = draft.aggregation.bound_keys if draft.aggregation else ()
     return (draft.conjuncts, *((key,) for key in keys), draft.having)
 
 

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from grouping.model.ids import StreamId
 
-__all__ = ["ID_BYTES", "PendingGroups", "PendingMatches", "group_record", "pack_groups", "pack_pending"]
+__all__ = ["ID_BYTES", "PendingAggregates", "PendingMatches", "aggregate_record", "pack_aggregates", "pack_pending"]
 
 ID_BYTES = 12
 """Length of a store's id without its prefix."""
 
 
-class PendingGroups(NamedTuple):
+class PendingAggregates(NamedTuple):
     """Items that are partial aggregates: matches of a store with the same key and pane, from one range of offsets.
 
     All matches of a range that a store ever has are written in one order, whoever writes them again.
@@ -42,9 +42,9 @@ class PendingGroups(NamedTuple):
     rows: NDArray[np.int32]
     """The place in the table of states."""
 
-    def at(self, places: NDArray[np.int64]) -> PendingGroups:
+    def at(self, places: NDArray[np.int64]) -> PendingAggregates:
         """Return the items at some places."""
-        return PendingGroups(*[column[places] for column in self])  # type: ignore[arg-type]  # each of its own type
+        return PendingAggregates(*[column[places] for column in self])  # type: ignore[arg-type]  # each of its own type
 
 
 class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, omit_defaults=True):
@@ -67,16 +67,16 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     rows: bytes
     """By item (int32): its place in `values`."""
     values: list[bytes]
-    """Rows as JSON objects; for groups a single value, the table of their states as an Arrow stream."""
+    """Rows as JSON objects; for aggregates a single value, the table of their states as an Arrow stream."""
     ends_at: bytes = b""
-    """For groups only, by item (int64): the last offset of the range that `offsets` begins."""
+    """For aggregates only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
-    """By item (int32): for groups, the item's place among the items of its store and range; for a match, the number of
-    its row within its event, left out where an event has one at most."""
+    """By item (int32): for aggregates, the item's place among the items of its store and range; for a match, the number
+    of its row within its event, left out where an event has one at most."""
     before: int = 0
     """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
-    """For a rolled record: groups that earlier versions of the tables met, in the order of the versions."""
+    """For a rolled record: aggregates that earlier versions of the tables met, in the order of the versions."""
 
     @property
     def whole(self) -> tuple[PendingMatches, ...]:
@@ -107,9 +107,9 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
         return np.frombuffer(self.times, np.int64)
 
     @cached_property
-    def groups(self) -> PendingGroups:
-        """The items of groups, as columns."""
-        return PendingGroups(
+    def aggregates(self) -> PendingAggregates:
+        """The items of aggregates, as columns."""
+        return PendingAggregates(
             np.frombuffer(self.partitions, np.int32),
             np.frombuffer(self.offsets, np.int64),
             np.frombuffer(self.ends_at, np.int64),
@@ -147,15 +147,15 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 
 
-def pack_groups(
-    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
+def pack_aggregates(
+    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], aggregates: PendingAggregates, states: bytes
 ) -> bytes:
-    """Encode partial aggregates as a record's value; the arguments are `group_record`'s."""
-    return group_record(stream_id, table, ids, groups, states).encode()
+    """Encode partial aggregates as a record's value; the arguments are `aggregate_record`'s."""
+    return aggregate_record(stream_id, table, ids, aggregates, states).encode()
 
 
-def group_record(
-    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
+def aggregate_record(
+    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], aggregates: PendingAggregates, states: bytes
 ) -> PendingMatches:
     """Return a record of partial aggregates.
 
@@ -163,7 +163,7 @@ def group_record(
         stream_id: The source stream.
         table: Epoch and version of the constant tables.
         ids: By item the 12 bytes of its store, as a matrix; the items of one store are neighbours.
-        groups: The items.
+        aggregates: The items.
         states: The table of their states.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
@@ -173,13 +173,13 @@ def group_record(
         *table,
         names[last].tobytes(),
         (last + 1).astype(np.int32).tobytes(),
-        groups.partitions.astype(np.int32).tobytes(),
-        groups.first.astype(np.int64).tobytes(),
-        groups.times.astype(np.int64).tobytes(),
-        groups.rows.astype(np.int32).tobytes(),
+        aggregates.partitions.astype(np.int32).tobytes(),
+        aggregates.first.astype(np.int64).tobytes(),
+        aggregates.times.astype(np.int64).tobytes(),
+        aggregates.rows.astype(np.int32).tobytes(),
         [states],
-        groups.last.astype(np.int64).tobytes(),
-        groups.ordinals.astype(np.int32).tobytes(),
+        aggregates.last.astype(np.int64).tobytes(),
+        aggregates.ordinals.astype(np.int32).tobytes(),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.digests.cursor import DigestCoverage, Offsets, VisibilityInterval, Window, windows_at
-from grouping.digests.pending_matches import PendingGroups
+from grouping.digests.pending_matches import PendingAggregates
 
 __all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "Rows", "VisibleTimes"]
 
@@ -35,12 +35,12 @@ class CoveredOffsets:
             elif some:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
-    def holds_all(self, owner: Rows, items: PendingGroups) -> Flags:
+    def holds_all(self, owner: Rows, items: PendingAggregates) -> Flags:
         """Tell of items whether their questions reach behind the last offset of their ranges."""
         limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.last < limits
 
-    def holds(self, owner: Rows, items: PendingGroups) -> Flags:
+    def holds(self, owner: Rows, items: PendingAggregates) -> Flags:
         """Tell of items whether their questions reach them."""
         limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.first < limits
@@ -56,14 +56,14 @@ class EarlierDigests:
             ticks = np.array([each.tick_ms or FIRST for each in some])
             self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
 
-    def holds(self, owner: Rows, items: PendingGroups) -> Flags:
+    def holds(self, owner: Rows, items: PendingAggregates) -> Flags:
         """Tell of items whether a digest held them."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)
         return found
 
-    def holds_partly(self, owner: Rows, items: PendingGroups) -> Flags:
+    def holds_partly(self, owner: Rows, items: PendingAggregates) -> Flags:
         """Tell of items whether a digest held them whose cut lies within their ranges."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:

@@ -1,6 +1,6 @@
-"""Which of the stored groups of a store may become one, since nobody can ever tell them apart.
+"""Which of the stored aggregates of a store may become one, since nobody can ever tell them apart.
 
-The groups have the same pane and source partition, and their ranges of offsets are committed, so each later cut has
+The aggregates have the same pane and source partition, and their ranges of offsets are committed, so each later cut has
 both. Each reader saw both, or neither, at the versions of the tables that met them. Each digest that a reader got, or
 behind which its window begins, held both or neither. The last range of a source partition stays unchanged: a later
 record may continue or repeat the range.
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from grouping.digests.cursor import Cursor, Offsets, VisibilityInterval, Window
 from grouping.digests.first_times import FirstTimes
 from grouping.digests.match_places import MatchPlaces
-from grouping.digests.pending_matches import PendingGroups, PendingMatches
+from grouping.digests.pending_matches import PendingAggregates, PendingMatches
 from grouping.digests.question_columns import Flags, Rows
 
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
 _NEVER_REPEATED = np.iinfo(np.int32).max
-"""The ordinal of a merged group: a repeat of its first range is not new."""
+"""The ordinal of a merged aggregate: a repeat of its first range is not new."""
 
 
 class StoreReaders(NamedTuple):
@@ -79,8 +79,8 @@ class RolledParts(NamedTuple):
     stores: Rows
     versions: Rows
     """The place in `known_versions`."""
-    groups: PendingGroups
-    """The groups of each part; `rows` holds the part's own number."""
+    aggregates: PendingAggregates
+    """The aggregates of each part; `rows` holds the part's own number."""
     known_versions: list[tuple[int, int]]
 
 
@@ -91,7 +91,7 @@ class _Items(NamedTuple):
     sight: Rows
     """Which of its store's versions met it."""
     version: Rows
-    groups: PendingGroups
+    aggregates: PendingAggregates
 
 
 def plan_roll(
@@ -133,12 +133,12 @@ def plan_roll(
             stays[owner[here & ~new & (latest[owner] != sight)]] = True  # a repeat that others see
             latest[owner[here & new]] = sight[here & new]
         found.append(_Items(owner[new], sight[new], np.full(int(new.sum()), version), items.at(np.flatnonzero(new))))
-        pieces.append((record, found[-1].groups.rows.astype(np.int64)))
+        pieces.append((record, found[-1].aggregates.rows.astype(np.int64)))
     if not found:
         none = np.empty(0, np.int64)
         return _parts([], _Items(none, none, none, _none()), none, {})
     whole = _joined(found)
-    stays[whole.store[~_committed(whole.groups, covered)]] = True
+    stays[whole.store[~_committed(whole.aggregates, covered)]] = True
     part, last_range = _part_of(whole, [readers[name].covered for name in names])
     part[stays[whole.store]] = -1
     bounds = np.cumsum([0, *(each.store.size for each in found)])
@@ -147,52 +147,54 @@ def plan_roll(
         for (record, rows), begin, end in zip(pieces, bounds[:-1], bounds[1:], strict=True)
         if (kept := part[begin:end] >= 0).any()
     ]
-    ordinals = np.where(last_range, whole.groups.ordinals, _NEVER_REPEATED).astype(np.int32)
-    return _parts(own, whole._replace(groups=whole.groups._replace(ordinals=ordinals)), part, versions)
+    ordinals = np.where(last_range, whole.aggregates.ordinals, _NEVER_REPEATED).astype(np.int32)
+    return _parts(own, whole._replace(aggregates=whole.aggregates._replace(ordinals=ordinals)), part, versions)
 
 
-def _items(record: PendingMatches, mine: Sequence[bytes], numbers: Mapping[bytes, int]) -> tuple[PendingGroups, Rows]:
+def _items(
+    record: PendingMatches, mine: Sequence[bytes], numbers: Mapping[bytes, int]
+) -> tuple[PendingAggregates, Rows]:
     """Return a record's items of some stores, and the number of each one's store."""
     begins, ends = np.array([record.spans[name] for name in mine]).T
     sizes = ends - begins
     places = np.arange(sizes.sum()) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
-    return record.groups.at(places), np.repeat([numbers[name] for name in mine], sizes)
+    return record.aggregates.at(places), np.repeat([numbers[name] for name in mine], sizes)
 
 
-def _none() -> PendingGroups:
-    return PendingGroups(*[np.empty(0, np.int64)] * 6)  # type: ignore[arg-type]
+def _none() -> PendingAggregates:
+    return PendingAggregates(*[np.empty(0, np.int64)] * 6)  # type: ignore[arg-type]
 
 
 def _joined(found: Sequence[_Items]) -> _Items:
-    groups = PendingGroups(*map(np.concatenate, zip(*(each.groups for each in found), strict=True)))
+    aggregates = PendingAggregates(*map(np.concatenate, zip(*(each.aggregates for each in found), strict=True)))
     store, sight, version = (np.concatenate([each[at] for each in found]) for at in range(3))
-    return _Items(store, sight, version, groups)
+    return _Items(store, sight, version, aggregates)
 
 
-def _committed(groups: PendingGroups, covered: Offsets) -> NDArray[np.bool_]:
-    ends = np.zeros(int(groups.partitions.max()) + 1, np.int64)
+def _committed(aggregates: PendingAggregates, covered: Offsets) -> NDArray[np.bool_]:
+    ends = np.zeros(int(aggregates.partitions.max()) + 1, np.int64)
     for partition, offset in covered.items():
         if int(partition) < ends.size:
             ends[int(partition)] = offset
-    committed: NDArray[np.bool_] = groups.last < ends[groups.partitions]
+    committed: NDArray[np.bool_] = aggregates.last < ends[aggregates.partitions]
     return committed
 
 
 def _part_of(items: _Items, covered: Sequence[tuple[Offsets, ...]]) -> tuple[Rows, Flags]:
     """Return the number of each item's part, and whether the item is of its source partition's last range."""
-    groups = items.groups
+    aggregates = items.aggregates
     low, high = np.empty(items.store.size, np.int64), np.empty(items.store.size, np.int64)
     single = np.full(items.store.size, -1)
-    place = items.store * (int(groups.partitions.max()) + 1) + groups.partitions
+    place = items.store * (int(aggregates.partitions.max()) + 1) + aggregates.partitions
     order = np.argsort(place, kind="stable")
     for some in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
-        partition = str(groups.partitions[some[0]])
+        partition = str(aggregates.partitions[some[0]])
         limits = np.unique([offsets.get(partition, 0) for offsets in covered[items.store[some[0]]]])
-        low[some] = np.searchsorted(limits, groups.first[some], side="right")
-        high[some] = np.searchsorted(limits, groups.last[some], side="right")
-        last_range = some[groups.first[some] == groups.first[some[-1]]]
+        low[some] = np.searchsorted(limits, aggregates.first[some], side="right")
+        high[some] = np.searchsorted(limits, aggregates.last[some], side="right")
+        last_range = some[aggregates.first[some] == aggregates.first[some[-1]]]
         single[last_range] = last_range
-    columns = (items.store, groups.partitions, items.sight, groups.times, low, high, single)
+    columns = (items.store, aggregates.partitions, items.sight, aggregates.times, low, high, single)
     _, part = np.unique(np.stack([column.astype(np.int64) for column in columns], axis=1), axis=0, return_inverse=True)
     return part.ravel(), single >= 0
 
@@ -210,13 +212,13 @@ def _parts(pieces: list[Piece], items: _Items, part: Rows, versions: Mapping[tup
     kept = part >= 0
     owner = part[kept]
     first, last, latest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1), np.full(count, -1)
-    np.minimum.at(first, owner, items.groups.first[kept])
-    np.maximum.at(last, owner, items.groups.last[kept])
+    np.minimum.at(first, owner, items.aggregates.first[kept])
+    np.maximum.at(last, owner, items.aggregates.last[kept])
     member = np.zeros(count, np.int64)
     member[owner] = np.flatnonzero(kept)
-    groups, version = items.groups.at(member), place[items.version]
+    aggregates, version = items.aggregates.at(member), place[items.version]
     _, together = np.unique(
-        np.stack([items.store, items.groups.partitions.astype(np.int64), items.sight], axis=1),
+        np.stack([items.store, items.aggregates.partitions.astype(np.int64), items.sight], axis=1),
         axis=0,
         return_inverse=True,
     )
@@ -224,5 +226,5 @@ def _parts(pieces: list[Piece], items: _Items, part: Rows, versions: Mapping[tup
     newest = np.full(together.max(initial=-1) + 1, -1)
     np.maximum.at(newest, together, version)
     latest = newest[together[member]]
-    groups = groups._replace(first=first, last=last, rows=np.arange(count, dtype=np.int32))
-    return RolledParts(pieces, items.store[member], latest, groups, known)
+    aggregates = aggregates._replace(first=first, last=last, rows=np.arange(count, dtype=np.int32))
+    return RolledParts(pieces, items.store[member], latest, aggregates, known)

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import msgspec
 
+from grouping.model.aggregation import Aggregation
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
-from grouping.model.grouping import Grouping
 from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
@@ -24,7 +24,7 @@ __all__ = [
     "ConstantValue",
     "DestinationIds",
     "GroupPlan",
-    "GroupFilter",
+    "AggregateFilter",
     "SelectItem",
     "SelectList",
     "canonical_constants",
@@ -38,7 +38,7 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
 
 
-class GroupFilter(msgspec.Struct, frozen=True):
+class AggregateFilter(msgspec.Struct, frozen=True):
     """HAVING of an aggregate query: the conjuncts decide at the tick which groups are results."""
 
     having: tuple[Expression, ...]
@@ -58,9 +58,9 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
     computation: Computation | None = None
     """The join of the stream's events with tables; None where the rows are the events."""
-    kept: GroupFilter | None = None
+    kept: AggregateFilter | None = None
     """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
-    as a plain query, and the plan of a group is its first query's: `SelectList.grouping` tells the two apart."""
+    as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
 
     @property
     def computation_id(self) -> str:
@@ -85,7 +85,7 @@ class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
 
     select_id: SelectId
     items: tuple[SelectItem, ...]
-    grouping: Grouping | None = None
+    aggregation: Aggregation | None = msgspec.field(name="grouping", default=None)
     """How matches become groups, over whose columns the items are then; None where each match is a result."""
 
 

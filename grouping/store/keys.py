@@ -287,8 +287,8 @@ class RedisKeys(EvaluatorKeys):
         return f"{self.start}:ticks-read"
 
     @property
-    def watermarks(self) -> str:
-        """Hash of stream ids to `WatermarkNote` (gateway/state/timer_state.py)."""
+    def progress(self) -> str:
+        """Hash of stream ids to `ProgressNote` (gateway/state/timer_state.py)."""
         return f"{self.start}:settled-ticks"
 
     # -- all of a kind -------------------------------------------------------------------------------------------------

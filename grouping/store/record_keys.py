@@ -20,7 +20,7 @@ Topic by topic, with the content under each key. A record without a value takes 
 |---|---|
 | `cut/<name>` | `Cut` |
 | `cursor/<incarnation>` | `Cursor` |
-| `settled/<stream>` | `WatermarkNote` |
+| `settled/<stream>` | `ProgressNote` |
 | `closed/orders` | offset: all orders before it are carried out |
 
 | others | |
@@ -149,7 +149,7 @@ class TickKey(NamedTuple):
     kind: str
     """The first word of the key; an unknown kind is of a later version."""
     name: str
-    """The rest: of a cut, its name; of a cursor, the incarnation; of a watermark, the stream."""
+    """The rest: of a cut, its name; of a cursor, the incarnation; of the progress, the stream."""
 
     @classmethod
     def parse(cls, key: bytes | None) -> TickKey:
@@ -173,7 +173,7 @@ class TickKey(NamedTuple):
         return b"cursor/" + incarnation.encode()
 
     @staticmethod
-    def watermark(stream_id: StreamId) -> bytes:
+    def progress(stream_id: StreamId) -> bytes:
         """Return the key of up to when the ticks of a stream have fired."""
         return b"settled/" + stream_id.encode()
 

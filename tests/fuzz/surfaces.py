@@ -157,7 +157,7 @@ def _odd_forms(rng: random.Random) -> None:
 
 def _evaluate(query: CompiledQuery, rng: random.Random) -> None:
     """Evaluate the SELECT list and the predicate over a broken record and a whole one."""
-    if query.select.grouping is None and query.plan.computation is None:
+    if query.select.aggregation is None and query.plan.computation is None:
         events = _records(_catalog().stream("quotes"), [broken_bytes(rng, rng.choice(RECORDS)), rng.choice(RECORDS)])
         for item in query.select.items:
             assert len(evaluate_expression(item.expression, events, np.arange(events.count))) == events.count

@@ -57,7 +57,7 @@ def pending_records(
     Yields:
         Batches of `rows.output.OUTPUT`; dead letters (``result-too-large``) among them.
     """
-    single = np.array([select.grouping is None for select in matches.selects], np.bool_)
+    single = np.array([select.aggregation is None for select in matches.selects], np.bool_)
     found = np.flatnonzero((matches.mode == _PENDING) & single[matches.select])
     if not found.size:
         return

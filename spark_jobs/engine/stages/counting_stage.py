@@ -13,8 +13,8 @@ from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, Records
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting, UnitMatches
-from spark_jobs.engine.operators.aggregate.records import OversizeGroup
+from spark_jobs.engine.operators.aggregate.counting import AggregateCounting, UnitMatches
+from spark_jobs.engine.operators.aggregate.records import OversizeAggregate
 from spark_jobs.engine.results.pending import pending_output
 from spark_jobs.engine.stages.task import GroupRows, Task, Then
 
@@ -25,7 +25,7 @@ __all__ = ["CountingStep", "WritingStep", "counted", "counting_step"]
 class CountingStep:
     """The counting of matches of one batch: keys, arguments and FILTERs of aggregates are evaluated."""
 
-    counting: GroupCounting
+    counting: AggregateCounting
     taken: dict[str, UnitMatches]
     """By work unit, the matches that are not counted yet: a unit is counted once, also when others fail."""
     columns: dict[str, pl.Series] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class CountingStep:
             yield from letters(met.events, np.unique(met.pairs()[0]).astype(np.int64), unit, reason)
 
 
-def counting_step(counting: GroupCounting) -> CountingStep | None:
+def counting_step(counting: AggregateCounting) -> CountingStep | None:
     """Return the step for the matches that were taken in since the last call; None where there are none."""
     taken = counting.taken()
     return CountingStep(counting, taken) if taken else None
@@ -64,7 +64,7 @@ def counted(task: Task, rows: GroupRows, then: Then) -> Iterator[AnyStep]:
 class WritingStep:
     """The end of a task: its partial aggregates are put together and written."""
 
-    counting: GroupCounting
+    counting: AggregateCounting
     stream_id: StreamId
     version: TableVersion
     left_out: Collection[str]
@@ -78,7 +78,7 @@ class WritingStep:
     def records(self, units: Collection[str] | None) -> Records:
         """Yield the records of some units, None for all."""
         for place, body in self.counting.records(self.stream_id, self.version, frozenset(self.left_out), units):
-            if isinstance(body, OversizeGroup):
+            if isinstance(body, OversizeAggregate):
                 yield self.counting.oversize_letter(body)
             else:
                 yield pending_output([(place, body)], self.settings)

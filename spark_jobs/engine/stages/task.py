@@ -18,7 +18,7 @@ from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.lookup_join.join import LookupJoin
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
@@ -84,7 +84,7 @@ class Task:
     alone: Snapshot
     """The constant tables of the groups over the events themselves."""
     joins: Sequence[JoinedGroups]
-    counting: GroupCounting
+    counting: AggregateCounting
     evaluate: EvaluateExpression
     loads: Loads = field(default_factory=Loads)
     """Where to count the costs of each table."""
@@ -128,7 +128,7 @@ class Task:
             JoinedGroups(each, LookupJoin(each, views, value_bytes, event_rows), parts[each.computation_id])
             for each in snapshot.computations
         ]
-        counting = GroupCounting(evaluate, too_large, snapshot.bounds, singly_until)
+        counting = AggregateCounting(evaluate, too_large, snapshot.bounds, singly_until)
         return cls(
             stream,
             settings,

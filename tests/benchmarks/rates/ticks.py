@@ -20,13 +20,13 @@ from gateway.service import collect_seldom
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.panes import pack_bounds
 from spark_jobs.runtime.worker.worker import Evaluation
+from tests.aggregate_desk import VENUES, GroupDesk
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Figure, Report
 from tests.ground import Ground, open_ground
-from tests.group_desk import VENUES, GroupDesk
 
 __all__ = ["add_options", "main"]
 

@@ -82,7 +82,7 @@ def test_a_successor_knows_which_ticks_have_fired_ahead(ground: Ground) -> None:
     desk.now_ms = NOW + 25_000  # between the past ticks and the future ones that have fired
     have_matches(2)
     keys = desk.working.connection.keys
-    desk.working.connection.redis.delete(keys.watermarks, keys.ticks_read)
+    desk.working.connection.redis.delete(keys.progress, keys.ticks_read)
     desk.recover()
     have_matches(20)
     let_pass(desk, 3_000)

@@ -7,9 +7,9 @@ import pytest
 from gateway.kafka import LogReader
 from gateway.model.records import TriggerSpec
 from spark_jobs.engine.operators.aggregate import merging
-from spark_jobs.engine.operators.aggregate.merging import GroupMerge
+from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
+from tests.aggregate_desk import VENUES, GroupDesk
 from tests.ground import Ground
-from tests.group_desk import VENUES, GroupDesk
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
 
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
@@ -35,7 +35,7 @@ def _letters(desk: _Desk) -> list[tuple[bytes, bytes]]:
 def test_a_digest_of_too_many_groups_is_a_dead_letter(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its waiting matches are skipped, once; later ticks have their own, and the end comes behind a refused digest."""
     most = VENUES - 1
-    monkeypatch.setattr(merging, "GroupMerge", lambda select, count: GroupMerge(select, count, most))
+    monkeypatch.setattr(merging, "AggregateMerge", lambda select, count: AggregateMerge(select, count, most))
     desk = _Desk(ground.settings, NOW)
     desk.put([("many", 0, _HOURLY)], _EXPIRE)
     stores, name = desk.stores([0], _HOURLY), desk.destination(0, _HOURLY).destination_id

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gateway.kafka import LogReader
 from gateway.model.records import TriggerSpec
+from tests.aggregate_desk import VENUES, GroupDesk
 from tests.ground import Ground
-from tests.group_desk import VENUES, GroupDesk
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in
 
 _HOURLY, _TWO_HOURLY = (TriggerSpec(every, NOW % HOUR) for every in (HOUR, 2 * HOUR))

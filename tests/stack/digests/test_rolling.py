@@ -6,8 +6,8 @@ import pytest
 
 from gateway.model.records import TriggerSpec
 from gateway.timers import rolling
+from tests.aggregate_desk import VENUES, GroupDesk
 from tests.ground import Ground
-from tests.group_desk import VENUES, GroupDesk
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in
 
 _SYMBOLS = 3

@@ -17,7 +17,7 @@ from gateway.evaluation.records import source_batch
 from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -29,10 +29,10 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate import records
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from spark_jobs.engine.stages.counting_stage import counting_step
-from tests.unit.digests.group_log import AT, STREAM, destination_of
+from tests.unit.digests.aggregate_log import AT, STREAM, destination_of
 
 _EVENT: dict[str, Any] = {"k": "a", "f": True, "i": 1, "n": 1, "d": 0.5, "a": "1.00"}
 
@@ -49,7 +49,7 @@ class _Task:
         self._snapshots = [snapshot_of(each, self.store(number), "pending") for number, each in enumerate(queries)]
         self.letters: list[str] = []
         bounds = {number: snapshot.bounds[0] for number, snapshot in enumerate(self._snapshots)}
-        self.counting = GroupCounting(evaluate_expression, self._letter, bounds)
+        self.counting = AggregateCounting(evaluate_expression, self._letter, bounds)
 
     @staticmethod
     def store(number: int) -> str:
@@ -73,7 +73,7 @@ class _Task:
     def bodies(self, left_out: Sequence[str] = ()) -> list[bytes]:
         found = []
         for _, body in self.counting.records(STREAM.declared.stream_id, VERSION, left_out):
-            if isinstance(body, records.OversizeGroup):
+            if isinstance(body, records.OversizeAggregate):
                 self.counting.oversize_letter(body)
             else:
                 found.append(body)
@@ -84,8 +84,8 @@ def _digest(query: CheckedQuery, store: str, bodies: Sequence[bytes]) -> list[di
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     places = MatchPlaces(0, array("q", range(len(bodies))))
     question = DigestQuestion(bytes.fromhex(store[2:]), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
-    request = GroupRequest(destination_of(query, 0), question, query.query.plan, query.query.select)
-    [found] = group_digests(log, [request])
+    request = AggregateRequest(destination_of(query, 0), question, query.query.plan, query.query.select)
+    [found] = aggregate_digests(log, [request])
     return [json.loads(row.body) for row in found.rows]
 
 
@@ -100,8 +100,8 @@ def test_a_piece_carries_its_own_values_alone() -> None:
     assert [{"c": 40_000}] == _digest(query, task.store(0), bodies)
 
 
-def test_a_group_that_no_record_holds_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The group is left out with a letter; other groups of the query, and other queries, are written."""
+def test_an_aggregate_that_no_record_holds_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The aggregate is left out with a letter; other aggregates of the query, and other queries, are written."""
     monkeypatch.setattr(records, "MAX_RECORD_BYTES", 20_000)
     query, other = _query("SELECT k, count(*) AS c FROM t GROUP BY k"), _query("SELECT count(*) AS c FROM t")
     task = _Task([query, other])
@@ -109,7 +109,7 @@ def test_a_group_that_no_record_holds_is_a_dead_letter(monkeypatch: pytest.Monke
     bodies = task.bodies()
     assert max(map(len, bodies)) <= 20_000
     [letter] = task.letters
-    assert letter.startswith("A group of 2 matches from offset 0 to 2 takes 3")
+    assert letter.startswith("An aggregate of 2 matches from offset 0 to 2 takes 3")
     assert [{"k": "b", "c": 1}] == _digest(query, task.store(0), bodies)
     assert [{"c": 3}] == _digest(other, task.store(1), bodies)
 
@@ -142,7 +142,7 @@ def test_a_group_of_queries_is_left_out_by_its_id() -> None:
 
 
 def test_queries_of_one_form_share_their_records() -> None:
-    """A hundred queries with aggregates of the same types are written as one record, and each has its own groups."""
+    """A hundred queries with aggregates of the same types are written as one record, and each has its own aggregates."""
     queries = [_query(f"SELECT k, sum(i + {number}) AS s{number} FROM t GROUP BY k") for number in range(100)]
     task = _Task(queries)
     task.read(0, [{"k": "a", "i": 1}, {"k": "b", "i": 2}, {"k": "a", "i": 3}])

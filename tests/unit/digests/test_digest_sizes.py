@@ -15,7 +15,7 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import AnswerCache, GroupRequest, each_group_digest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, aggregate_digests, each_aggregate_digest
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -23,13 +23,13 @@ from grouping.digests.pending_log import PendingLog
 from spark_jobs.engine.operators.aggregate import kept
 from spark_jobs.engine.results.encode import encode
 from spark_jobs.engine.results.pending import MAX_ROW_BYTES
-from tests.unit.digests.group_log import AT, START_MS, destination_of
+from tests.unit.digests.aggregate_log import AT, START_MS, destination_of
 
 _STREAM = Stream("t (k STRING, v INT)")
 _ALWAYS = ((*VERSION, [(None, None)]),)
 
 
-def _asked(select: str, rows: Sequence[dict[str, Any]]) -> tuple[PendingLog, GroupRequest]:
+def _asked(select: str, rows: Sequence[dict[str, Any]]) -> tuple[PendingLog, AggregateRequest]:
     """Return a log with the groups of some rows, and the question for all of them."""
     query = checked(f"{select} EVERY '1 hour'", _STREAM, AT)
     tasks = evaluated(query, placed(list(rows), _STREAM, AT), "p_" + "0" * 24, "pending")
@@ -37,14 +37,14 @@ def _asked(select: str, rows: Sequence[dict[str, Any]]) -> tuple[PendingLog, Gro
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     places = MatchPlaces(0, array("q", range(len(bodies))))
     question = DigestQuestion(bytes(12), places, Cursor(), _ALWAYS, START_MS + 5_000_000, {"0": 100_000})
-    return log, GroupRequest(destination_of(query, 0), question, query.query.plan, query.query.select)
+    return log, AggregateRequest(destination_of(query, 0), question, query.query.plan, query.query.select)
 
 
 def test_a_row_that_no_record_holds_is_left_out() -> None:
     """The digest reports a row grown beyond a record; all other rows are in the digest, and all matches count."""
     keys = ["a", "b" * 999, "c", "d" * 995]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", [{"k": key, "v": 1} for key in keys])
-    [found] = group_digests(log, [request])
+    [found] = aggregate_digests(log, [request])
     assert ["a" * 1000, "c" * 1000] == [json.loads(row.body)["r"] for row in found.rows]
     assert 4 == found.counted
     assert found.left_out.startswith("Without 2 rows that a digest cannot hold: the largest has 999")
@@ -63,7 +63,7 @@ def test_large_rows_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kept, "encode", counted)
     rows = [{"k": f"{number:0490}", "v": 1} for number in range(100)]
     log, request = _asked("SELECT repeat(k, 1000) AS r FROM t GROUP BY k", rows)
-    [found] = group_digests(log, [request])
+    [found] = aggregate_digests(log, [request])
     assert max(made) < 20 << 20
     assert 100 == len(found.rows)
     assert found.rows.size > 100 * 490_000
@@ -89,7 +89,7 @@ def test_having_is_decided_some_destinations_at_a_time(monkeypatch: pytest.Monke
         request._replace(destination=replace(request.destination, constants=constants.replace("285", str(270 + at))))
         for at in range(30)
     ]
-    found = group_digests(log, requests)
+    found = aggregate_digests(log, requests)
     assert [29 - at for at in range(30)] == [len(each.rows) for each in found]
     assert max(decided) <= 100
     assert sum(decided) == 900
@@ -108,7 +108,7 @@ def test_queries_of_a_cut_are_answered_one_after_the_other() -> None:
 
     log = PendingLog(read)
     known = AnswerCache()
-    answers = each_group_digest(log, [one, other, one], known)
+    answers = each_aggregate_digest(log, [one, other, one], known)
     assert [0, 2] == [next(answers)[0], next(answers)[0]]
     assert [0] == reads
     assert 1 == next(answers)[0]

@@ -18,15 +18,15 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, aggregate_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from spark_jobs.engine.operators.aggregate import merging
-from spark_jobs.engine.operators.aggregate.merging import GroupMerge
-from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
-from tests.unit.digests.random_groups import COUNTS, random_groups
+from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
+from tests.unit.digests.aggregate_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
+from tests.unit.digests.random_aggregates import COUNTS, random_aggregates
 
 _ENGINE = duckdb.connect()
 _STORE = "p_" + "0" * 24
@@ -153,7 +153,7 @@ def test_large_sets_and_large_matches() -> None:
 def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
     """Destinations of many stores, with cursors, ticks and times of their own, get together the same as each alone."""
     chance = random.Random(seed)
-    bodies = random_groups(chance, 12, 150)
+    bodies = random_aggregates(chance, 12, 150)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     covered = {"0": 500, "1": 400}
@@ -169,10 +169,10 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
         before_ms = chance.choice([None, tick + 5000, tick + 10_000])
         question = DigestQuestion(bytes([number % 12] * 12), places, cursor, ((*VERSION, windows),), before_ms, covered)
         home = destination_of(asked, chance.choice([0, 15_000]))
-        requests.append(GroupRequest(home, question, asked.query.plan, asked.query.select))
-    together = group_digests(log, requests)
+        requests.append(AggregateRequest(home, question, asked.query.plan, asked.query.select))
+    together = aggregate_digests(log, requests)
     for request, found in zip(requests, together, strict=True):
-        [alone] = group_digests(log, [request])
+        [alone] = aggregate_digests(log, [request])
         assert [row.body for row in found.rows] == [row.body for row in alone.rows]
         assert found._replace(rows=alone.rows) == alone
     assert any(found.counted for found in together)
@@ -190,14 +190,14 @@ def test_a_total_may_have_the_plan_of_its_matches() -> None:
     [body] = [body for task in evaluated(total, placed(rows, stream, AT), _STORE, "pending") for body in task.pending]
     log = PendingLog(lambda _, first, last: iter([(0, body)]))
     question = DigestQuestion(bytes(12), MatchPlaces(0, array("q", [0])), Cursor(), _ALWAYS, START_MS + 5000, {"0": 3})
-    request = GroupRequest(destination_of(total, 0), question, plain.query.plan, total.query.select)
-    [found] = group_digests(log, [request])
+    request = AggregateRequest(destination_of(total, 0), question, plain.query.plan, total.query.select)
+    [found] = aggregate_digests(log, [request])
     assert (found.counted, [row.body for row in found.rows]) == (2, [b'{"s":5}'])
 
 
 def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     """Records that come between two chunks of a tick are in neither digest, and the second cursor stays before them."""
-    bodies = random_groups(random.Random(1), 2, 20)
+    bodies = random_aggregates(random.Random(1), 2, 20)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     known = AnswerCache()
@@ -206,8 +206,8 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
         places = MatchPlaces(0, array("q", range(reached)))
         always = ((*VERSION, [(None, None)]),)
         question = DigestQuestion(bytes(12), places, Cursor(), always, START_MS + 5_000_000, {"0": 50, "1": 40})
-        request = GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select, 0, reached)
-        [found] = group_digests(log, [request], known)
+        request = AggregateRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select, 0, reached)
+        [found] = aggregate_digests(log, [request], known)
         return found
 
     first, second = ask(10), ask(20)
@@ -217,10 +217,12 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
 
 def _allow_few_groups(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
     """Let a digest hold three groups at most, and at most `most_bytes` of groups."""
-    monkeypatch.setattr(merging, "GroupMerge", lambda select, questions: GroupMerge(select, questions, 3, most_bytes))
+    monkeypatch.setattr(
+        merging, "AggregateMerge", lambda select, questions: AggregateMerge(select, questions, 3, most_bytes)
+    )
 
 
-def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tuple[list[bytes], list[GroupRequest]]:
+def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tuple[list[bytes], list[AggregateRequest]]:
     """Return a log on which each store has its number of values, and a question for each store."""
     bodies: list[bytes] = []
     requests = []
@@ -231,7 +233,7 @@ def _stores(asked: StandingQuery, stream: Stream, counts: Sequence[int]) -> tupl
         places = MatchPlaces(0, array("q", range(len(bodies), len(bodies) + len(own))))
         bodies += own
         question = DigestQuestion(store, places, Cursor(), _ALWAYS, START_MS + 5_000_000, {"0": 5_000})
-        requests.append(GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select))
+        requests.append(AggregateRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select))
     return bodies, requests
 
 
@@ -251,11 +253,11 @@ def test_a_digest_of_too_many_groups_is_refused(select: str, most_bytes: int, mo
 
     _allow_few_groups(monkeypatch, most_bytes)
     log, known = PendingLog(span), AnswerCache()
-    found = group_digests(log, requests, known)
+    found = aggregate_digests(log, requests, known)
     assert [False, True, False] == [bool(each.refusal) for each in found]
     assert [2, None, 3] == [each.counted for each in found]
     log_reads.clear()
-    assert [True] == [bool(each.refusal) for each in group_digests(log, requests[1:2], known)]
+    assert [True] == [bool(each.refusal) for each in aggregate_digests(log, requests[1:2], known)]
     assert not log_reads
 
 
@@ -265,9 +267,9 @@ def test_digests_of_too_many_groups_together_are_made_by_parts(monkeypatch: pyte
     asked = checked("SELECT v, count(*) AS n FROM t GROUP BY v EVERY '5 seconds'", stream, AT)
     bodies, requests = _stores(asked, stream, (3, 1, 3, 200, 2, 3))
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
-    whole = group_digests(log, requests)
+    whole = aggregate_digests(log, requests)
     _allow_few_groups(monkeypatch, 1 << 20)
-    found = group_digests(log, requests)
+    found = aggregate_digests(log, requests)
     assert [3, 1, 3, None, 2, 3] == [each.counted for each in found]
     for one, other in zip(found, whole, strict=True):
         assert one.refusal or [row.body for row in one.rows] == [row.body for row in other.rows]

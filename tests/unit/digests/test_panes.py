@@ -23,7 +23,7 @@ from grouping.digests.cursor import Cursor, VisibilityInterval, Window, moved, w
 from grouping.model.panes import pack_bounds, unpack_bounds
 from grouping.statements.cq_text import CqText
 from spark_jobs.engine.operators.aggregate.panes import Panes
-from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at
+from tests.unit.digests.aggregate_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at
 
 _BOUNDS = st.lists(
     st.one_of(

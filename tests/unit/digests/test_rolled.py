@@ -13,7 +13,7 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
@@ -22,8 +22,8 @@ from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
 from spark_jobs.engine.operators.aggregate.rolled import rolled_records
-from tests.unit.digests.group_log import AT, START_MS, STREAM, destination_of
-from tests.unit.digests.random_groups import COUNTS, random_groups
+from tests.unit.digests.aggregate_log import AT, START_MS, STREAM, destination_of
+from tests.unit.digests.random_aggregates import COUNTS, random_aggregates
 
 _ALWAYS = ((*VERSION, [(None, None)]),)
 _STORES = 8
@@ -33,7 +33,7 @@ _STORES = 8
 def test_many_stores_count_what_they_did(seed: int) -> None:
     """Whatever cursors and ticks their readers have, they get the same out of rolled records, which are fewer rows."""
     chance = random.Random(seed)
-    asked, bodies = checked(f"{COUNTS} EVERY '5 seconds'", STREAM, AT), random_groups(chance, _STORES, 800)
+    asked, bodies = checked(f"{COUNTS} EVERY '5 seconds'", STREAM, AT), random_aggregates(chance, _STORES, 800)
     covered = {"0": 10_000, "1": 10_000}
     names = [bytes([number] * 12) for number in range(_STORES)]
     readers = {
@@ -52,8 +52,8 @@ def test_many_stores_count_what_they_did(seed: int) -> None:
         for name, cursor in ((name, cursor) for name, cursors in readers.items() for cursor in cursors):
             question = DigestQuestion(name, places[name], cursor, _ALWAYS, cursor.tick_ms + 5000, covered)
             for over_ms in (0, 15_000):
-                requests.append(GroupRequest(destination_of(asked, over_ms), question, query.plan, query.select))
-        found = group_digests(log, requests)
+                requests.append(AggregateRequest(destination_of(asked, over_ms), question, query.plan, query.select))
+        found = aggregate_digests(log, requests)
         return [[*(row.body for row in each.rows), b"%d" % (each.counted or 0)] for each in found]
 
     single, before = answers(), 700
@@ -69,8 +69,8 @@ def test_many_stores_count_what_they_did(seed: int) -> None:
     assert all(stored.first is not None and stored.first >= before for _, stored in index)
     bodies[:before] = [b""] * before  # nobody reads them
     assert answers() == single
-    rows = sum(len(each.groups.rows) for body in rolled for each in PendingMatches.decode(body).whole)
-    assert rows < sum(len(each.groups.rows) for each in records[:before]) / 2
+    rows = sum(len(each.aggregates.rows) for body in rolled for each in PendingMatches.decode(body).whole)
+    assert rows < sum(len(each.aggregates.rows) for each in records[:before]) / 2
 
 
 def test_a_store_larger_than_a_record_stays() -> None:

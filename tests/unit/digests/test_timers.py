@@ -1,4 +1,4 @@
-"""Timers without servers: watermark, grids, cursors and digests under generated schedules and a virtual clock."""
+"""Timers without servers: progress, grids, cursors and digests under generated schedules and a virtual clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.model.membership import Membership, union
 from gateway.model.records import Destination, TimedNote, TriggerSpec
 from gateway.registry.grid import next_tick, previous_tick
-from gateway.state.timer_state import WatermarkNote
+from gateway.state.timer_state import ProgressNote
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.schedule import (
     MissedTicks,
@@ -25,7 +25,7 @@ from gateway.timers.schedule import (
     tick_after,
     tick_to_fire,
 )
-from gateway.timers.watermark import Watermark
+from gateway.timers.stream_progress import StreamProgress
 from grouping.digests.cursor import Cursor, moved, visibility_since, windows_at
 from grouping.digests.digest import PART_BYTES, Frame, parts_of
 from grouping.digests.gather import DigestQuestion, gather
@@ -77,60 +77,60 @@ def test_no_tick_beyond_the_year_9999(trigger: TriggerSpec) -> None:
 
 
 def test_a_tick_waits_for_what_was_published_before_it() -> None:
-    """Watermark goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
-    watermark = Watermark(0, {"0": 0, "1": 7}, wait_ms=1000)
-    watermark.probe(100, {"0": 5, "1": 7})
-    assert watermark.due(200) == 0
-    watermark.cover({"0": 4})
-    assert watermark.due(300) == 0
-    watermark.cover({"0": 5})
-    assert (watermark.due(400), watermark.evaluated_ms) == (100, 100)
+    """Progress goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
+    progress = StreamProgress(0, {"0": 0, "1": 7}, wait_ms=1000)
+    progress.probe(100, {"0": 5, "1": 7})
+    assert progress.due(200) == 0
+    progress.cover({"0": 4})
+    assert progress.due(300) == 0
+    progress.cover({"0": 5})
+    assert (progress.due(400), progress.evaluated_ms) == (100, 100)
 
 
 def test_a_tick_does_not_wait_for_ever() -> None:
     """After the setting's time ticks fire without the evaluator; the end of a CQ goes on waiting."""
-    watermark = Watermark(0, {}, wait_ms=1000)
-    watermark.probe(100, {"0": 5})
-    watermark.probe(600, {"0": 6})
-    assert watermark.due(1100) == 100
-    assert watermark.evaluated_ms == 0
-    watermark.cover({"0": 6})
-    assert (watermark.due(1101), watermark.evaluated_ms) == (600, 600)
+    progress = StreamProgress(0, {}, wait_ms=1000)
+    progress.probe(100, {"0": 5})
+    progress.probe(600, {"0": 6})
+    assert progress.due(1100) == 100
+    assert progress.evaluated_ms == 0
+    progress.cover({"0": 6})
+    assert (progress.due(1101), progress.evaluated_ms) == (600, 600)
 
 
 def test_a_clock_that_is_turned_back_goes_on_at_once() -> None:
     """Ticks fire by the clock as it is, and evaluated events count up to now; the ticks ahead are remembered."""
-    watermark = Watermark(100, {"0": 5}, wait_ms=1000)
-    watermark.probe(9000, {"0": 5})
-    watermark.settle(watermark.due(9000))
-    watermark.run_ms = 8000
-    watermark.turn_back(200)
-    assert (watermark.fired_ms, watermark.evaluated_ms, watermark.runs) == (200, 200, ((8000, 9000),))
-    watermark.probe(300, {"0": 6})
-    assert watermark.due(300) == 200
-    watermark.cover({"0": 6})
-    assert watermark.due(301) == 300
-    watermark.settle(8999)
-    assert watermark.runs
-    watermark.settle(9000)
-    assert not watermark.runs
+    progress = StreamProgress(100, {"0": 5}, wait_ms=1000)
+    progress.probe(9000, {"0": 5})
+    progress.settle(progress.due(9000))
+    progress.run_ms = 8000
+    progress.turn_back(200)
+    assert (progress.fired_ms, progress.evaluated_ms, progress.runs) == (200, 200, ((8000, 9000),))
+    progress.probe(300, {"0": 6})
+    assert progress.due(300) == 200
+    progress.cover({"0": 6})
+    assert progress.due(301) == 300
+    progress.settle(8999)
+    assert progress.runs
+    progress.settle(9000)
+    assert not progress.runs
 
 
 def test_runs_that_were_skipped_lie_ahead_again() -> None:
     """A clock that is set ahead passes them over; when it is turned back they are still used."""
-    watermark = Watermark(0, {}, wait_ms=1000)
-    watermark.settle(1000)
-    watermark.skip(MissedTicks(1100, 20_000))
-    watermark.settle(1100)
-    watermark.settle(25_000)
-    watermark.turn_back(5000)
-    assert watermark.runs == ((20_000, 25_000),)
-    watermark.settle(6000)
-    watermark.skip(MissedTicks(6000, 30_000))
-    watermark.settle(31_000)
-    assert not watermark.runs
-    watermark.turn_back(500)
-    assert watermark.runs == ((0, 1100), (20_000, 25_000), (5000, 6000), (30_000, 31_000))
+    progress = StreamProgress(0, {}, wait_ms=1000)
+    progress.settle(1000)
+    progress.skip(MissedTicks(1100, 20_000))
+    progress.settle(1100)
+    progress.settle(25_000)
+    progress.turn_back(5000)
+    assert progress.runs == ((20_000, 25_000),)
+    progress.settle(6000)
+    progress.skip(MissedTicks(6000, 30_000))
+    progress.settle(31_000)
+    assert not progress.runs
+    progress.turn_back(500)
+    assert progress.runs == ((0, 1100), (20_000, 25_000), (5000, 6000), (30_000, 31_000))
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 100)), max_size=3), at=st.integers(0, 400))
@@ -154,24 +154,24 @@ def test_a_digest_ahead_is_not_the_one_before() -> None:
 
 def test_partitions_that_are_added_make_what_was_probed_uncertain() -> None:
     """Nothing counts as evaluated until a probe has looked at the new partitions too."""
-    watermark = Watermark(0, {"0": 5}, wait_ms=1000)
-    watermark.probe(100, {"0": 5})
-    assert (watermark.due(100), watermark.evaluated_ms) == (100, 100)
-    watermark.probe(200, {"0": 5})
-    watermark.doubt()
-    watermark.probe(300, {"0": 5, "1": 2})
-    assert (watermark.due(300), watermark.evaluated_ms) == (0, 0)
-    watermark.cover({"1": 2})
-    assert (watermark.due(300), watermark.evaluated_ms) == (300, 300)
+    progress = StreamProgress(0, {"0": 5}, wait_ms=1000)
+    progress.probe(100, {"0": 5})
+    assert (progress.due(100), progress.evaluated_ms) == (100, 100)
+    progress.probe(200, {"0": 5})
+    progress.doubt()
+    progress.probe(300, {"0": 5, "1": 2})
+    assert (progress.due(300), progress.evaluated_ms) == (0, 0)
+    progress.cover({"1": 2})
+    assert (progress.due(300), progress.evaluated_ms) == (300, 300)
 
 
 def test_a_partition_without_a_leader_leaves_it_open_what_is_evaluated() -> None:
     """Ticks fire with the end that it had last, but nothing counts as evaluated: an EXPIRE waits."""
-    watermark = Watermark(0, {"0": 5}, wait_ms=1000)
-    watermark.probe(100, {"0": 5}, certain=False)
-    assert (watermark.due(100), watermark.evaluated_ms) == (100, 0)
-    watermark.probe(200, {"0": 5})
-    assert (watermark.due(200), watermark.evaluated_ms) == (200, 200)
+    progress = StreamProgress(0, {"0": 5}, wait_ms=1000)
+    progress.probe(100, {"0": 5}, certain=False)
+    assert (progress.due(100), progress.evaluated_ms) == (100, 0)
+    progress.probe(200, {"0": 5})
+    assert (progress.due(200), progress.evaluated_ms) == (200, 200)
 
 
 def test_what_was_noted_ahead_holds_up_no_tick() -> None:
@@ -182,10 +182,8 @@ def test_what_was_noted_ahead_holds_up_no_tick() -> None:
 
 
 def test_notes_of_earlier_versions_are_read() -> None:
-    """Watermark and cursors that know of no clock that was turned back are taken up as they are."""
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=WatermarkNote) == WatermarkNote(
-        5, {"0": 2}
-    )
+    """StreamProgress and cursors that know of no clock that was turned back are taken up as they are."""
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=ProgressNote) == ProgressNote(5, {"0": 2})
     assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}, 3, [1]]), type=Cursor) == Cursor(
         5, {"0": 2}, 3, (1,)
     )

@@ -13,14 +13,14 @@ from gateway.model.membership import Membership
 from gateway.testing import InputError, Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import MissedTicks, has_gap
 from gateway.timers.window_ticks import WindowTicks
 from grouping.digests.cursor import Cursor, DigestCoverage, behind_gap, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
-from tests.unit.digests.group_log import START_MS, destination_of
+from tests.unit.digests.aggregate_log import START_MS, destination_of
 
 
 def test_windows_wait_for_all_others() -> None:
@@ -48,7 +48,7 @@ def test_windows_have_a_fifth_of_the_time() -> None:
 
 
 def test_a_window_waits_no_longer_once_it_is_not_due() -> None:
-    """A destination that was served, or has ended, holds up the watermark of its stream no more."""
+    """A destination that was served, or has ended, holds up the progress of its stream no more."""
     windows = WindowTicks()
     windows.defer("s_1", ["w"])
     assert 1 == windows.waiting("s_1")
@@ -83,8 +83,8 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
     places, always = MatchPlaces(0, array("q", [0])), ((*VERSION, [(None, None)]),)
     question = DigestQuestion(bytes(12), places, cursor, always, 1 << 62, None)
     home = destination_of(asked, 2000)
-    request = GroupRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
-    [found] = group_digests(log, [request])
+    request = AggregateRequest(home, question, asked.query.plan, asked.query.select, ended_ms=START_MS + 7000)
+    [found] = aggregate_digests(log, [request])
     assert 3 == found.counted  # the matches of seconds 5 and 6, and of the tick ahead
 
 
@@ -101,8 +101,8 @@ def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, 30))]))
     places, always = MatchPlaces(0, array("q", range(30))), ((*VERSION, [(None, None)]),)
     question = DigestQuestion(bytes(12), places, cursor, always, tick_ms, {"0": covered})
-    request = GroupRequest(destination_of(asked, 4000), question, asked.query.plan, asked.query.select)
-    [found] = group_digests(log, [request])
+    request = AggregateRequest(destination_of(asked, 4000), question, asked.query.plan, asked.query.select)
+    [found] = aggregate_digests(log, [request])
     return found
 
 

@@ -96,7 +96,7 @@ _OF_SOMETHING = (
 _KEYS = {
     **{name.replace("-", "_"): f"cq:{name}" for name in _PLAIN},
     **{name.replace("-", "_"): f"cq:{name}:gateway" for name in _OF_SOMETHING},
-    "watermarks": "cq:settled-ticks",
+    "progress": "cq:settled-ticks",
     "digest_job": "cq:evaluator:digest-job",
     "fence": "cq:lease:gateway:fence",
 }

@@ -25,7 +25,7 @@ from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, check_cpu
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.stages.task import Task
-from tests.unit.digests.group_log import AT, STREAM
+from tests.unit.digests.aggregate_log import AT, STREAM
 
 _SETTINGS = Settings.model_construct()
 _EVENT: dict[str, Any] = {"k": "a", "f": True, "i": 1, "n": 1, "d": 0.5, "a": "1.00"}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -23,7 +23,7 @@ from grouping.model.group import CompiledQuery, canonical_constants
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.lookup_join.join import join
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.stages.counting_stage import counting_step
@@ -65,7 +65,7 @@ def _pending(query: CompiledQuery, events: list[Row], views: dict[str, TableView
         some = [json.dumps(event).encode() for event in events[first : first + at_once]]
         decoded, _ = decode(batch(some, first=100 + first), QUOTES, SETTINGS)
         rows = join(decoded, query.plan.computation, views)
-        counting = GroupCounting(evaluate_expression, _no_letters, snapshot.bounds)
+        counting = AggregateCounting(evaluate_expression, _no_letters, snapshot.bounds)
         counting.extend(3, 100 + first, 99 + first + len(some))
         for found in matches(snapshot.over(query.plan.computation_id), rows):
             counting.take(rows, found)
@@ -98,7 +98,7 @@ def test_groups_are_those_of_the_joined_rows(
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     places = MatchPlaces(0, array("q", range(len(bodies)))) if bodies else None
     question = DigestQuestion(bytes(12), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
-    [found] = group_digests(log, [GroupRequest(home, question, plan, query.select)])
+    [found] = aggregate_digests(log, [AggregateRequest(home, question, plan, query.select)])
     got = [tuple(json.loads(row.body).values()) for row in found.rows]
     wanted = duckdb_rows(select, events, named, owned) if found.counted else []
     assert sorted(got, key=repr) == sorted(wanted, key=repr)

@@ -22,7 +22,7 @@ from spark_jobs.engine.operators.aggregate.match_values import MatchValues
 from spark_jobs.engine.operators.aggregate.partial_aggregate import PartialAggregate
 from spark_jobs.engine.operators.aggregate.partials import Partials
 from spark_jobs.engine.operators.aggregate.records import BY
-from tests.unit.digests.group_log import AT, STREAM, random_events
+from tests.unit.digests.aggregate_log import AT, STREAM, random_events
 from tests.unit.operators.cutting import driven, pieces
 
 _SELECTS = {
@@ -41,13 +41,13 @@ def test_any_cutting_makes_the_same_rows(
     select: str, chance: random.Random, count: int, cuts: list[int], stored: bool
 ) -> None:
     """Matches of one step, or of several: at the watermark each group has the same values, and nothing is left."""
-    grouping = checked(f"{select} EVERY '5 seconds'", STREAM, AT).query.select.grouping
-    assert grouping is not None
-    partials = Partials(grouping)
+    aggregation = checked(f"{select} EVERY '5 seconds'", STREAM, AT).query.select.aggregation
+    assert aggregation is not None
+    partials = Partials(aggregation)
     made = [Record(event, time=AT, partition=0, offset=at) for at, event in enumerate(random_events(chance, count))]
     records = placed(made, STREAM, AT)
 
-    def groups(steps: list[list[PlacedRecord]]) -> list[tuple[Any, ...]]:
+    def aggregates(steps: list[list[PlacedRecord]]) -> list[tuple[Any, ...]]:
         lifted = [_lifted(partials, step) for step in steps if step]
         ends = [(None, count), (None, count)]
         operator = PartialAggregate(partials)
@@ -59,7 +59,7 @@ def test_any_cutting_makes_the_same_rows(
         keys = [table[name] for name in (*BY, "n", *partials.keys)]
         return sorted(zip(*keys, *values.values(), strict=True), key=repr)
 
-    assert groups([records]) == groups(pieces(records, cuts))
+    assert aggregates([records]) == aggregates(pieces(records, cuts))
 
 
 def _lifted(partials: Partials, records: list[PlacedRecord]) -> pl.DataFrame:
@@ -73,6 +73,6 @@ def _lifted(partials: Partials, records: list[PlacedRecord]) -> pl.DataFrame:
     values = MatchValues(evaluate_expression, events, event, {})
     none = np.zeros(event.size, np.int64)
     by = {"store": pl.Series(store), "pane": pl.Series(none), "at": pl.Series(none), "part": pl.Series(none)}
-    keys = [values.of(key.expression) for key in partials.grouping.keys]
-    args = [values.arguments(each) for each in partials.grouping.aggregates]
+    keys = [values.of(key.expression) for key in partials.aggregation.keys]
+    args = [values.arguments(each) for each in partials.aggregation.aggregates]
     return partials.lifted(by, keys, args, events.offsets[event])

@@ -1,4 +1,4 @@
-"""A task's matches of queries over groups: counted batch by batch, and written as partial aggregates at its end.
+"""A task's matches of aggregate queries: counted batch by batch, and written as partial aggregates at its end.
 
 A task has a range of offsets of one source partition, and a replay has the same range. So all its counts of a store
 represent the range: a reader of the log recognises the repeats of a replay by the beginnings of ranges.
@@ -28,7 +28,7 @@ from spark_jobs.engine.operators.aggregate.match_values import MatchValues
 from spark_jobs.engine.operators.aggregate.panes import Panes, lengthened
 from spark_jobs.engine.operators.aggregate.partial_aggregate import AggregateState, PartialAggregate
 from spark_jobs.engine.operators.aggregate.partials import Partials
-from spark_jobs.engine.operators.aggregate.records import RANGE, OversizeGroup, TaskRange, group_records
+from spark_jobs.engine.operators.aggregate.records import RANGE, OversizeAggregate, TaskRange, aggregate_records
 from spark_jobs.engine.operators.aggregate.store_names import StoreNames
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.cpu_budget import charged
@@ -36,7 +36,7 @@ from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, no_record
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["GroupCounting", "IncompleteUnit", "UnitMatches"]
+__all__ = ["AggregateCounting", "IncompleteUnit", "UnitMatches"]
 
 _PENDING = MODES.index("pending")
 _MOST_TEXT = 800_000
@@ -96,7 +96,7 @@ class _Shelf(NamedTuple):
     form: _Form
 
 
-class GroupCounting:
+class AggregateCounting:
     """Counts a task's matches."""
 
     def __init__(
@@ -110,7 +110,7 @@ class GroupCounting:
 
         Args:
             evaluate: Computes keys and arguments.
-            too_large: Makes the dead letters of matches that are too large for a group.
+            too_large: Makes the dead letters of matches that are too large for an aggregate.
             bounds: By number, the bounds of stores (`grouping.model.panes`).
             singly_until: By source partition: earlier events were perhaps evaluated in other batches, and are written
                 by single offsets.
@@ -135,7 +135,7 @@ class GroupCounting:
 
     def take(self, events: RowSource, matches: Matches) -> None:
         """Take in the matches to count; they may come again before `taken`."""
-        grouped = np.array([select.grouping is not None for select in matches.selects], np.bool_)
+        grouped = np.array([select.aggregation is not None for select in matches.selects], np.bool_)
         if not grouped.any():
             return
         found = np.flatnonzero((matches.mode == _PENDING) & grouped[matches.select])
@@ -179,15 +179,15 @@ class GroupCounting:
         self, met: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
     ) -> dict[int, str]:
         """Count matches of one unit; returns by event why a match is left out."""
-        grouping = met.select.grouping
-        assert grouping is not None, "take chooses SELECT lists with a grouping"
-        keys = [values.of(key.expression) for key in grouping.keys]
-        args = [values.arguments(aggregate) for aggregate in grouping.aggregates]
+        aggregation = met.select.aggregation
+        assert aggregation is not None, "take chooses SELECT lists with an aggregation"
+        keys = [values.of(key.expression) for key in aggregation.keys]
+        args = [values.arguments(aggregate) for aggregate in aggregation.aggregates]
         sizes, most = values.text_bytes(), _MOST_TEXT // (len(keys) + 2 * len(args) + 1)
         if (large := np.flatnonzero(sizes > most)).size:
             kept = np.flatnonzero(sizes <= most)
             details = {
-                int(event[place]): f"It brings {sizes[place]} bytes into a group; a match may bring {most}."
+                int(event[place]): f"It brings {sizes[place]} bytes into an aggregate; a match may bring {most}."
                 for place in large.tolist()
             }
             return details | self._count(met, event[kept], store[kept], values.at(kept))
@@ -196,7 +196,7 @@ class GroupCounting:
         if event.size:
             single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
-        if any(each.function == "approx_count_distinct" or each.distinct for each in grouping.aggregates):
+        if any(each.function == "approx_count_distinct" or each.distinct for each in aggregation.aggregates):
             # A set of distinct values grows with the matches: `_SET_BYTES` of matches make one aggregate, in their
             # order.
             order = np.lexsort((store, event))
@@ -217,8 +217,8 @@ class GroupCounting:
         """Return the place where the matches of a SELECT list are counted."""
         found = self._shelves.get(select.select_id)
         if found is None:
-            assert select.grouping is not None, "take chooses SELECT lists with a grouping"
-            partials = Partials(select.grouping)
+            assert select.aggregation is not None, "take chooses SELECT lists with an aggregation"
+            partials = Partials(select.aggregation)
             form = self._forms.get(partials.form)
             if form is None:
                 operator = PartialAggregate(partials)
@@ -248,7 +248,7 @@ class GroupCounting:
         version: TableVersion,
         left_out: Collection[str] = (),
         units: Collection[str] | None = None,
-    ) -> Iterator[tuple[int, bytes | OversizeGroup]]:
+    ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
         A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
@@ -277,7 +277,7 @@ class GroupCounting:
                 whole = [*made]
             for every in whole:
                 table = self._complete(every, frozenset(left_out), wanted)
-                yield from group_records(table, partials.keys, self._stores, offsets, stream_id, version)
+                yield from aggregate_records(table, partials.keys, self._stores, offsets, stream_id, version)
 
     def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
         """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""
@@ -297,11 +297,11 @@ class GroupCounting:
                 self.incomplete[names[number]] = IncompleteUnit(names[number], self._range, matches)
         return table.filter(pl.Series(~np.isin(unit_of_row, bad)))
 
-    def oversize_letter(self, group: OversizeGroup) -> pa.RecordBatch:
-        """Return the dead letter of a group that `records` found too large for a record."""
+    def oversize_letter(self, oversize: OversizeAggregate) -> pa.RecordBatch:
+        """Return the dead letter of an aggregate that `records` found too large for a record."""
         partition, first, last = self.offsets
         detail = (
-            f"A group of {group.matches} matches from offset {first} to {last} takes {group.size} bytes;"
+            f"An aggregate of {oversize.matches} matches from offset {first} to {last} takes {oversize.size} bytes;"
             f" a record can hold {MAX_RECORD_BYTES}."
         )
         return self._too_large(no_record(partition, first), {0: detail})

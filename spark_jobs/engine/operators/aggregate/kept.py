@@ -1,4 +1,4 @@
-"""Groups that are results: HAVING decided for many destinations at once, rows written, both in bounded memory."""
+"""Aggregates that are results: HAVING decided for many destinations at once, rows written, both in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.digest_groups import DigestGroups, GroupDestination
+from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.model.expression import Expression
 from grouping.model.group import GroupPlan, SelectList
@@ -20,41 +20,41 @@ from grouping.store.constant_table import constants_array
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
 from spark_jobs.engine.match.row_slices import slices
-from spark_jobs.engine.operators.aggregate.merging import MergedGroups, partials_of
+from spark_jobs.engine.operators.aggregate.merging import MergedAggregates, partials_of
 from spark_jobs.engine.results.encode import encode, row_bytes
 from spark_jobs.engine.results.pending import MAX_ROW_BYTES
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["kept_groups"]
+__all__ = ["kept_aggregates"]
 
 PAIRS = 250_000
-"""Groups of destinations for which HAVING is decided at once, unless a single destination has more."""
+"""Aggregates of destinations for which HAVING is decided at once, unless a single destination has more."""
 _BYTES = 16 << 20
 """Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
 
 _Spans = Sequence[tuple[int, int]]
 
 
-def kept_groups(
-    plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]
-) -> Iterator[DigestGroups]:
+def kept_aggregates(
+    plan: GroupPlan, select: SelectList, destinations: Sequence[AggregateDestination]
+) -> Iterator[DigestAggregates]:
     """Yield the results of a query's destinations, in their order.
 
     Args:
         plan: The plan of the query's group.
         select: The query's SELECT list.
-        destinations: The destinations, with the constants and the groups of each.
+        destinations: The destinations, with the constants and the aggregates of each.
     """
-    grouping = select.grouping
-    assert grouping is not None, "the query is over groups"
+    aggregation = select.aggregation
+    assert aggregation is not None, "the query is over aggregates"
     partials = partials_of(select)
-    table, spans = _joined([each.groups for each in destinations])
-    columns, counts = partials.no_groups(), np.empty(0, np.int64)
+    table, spans = _joined([each.aggregates for each in destinations])
+    columns, counts = partials.no_aggregates(), np.empty(0, np.int64)
     if table.height:
         columns, counts = partials.values(table), table["n"].to_numpy()
-    if not grouping.keys and any(each.with_none for each in destinations):
+    if not aggregation.keys and any(each.with_none for each in destinations):
         empty = partials.empty()
         columns = {name: pl.concat([values, empty[name]]) for name, values in columns.items()}
         none = (counts.size, counts.size + 1)
@@ -63,8 +63,8 @@ def kept_groups(
             none if each.with_none and span[0] == span[1] else span
             for each, span in zip(destinations, spans, strict=True)
         ]
-    groups = _Groups(columns, select, counts.size)
-    having, rows = _Having(plan, groups), _GroupRows(groups, select)
+    aggregates = _Aggregates(columns, select, counts.size)
+    having, rows = _Having(plan, aggregates), _AggregateRows(aggregates, select)
     total = np.append(0, np.cumsum(counts))
     for first, last in slices(np.cumsum([end - begin for begin, end in spans]), PAIRS):
         own = spans[first:last]
@@ -73,7 +73,7 @@ def kept_groups(
         yield from map(_digest, rows.of(found), matches)
 
 
-def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
+def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
     """Return a destination's result: its rows, but for rows too large for a record."""
     fitting, large, largest = Rows(), 0, 0
     try:
@@ -83,10 +83,10 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
             else:
                 large, largest = large + 1, max(largest, row.size)
     except RowsUnavailable as error:
-        return DigestGroups(Rows(), matches, failure=error.detail or error.message)
+        return DigestAggregates(Rows(), matches, failure=error.detail or error.message)
     if not large:
-        return DigestGroups(fitting, matches)
-    return DigestGroups(
+        return DigestAggregates(fitting, matches)
+    return DigestAggregates(
         fitting,
         matches,
         f"Without {counted(large, 'row')} that a digest cannot hold:"
@@ -94,10 +94,10 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestGroups:
     )
 
 
-def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
-    """Return the groups of several questions in a common table, each once, with the places of each question's."""
+def _joined(aggregates: Sequence[MergedAggregates]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
+    """Return the aggregates of several questions in a common table, each once, with the places of each question's."""
     tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
-    for each in groups:
+    for each in aggregates:
         tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
     found, base = [], 0
     for table, spans in tables.values():
@@ -105,20 +105,20 @@ def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[in
         for begin, end in spans:
             spans[begin, end] = base
             base += end - begin
-    own = ((tables[id(each.table)][1][each.begin, each.end], each.end - each.begin) for each in groups)
+    own = ((tables[id(each.table)][1][each.begin, each.end], each.end - each.begin) for each in aggregates)
     joined = pl.concat(found, how="diagonal_relaxed")
     return joined, [(begin, begin + count) for begin, count in own]
 
 
 class _Having:
-    """Decides HAVING for the groups of destinations."""
+    """Decides HAVING for the aggregates of destinations."""
 
-    def __init__(self, plan: GroupPlan, groups: _Groups) -> None:
+    def __init__(self, plan: GroupPlan, aggregates: _Aggregates) -> None:
         self._kept = plan.kept
-        self._columns = EventColumns(groups)
+        self._columns = EventColumns(aggregates)
 
-    def kept(self, destinations: Sequence[GroupDestination], spans: _Spans) -> list[Ints]:
-        """Return by destination the groups that pass HAVING; equal types of constants are decided at once."""
+    def kept(self, destinations: Sequence[AggregateDestination], spans: _Spans) -> list[Ints]:
+        """Return by destination the aggregates that pass HAVING; equal types of constants are decided at once."""
         kept = self._kept
         own = [np.arange(*span) for span in spans]
         if kept is None or not kept.having:
@@ -143,21 +143,21 @@ class _Having:
 
 
 class _MadeRow(NamedTuple):
-    """A group as a row of a digest."""
+    """An aggregate as a row of a digest."""
 
     body: bytes | None
     """The JSON object; None where it was not made, since its texts alone are too large."""
     size: int
 
 
-class _GroupRows:
-    """Makes the rows of groups, some at a time."""
+class _AggregateRows:
+    """Makes the rows of aggregates, some at a time."""
 
-    def __init__(self, groups: _Groups, select: SelectList) -> None:
-        self._groups = groups
+    def __init__(self, aggregates: _Aggregates, select: SelectList) -> None:
+        self._aggregates = aggregates
         self._select = select
-        self._bytes = np.broadcast_to(row_bytes(select, groups.text_bytes()), groups.count)
-        """By group: the bytes of its row while it is made, about."""
+        self._bytes = np.broadcast_to(row_bytes(select, aggregates.text_bytes()), aggregates.count)
+        """By aggregate: the bytes of its row while it is made, about."""
 
     def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
         """Yield the rows of each destination; rows that several want are made once, where all fit into memory."""
@@ -171,29 +171,29 @@ class _GroupRows:
     def _made(self, rows: Ints) -> Iterator[_MadeRow]:
         for first, last in slices(np.cumsum(self._bytes[rows]), _BYTES):
             some = rows[first:last].astype(np.int32)
-            bodies, sizes = encode(self._groups, self._select, some, _evaluated, stored=True)  # type: ignore[arg-type]
+            bodies, sizes = encode(self._aggregates, self._select, some, _evaluated, stored=True)  # type: ignore[arg-type]
             yield from map(_MadeRow, bodies.to_pylist(), sizes.tolist())
 
 
-def _evaluated(expression: Expression, groups: Any, rows: NDArray[np.int32]) -> pa.Array:
-    return evaluate_expression(expression, groups, rows)
+def _evaluated(expression: Expression, aggregates: Any, rows: NDArray[np.int32]) -> pa.Array:
+    return evaluate_expression(expression, aggregates, rows)
 
 
-class _Groups:
-    """Groups as rows on which predicates and SELECT lists are evaluated."""
+class _Aggregates:
+    """Aggregates as rows on which predicates and SELECT lists are evaluated."""
 
     def __init__(self, columns: dict[str, pl.Series], select: SelectList, count: int) -> None:
-        grouping = select.grouping
-        assert grouping is not None
+        aggregation = select.aggregation
+        assert aggregation is not None
         self.count = count
         self._columns = columns
-        named = [(key.name, key.expression) for key in grouping.keys]
+        named = [(key.name, key.expression) for key in aggregation.keys]
         self._types: dict[str, SqlType] = {name: expression.type for name, expression in named}  # type: ignore[union-attr]
-        self._types.update({aggregate.name: aggregate.type for aggregate in grouping.aggregates})
+        self._types.update({aggregate.name: aggregate.type for aggregate in aggregation.aggregates})
         self._arrays: dict[str, pa.Array] = {}
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the groups."""
+        """Return a column of the aggregates."""
         found = self._arrays.get(name)
         if found is None:
             found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
@@ -204,9 +204,9 @@ class _Groups:
         return self.column(name)
 
     def declares(self, name: str) -> bool:
-        """No source declares a column of groups."""
+        """No source declares a column of aggregates."""
         return False
 
     def text_bytes(self) -> Ints:
-        """Return by group the bytes of its texts."""
+        """Return by aggregate the bytes of its texts."""
         return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))

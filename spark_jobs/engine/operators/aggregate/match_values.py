@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from grouping.model.aggregation import AggregateValue
 from grouping.model.expression import Column, Expression
-from grouping.model.grouping import Aggregate
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.row_source import RowSource
@@ -68,7 +68,7 @@ class MatchValues:
             found = self._columns[name] = pl.Series(self._events.column(name))
         return found
 
-    def arguments(self, aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
+    def arguments(self, aggregate: AggregateValue) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
         """Return by match the arguments of an aggregate, and which matches FILTER lets through, None for all."""
         wanted = aggregate.condition
         counted = None

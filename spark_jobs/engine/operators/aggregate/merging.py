@@ -1,4 +1,4 @@
-"""Parts of groups put together as they are gathered, within bounds of memory."""
+"""Parts of aggregates put together as they are gathered, within bounds of memory."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from grouping.digests.digest_groups import TooManyGroups, TooManyTogether
-from grouping.digests.group_gather import GroupPart
+from grouping.digests.aggregate_gather import AggregatePart
+from grouping.digests.digest_aggregates import TooManyAggregates, TooManyTogether
 from grouping.model.group import SelectList
 from spark_jobs.engine.operators.aggregate.partials import Partials
 
-__all__ = ["MOST_GROUPS", "GroupMerge", "MergedGroups", "partials_of"]
+__all__ = ["MOST_AGGREGATES", "AggregateMerge", "MergedAggregates", "partials_of"]
 
-MOST_GROUPS = 1_000_000
-"""Groups of one digest: they are put together in memory, and everybody waits meanwhile, two seconds for the most."""
+MOST_AGGREGATES = 1_000_000
+"""Aggregates of one digest. They are merged in memory, and everybody waits meanwhile: two seconds for the most."""
 _MOST_BYTES = 256 << 20
 """Bytes of their states, perhaps sets of distinct values."""
 _TOGETHER = 2
 """Factor on this limit for several digests at once."""
 
 
-class MergedGroups(NamedTuple):
-    """The groups of a question, as rows of a table shared with others."""
+class MergedAggregates(NamedTuple):
+    """The aggregates of a question, as rows of a table shared with others."""
 
     table: pl.DataFrame
     begin: int
     end: int
 
 
-class GroupMerge:
-    """Puts the parts of groups together as they are gathered, so that none of their records need stay in memory."""
+class AggregateMerge:
+    """Puts the parts of aggregates together as they are gathered, so that none of their records need stay in memory."""
 
     def __init__(
-        self, select: SelectList, questions: int, most_groups: int = MOST_GROUPS, most_bytes: int = _MOST_BYTES
+        self, select: SelectList, questions: int, most_aggregates: int = MOST_AGGREGATES, most_bytes: int = _MOST_BYTES
     ) -> None:
         self._partials = partials_of(select)
         self._count = questions
-        self._most = (most_groups, most_bytes)
+        self._most = (most_aggregates, most_bytes)
         self._next = self._most
-        """The groups, and their bytes, at which the questions are looked at next."""
+        """The aggregates, and their bytes, at which the questions are looked at next."""
         self._tables: list[pl.DataFrame] = []
         self.size = 0
-        """Bytes of all groups, once `groups` has returned them."""
+        """Bytes of all aggregates, once `aggregates` has returned them."""
         self.late = np.zeros(questions, np.int64)
         """By question: matches of times before its digest."""
 
-    def take(self, parts: Sequence[GroupPart]) -> None:
+    def take(self, parts: Sequence[AggregatePart]) -> None:
         """Take in the counted parts of some records, in the order of the log.
 
         Raises:
-            TooManyGroups: Some questions have too many, or too large ones.
+            TooManyAggregates: Some questions have too many, or too large ones.
             TooManyTogether: All of them have.
         """
         own = []
@@ -63,61 +63,61 @@ class GroupMerge:
             own.append(states.with_columns(pl.Series("question", part.question)))
         merged = self._partials.merged(pl.concat(own, how="diagonal_relaxed"), ["question"])
         self._tables.append(merged)
-        groups, size = (sum(each) for each in zip(*map(_extent, self._tables), strict=True))
-        if len(self._tables) > _MOST_TABLES or groups > self._next[0] or size > self._next[1]:
+        aggregates, size = (sum(each) for each in zip(*map(_extent, self._tables), strict=True))
+        if len(self._tables) > _MOST_TABLES or aggregates > self._next[0] or size > self._next[1]:
             self._tables = [self._whole()]
             self._check(self._tables[0])
 
     def _check(self, whole: pl.DataFrame) -> None:
-        """Raise TooManyGroups, or TooManyTogether, where there are too many or too large ones."""
-        most_groups, most_bytes = self._most
-        groups, size = _extent(whole)
+        """Raise TooManyAggregates, or TooManyTogether, where there are too many or too large ones."""
+        most_aggregates, most_bytes = self._most
+        aggregates, size = _extent(whole)
         large: set[int] = set()
-        if groups > most_groups:
-            large.update(np.flatnonzero(np.bincount(whole["question"].to_numpy()) > most_groups).tolist())
+        if aggregates > most_aggregates:
+            large.update(np.flatnonzero(np.bincount(whole["question"].to_numpy()) > most_aggregates).tolist())
         if size > most_bytes:
             large.update(
                 int(number) for (number,), own in whole.group_by("question") if own.estimated_size() > most_bytes
             )
         if large:
-            raise TooManyGroups(large)
-        if self._count > 1 and (groups > _TOGETHER * most_groups or size > _TOGETHER * most_bytes):
+            raise TooManyAggregates(large)
+        if self._count > 1 and (aggregates > _TOGETHER * most_aggregates or size > _TOGETHER * most_bytes):
             raise TooManyTogether
-        self._next = max(most_groups, 2 * groups), max(most_bytes, 2 * size)
+        self._next = max(most_aggregates, 2 * aggregates), max(most_bytes, 2 * size)
 
     def _whole(self) -> pl.DataFrame:
         whole = pl.concat(self._tables, how="diagonal_relaxed")
         return whole if len(self._tables) == 1 else self._partials.merged(whole, ["question"])
 
-    def groups(self) -> list[MergedGroups]:
-        """Return the groups of each question.
+    def aggregates(self) -> list[MergedAggregates]:
+        """Return the aggregates of each question.
 
         Raises:
-            TooManyGroups: Some have too many, or too large ones.
+            TooManyAggregates: Some have too many, or too large ones.
             TooManyTogether: All of them have.
         """
         if not self._tables:
-            return [MergedGroups(_NO_GROUPS, 0, 0)] * self._count
+            return [MergedAggregates(_NO_AGGREGATES, 0, 0)] * self._count
         whole = self._whole()
         self._check(whole)
         table = whole.sort("question", *self._partials.keys, nulls_last=True)
         self.size = _extent(table)[1]
         bounds = np.searchsorted(table["question"].to_numpy(), np.arange(self._count + 1)).tolist()
-        return [MergedGroups(table, *bounds[number : number + 2]) for number in range(self._count)]
+        return [MergedAggregates(table, *bounds[number : number + 2]) for number in range(self._count)]
 
 
 def _extent(table: pl.DataFrame) -> tuple[int, int]:
-    """Return how many groups a table has, and their bytes."""
+    """Return how many aggregates a table has, and their bytes."""
     return table.height, int(table.estimated_size())
 
 
 _MOST_TABLES = 16
 """Merged parts that are kept before these are merged in turn."""
-_NO_GROUPS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
+_NO_AGGREGATES = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 
 @lru_cache(maxsize=256)
 def partials_of(select: SelectList) -> Partials:
     """Return a maker of the partial aggregates of a SELECT list."""
-    assert select.grouping is not None, "it is over groups"
-    return Partials(select.grouping)
+    assert select.aggregation is not None, "it is over aggregates"
+    return Partials(select.aggregation)

@@ -19,7 +19,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 class Panes:
-    """The panes of stores of groups."""
+    """The panes of stores of aggregates."""
 
     def __init__(self, bounds: Mapping[int, bytes]) -> None:
         """Take the bounds (`grouping.model.panes`) of stores, by their numbers."""

@@ -1,7 +1,7 @@
 """The aggregates of matches, as an operator: its state is the partial aggregates of one form.
 
 A call of Polars costs about as much for a thousand rows as for one, so the matches of all work units of one form are
-put into groups together, many at a time.
+put into aggregates together, many at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["AggregateState", "PartialAggregate"]
 
 _LIFTED_ROWS = 100_000
 _LIFTED_BYTES = 20_000_000
-"""Matches, and bytes of matches, that are put into groups at a time."""
+"""Matches, and bytes of matches, that are put into aggregates at a time."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class AggregateState:
     """Partial aggregates of one form."""
 
     lifted: list[pl.DataFrame] = field(default_factory=list)
-    """Matches that are not put into groups yet."""
+    """Matches that are not put into aggregates yet."""
     rows: int = 0
     """The number of these matches."""
     bytes: int = 0

@@ -1,6 +1,6 @@
-"""Partial aggregates: matches counted by distinguishing columns and by the keys of their groups, as a table of states.
+"""Partial aggregates: matches counted by distinguishing columns and by the keys of GROUP BY, as a table of states.
 
-A table has a row for each group; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
+A table has a row for each aggregate; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
 states of the aggregates. Columns before these (`by`) say of whose store, and when.
 """
 
@@ -13,7 +13,7 @@ import polars as pl
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from grouping.model.grouping import Aggregate, Grouping
+from grouping.model.aggregation import AggregateValue, Aggregation
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.operators.aggregate.states import one_zero, state_of
 
@@ -24,28 +24,28 @@ _ALL = "all"
 
 
 class Partials:
-    """Makes and merges the partial aggregates of one grouping."""
+    """Makes and merges the partial aggregates of one aggregation."""
 
-    def __init__(self, grouping: Grouping) -> None:
-        self.grouping = grouping
+    def __init__(self, aggregation: Aggregation) -> None:
+        self.aggregation = aggregation
         # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
-        stems: dict[Aggregate, str] = {}
+        stems: dict[AggregateValue, str] = {}
         self._stems = [
             stems.setdefault(replace(aggregate, name=""), f"a{number}.")
-            for number, aggregate in enumerate(grouping.aggregates)
+            for number, aggregate in enumerate(aggregation.aggregates)
         ]
         """By aggregate: the beginning of its columns' names."""
         self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
-        self.keys = [f"k{number}" for number in range(len(grouping.keys))]
+        self.keys = [f"k{number}" for number in range(len(aggregation.keys))]
         """The names of the keys' columns."""
         self.form = (
-            tuple(key.column.type for key in grouping.keys),
+            tuple(key.column.type for key in aggregation.keys),
             tuple(
                 (stem, each.function, each.distinct, each.type, tuple(arg.type for arg in each.args))  # type: ignore[union-attr]  # no slot stands below
                 for each, stem in stems.items()
             ),
         )
-        """Groupings of one form have tables of the same columns, which are merged in the same way."""
+        """Aggregations of one form have tables of the same columns, which are merged in the same way."""
 
     def lifted(
         self,
@@ -76,32 +76,32 @@ class Partials:
         return pl.DataFrame(columns)
 
     def counted(self, lifted: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Return the groups of some matches."""
+        """Return the aggregates of some matches."""
         states = [each for stem, state in self._states for each in state.begin(stem)]
         return _grouped(lifted, [*by, *self.keys], states)
 
     def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Return parts of groups put together, whatever `by` does not tell apart any more."""
+        """Return parts of aggregates put together, whatever `by` does not tell apart any more."""
         states = [each for stem, state in self._states for each in state.merge(stem)]
         return _grouped(parts, [*by, *self.keys], states)
 
-    def values(self, groups: pl.DataFrame) -> dict[str, pl.Series]:
-        """Return the columns of groups by their names in the query."""
-        found = {key.name: groups[name] for key, name in zip(self.grouping.keys, self.keys, strict=True)}
+    def values(self, aggregates: pl.DataFrame) -> dict[str, pl.Series]:
+        """Return the columns of aggregates by their names in the query."""
+        found = {key.name: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)}
         states = dict(self._states)
-        for aggregate, stem in zip(self.grouping.aggregates, self._stems, strict=True):
-            found[aggregate.name] = states[stem].value(stem, groups)
+        for aggregate, stem in zip(self.aggregation.aggregates, self._stems, strict=True):
+            found[aggregate.name] = states[stem].value(stem, aggregates)
         return found
 
-    def no_groups(self) -> dict[str, pl.Series]:
-        """Return the columns where there is no group."""
-        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self.grouping.keys}
+    def no_aggregates(self) -> dict[str, pl.Series]:
+        """Return the columns where there is no aggregate."""
+        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self.aggregation.keys}
         return found | {name: values.clear() for name, values in self.empty().items()}
 
     def empty(self) -> dict[str, pl.Series]:
-        """Return the columns of the one group that there is without any match."""
+        """Return the columns of the one aggregate that there is without any match."""
         found = {}
-        for aggregate in self.grouping.aggregates:
+        for aggregate in self.aggregation.aggregates:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
             found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.digests.pending_matches import PendingGroups, pack_groups
+from grouping.digests.pending_matches import PendingAggregates, pack_aggregates
 from grouping.model.ids import StreamId
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.index import Ints
@@ -19,7 +19,7 @@ from spark_jobs.engine.operators.aggregate.store_names import StoreNames
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["BY", "RANGE", "OversizeGroup", "TaskRange", "group_records"]
+__all__ = ["BY", "RANGE", "OversizeAggregate", "TaskRange", "aggregate_records"]
 
 BY = ("store", "pane", "at", "part")
 """The columns of a task's table that tell its rows apart besides the keys."""
@@ -43,21 +43,21 @@ class TaskRange(NamedTuple):
     last: int
 
 
-class OversizeGroup(NamedTuple):
+class OversizeAggregate(NamedTuple):
     """A partial aggregate that no record can hold."""
 
     size: int
     matches: int
 
 
-def group_records(
+def aggregate_records(
     table: pl.DataFrame,
     keys: list[str],
     stores: StoreNames,
     offsets: TaskRange,
     stream_id: StreamId,
     version: TableVersion,
-) -> Iterator[tuple[int, bytes | OversizeGroup]]:
+) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
     """Yield records with their partitions of `cq.pending`; of a row that no record can hold, its size.
 
     Args:
@@ -86,7 +86,7 @@ def group_records(
                 half = piece.height // 2
                 left += [piece.slice(half), piece.slice(0, half)]
             else:
-                yield int(places[begin]), OversizeGroup(len(body), int(piece["n"][0]))
+                yield int(places[begin]), OversizeAggregate(len(body), int(piece["n"][0]))
 
 
 def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
@@ -151,7 +151,7 @@ def _packed(
 ) -> bytes:
     """Return some partial aggregates as the value of a record."""
     count, at = piece.height, piece["at"].to_numpy()
-    groups = PendingGroups(
+    aggregates = PendingAggregates(
         np.full(count, offsets.partition, np.int32),
         np.where(at == RANGE, offsets.first, at),
         np.where(at == RANGE, offsets.last, at),
@@ -160,4 +160,4 @@ def _packed(
         np.arange(count, dtype=np.int32),
     )
     states = packed_states(piece.drop("rank", "place", "unit", "ordinal", *BY))
-    return pack_groups(stream_id, version, stores.ids(piece["store"].to_numpy()), groups, states)
+    return pack_aggregates(stream_id, version, stores.ids(piece["store"].to_numpy()), aggregates, states)

@@ -1,4 +1,4 @@
-"""Rolled records: a record of `cq.pending` in place of all records of some stores of groups before an offset."""
+"""Rolled records: a record of `cq.pending` in place of all records of some stores of aggregates before an offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from grouping.digests.cursor import Offsets
-from grouping.digests.pending_matches import ID_BYTES, PendingMatches, group_record
+from grouping.digests.pending_matches import ID_BYTES, PendingMatches, aggregate_record
 from grouping.digests.rolling import RolledParts, StoreReaders, plan_roll
 from grouping.model.group import SelectList
 from spark_jobs.engine.operators.aggregate.partials import Partials, packed_states
@@ -38,11 +38,11 @@ def rolled_records(
         before: The offset.
         least_gain: The least average number of rows merged into one, for rolling to pay.
     """
-    assert select.grouping is not None, "it is over groups"
+    assert select.aggregation is not None, "it is over aggregates"
     names = sorted(readers)
     whole = [(position, each) for position, record in records for each in record.whole]
     plan = plan_roll(whole, names, readers, covered, before)
-    record = _merged(Partials(select.grouping), plan, names, before, least_gain)
+    record = _merged(Partials(select.aggregation), plan, names, before, least_gain)
     if record is None:
         return []
     body = record.encode()
@@ -80,11 +80,11 @@ def _merged(
         if not rows.size:
             continue
         of = part[rows]
-        groups = plan.groups.at(of)
+        aggregates = plan.aggregates.at(of)
         # The last item of a store and source partition names its repeats.
-        order = np.lexsort((groups.ordinals, groups.last, groups.partitions, plan.stores[of]))
-        groups = groups.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
+        order = np.lexsort((aggregates.ordinals, aggregates.last, aggregates.partitions, plan.stores[of]))
+        aggregates = aggregates.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
         states = packed_states(merged[rows[order]].drop("part"))
-        record = group_record(stream_id, version, ids[plan.stores[of[order]]], groups, states)
+        record = aggregate_record(stream_id, version, ids[plan.stores[of[order]]], aggregates, states)
         found.append(replace(record, before=before))
     return replace(found[-1], earlier=tuple(found[:-1]))

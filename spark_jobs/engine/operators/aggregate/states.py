@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from grouping.model.aggregation import AggregateValue
 from grouping.model.decimal_types import WIDEST
-from grouping.model.grouping import Aggregate
 from grouping.model.sql_type import SqlType
 
 __all__ = ["AggregateState", "one_zero", "state_of"]
@@ -154,7 +154,7 @@ def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.
 class _DecimalSum(AggregateState):
     """The limbs of the unscaled numbers, summed apart."""
 
-    def __init__(self, aggregate: Aggregate, *, mean: bool) -> None:
+    def __init__(self, aggregate: AggregateValue, *, mean: bool) -> None:
         self._argument: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
         self._type = aggregate.type
         self._mean = mean
@@ -304,7 +304,7 @@ class _Moments(AggregateState):
         return variance.sqrt() if self._root else variance
 
 
-def state_of(aggregate: Aggregate) -> AggregateState:
+def state_of(aggregate: AggregateValue) -> AggregateState:
     """Return the state that is kept of an aggregate."""
     if aggregate.function == "approx_count_distinct" or aggregate.distinct:
         return _Distinct()
@@ -316,7 +316,7 @@ def state_of(aggregate: Aggregate) -> AggregateState:
     return _OTHERS[aggregate.function]()
 
 
-def _sum(aggregate: Aggregate, *, mean: bool) -> AggregateState:
+def _sum(aggregate: AggregateValue, *, mean: bool) -> AggregateState:
     if aggregate.type.is_decimal:
         return _DecimalSum(aggregate, mean=mean)
     return _DoubleSum(mean=mean) if mean or aggregate.type.name == "DOUBLE" else _WholeSum()

@@ -1,4 +1,4 @@
-"""The watermark of a stream: the time up to which everything published has been evaluated.
+"""The progress of a stream: the time up to which everything published has been evaluated.
 
 From time to time the gateway looks up the ends of the source's partitions (a *probe*). Once the evaluator has committed
 these ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gateway.timers.schedule import MissedTicks, Run
 from grouping.digests.cursor import Offsets
 
-__all__ = ["Watermark", "covers"]
+__all__ = ["StreamProgress", "covers"]
 
 
 _RUNS = 16
@@ -33,11 +33,11 @@ def covers(reached: Offsets, wanted: Offsets) -> bool:
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
 
-class Watermark:
-    """The watermark of one stream, in epoch milliseconds of its caller's clock."""
+class StreamProgress:
+    """The progress of one stream, in epoch milliseconds of its caller's clock."""
 
     def __init__(self, fired_ms: int, covered: Offsets, wait_ms: int) -> None:
-        """Begin with the watermark of an earlier gateway.
+        """Begin with the progress of an earlier gateway.
 
         Args:
             fired_ms: The instant up to which all ticks have fired.
@@ -80,7 +80,7 @@ class Watermark:
         self._gap = gap if self._gap is None else MissedTicks(self._gap.since_ms, gap.until_ms)
 
     def turn_back(self, now_ms: int) -> None:
-        """Go on from an instant that lies before the watermark, since the clock was turned back."""
+        """Go on from an instant that lies before the last tick that fired, since the clock was turned back."""
         self._end_run(self.fired_ms, now_ms)
         self._gap = None
         self.fired_ms = now_ms

@@ -1,4 +1,4 @@
-"""The grouping of a query's matches: the keys of the groups, and the aggregates kept of each group."""
+"""The aggregation of a query's matches: the keys of GROUP BY, and the values that aggregate functions make."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import msgspec
 from grouping.model.expression import Column, Expression
 from grouping.model.sql_type import SqlType
 
-__all__ = ["Aggregate", "GroupKey", "Grouping"]
+__all__ = ["AggregateValue", "AggregateKey", "Aggregation"]
 
 
-class GroupKey(msgspec.Struct, frozen=True):
+class AggregateKey(msgspec.Struct, frozen=True):
     """An expression of GROUP BY."""
 
     name: str
-    """The column of groups that has its value."""
+    """The column of aggregates that has its value."""
     expression: Expression
 
     @property
     def column(self) -> Column:
-        """The column of groups."""
+        """The column of aggregates."""
         return Column(self.name, str(self.expression.type))  # type: ignore[union-attr]  # no slot stands below
 
 
-class Aggregate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An aggregate over the matches of a group."""
+class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that an aggregate function makes of the matches with equal keys."""
 
     name: str
-    """The column of groups that has its value: equal aggregates have one name."""
+    """The column of aggregates that has its value: equal values have one name."""
     function: str
     """By its one name (`grouping.functions.aggregates`)."""
     args: tuple[Expression, ...]
@@ -43,10 +43,10 @@ class Aggregate(msgspec.Struct, frozen=True, omit_defaults=True):
         return SqlType.of(self.type_text)
 
 
-class Grouping(msgspec.Struct, frozen=True):
-    """How matches become groups."""
+class Aggregation(msgspec.Struct, frozen=True):
+    """How matches become aggregates."""
 
-    keys: tuple[GroupKey, ...]
-    """In canonical order; none where all matches are one group."""
-    aggregates: tuple[Aggregate, ...]
+    keys: tuple[AggregateKey, ...]
+    """In canonical order; none where all matches are one aggregate."""
+    aggregates: tuple[AggregateValue, ...]
     """Each once."""

@@ -1,4 +1,4 @@
-"""Keys and aggregates as texts, which are the names of groups' columns: with their constants, or with their places."""
+"""Keys and aggregate functions as texts, the names of an aggregate's columns: with their constants, or their places."""
 
 from __future__ import annotations
 

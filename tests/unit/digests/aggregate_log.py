@@ -15,7 +15,7 @@ from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.model.records import Destination, TriggerSpec
 from gateway.testing import Stream
 from gateway.testing.query import CheckedQuery
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.cursor import Cursor, VisibilityInterval
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -28,7 +28,7 @@ from grouping.store.notes import TableVersion
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
-from spark_jobs.engine.operators.aggregate.counting import GroupCounting
+from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.aggregate.rolled import rolled_records
 from spark_jobs.engine.stages.counting_stage import counting_step
 
@@ -180,7 +180,7 @@ class GroupLog:
                 self.versions[each.partition, each.offset] = [*earlier, version.version]
         events, letters = decode(source_batch(records), STREAM.declared, Settings.model_construct())
         assert letters is None
-        counting = GroupCounting(evaluate_expression, _no_letters, self._snapshot.bounds, singly_until)
+        counting = AggregateCounting(evaluate_expression, _no_letters, self._snapshot.bounds, singly_until)
         counting.extend(records[0].partition, records[0].offset, records[-1].offset)
         for found in matches(self._snapshot, events):
             counting.take(events, found)
@@ -226,8 +226,8 @@ def digest_at(
         return iter([(offset, log.bodies[offset]) for offset in range(first, min(last + 1, end))])
 
     question = DigestQuestion(bytes(12), log.places(batch), cursor, visibility, tick_ms, log.commits[batch])
-    [found] = group_digests(
+    [found] = aggregate_digests(
         PendingLog(read),
-        [GroupRequest(home, question, asked.query.plan, asked.query.select, from_ms)],
+        [AggregateRequest(home, question, asked.query.plan, asked.query.select, from_ms)],
     )
     return found

@@ -11,27 +11,27 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from grouping.binding.bound import Constant
-from grouping.compiler.group_text import in_parentheses
-from grouping.compiler.plan import BoundGroups
+from grouping.compiler.aggregate_texts import in_parentheses
+from grouping.compiler.plan import BoundAggregation
 from grouping.compiler.signature import AGGREGATE, render_part
+from grouping.model.aggregation import AggregateValue
 from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name, walk
 from grouping.model.group import SelectItem
-from grouping.model.grouping import Aggregate
 
 __all__ = ["named_without_constants"]
 
 
 def named_without_constants(
-    groups: BoundGroups,
+    aggregation: BoundAggregation,
     keys: Sequence[Expression],
     having: Sequence[Expression],
     select: Sequence[SelectItem],
     constants: Sequence[Constant],
-) -> tuple[BoundGroups, tuple[Expression, ...], tuple[SelectItem, ...]]:
-    """Return groups, HAVING and SELECT list with such names.
+) -> tuple[BoundAggregation, tuple[Expression, ...], tuple[SelectItem, ...]]:
+    """Return the aggregation, HAVING and the SELECT list under names without constants.
 
     Args:
-        groups: The groups of the query.
+        aggregation: GROUP BY and the aggregate functions of the query.
         keys: Their keys over slots.
         having: The conjuncts of HAVING over slots.
         select: The SELECT list.
@@ -39,36 +39,40 @@ def named_without_constants(
     """
     names = {
         key.name: computed_name(in_parentheses(lifted))
-        for key, lifted in zip(groups.keys, keys, strict=True)
+        for key, lifted in zip(aggregation.keys, keys, strict=True)
         if any(isinstance(node, Slot) for node in walk(lifted))
     }
-    found: dict[str, Aggregate] = {}
-    kept = tuple(_named(conjunct, names, groups, constants, found) for conjunct in having)
-    own_keys = tuple(msgspec.structs.replace(key, name=names.get(key.name, key.name)) for key in groups.keys)
-    aggregates = (*groups.aggregates[: groups.kept], *found.values(), *groups.aggregates[groups.kept :])
+    found: dict[str, AggregateValue] = {}
+    kept = tuple(_named(conjunct, names, aggregation, constants, found) for conjunct in having)
+    own_keys = tuple(msgspec.structs.replace(key, name=names.get(key.name, key.name)) for key in aggregation.keys)
+    aggregates = (
+        *aggregation.aggregates[: aggregation.kept],
+        *found.values(),
+        *aggregation.aggregates[aggregation.kept :],
+    )
     items = tuple(SelectItem(item.name, _named(item.expression, names)) for item in select)
-    count = groups.kept + len(found)
-    return groups._replace(keys=own_keys, aggregates=aggregates, kept=count), kept, items
+    count = aggregation.kept + len(found)
+    return aggregation._replace(keys=own_keys, aggregates=aggregates, kept=count), kept, items
 
 
 def _named(
     expression: Expression,
     names: Mapping[str, str],
-    groups: BoundGroups | None = None,
+    aggregation: BoundAggregation | None = None,
     constants: Sequence[Constant] = (),
-    found: dict[str, Aggregate] | None = None,
+    found: dict[str, AggregateValue] | None = None,
 ) -> Expression:
     match expression:
         case Column(name, kind) if name in names:
             return Column(names[name], str(kind))
-        case Call(op, args, kind) if op == AGGREGATE and groups is not None and found is not None:
+        case Call(op, args, kind) if op == AGGREGATE and aggregation is not None and found is not None:
             text, *slots = args
             assert isinstance(text, Value), "it begins with its text"
             own = [constants[slot.index] for slot in slots if isinstance(slot, Slot)]
-            aggregate = groups.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
+            aggregate = aggregation.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
             name = computed_name(render_part(expression))
             found[name] = msgspec.structs.replace(aggregate, name=name)
             return Column(name, str(kind))
         case Call(op, args, kind):
-            return Call(op, tuple(_named(each, names, groups, constants, found) for each in args), str(kind))
+            return Call(op, tuple(_named(each, names, aggregation, constants, found) for each in args), str(kind))
     return expression

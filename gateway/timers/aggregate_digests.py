@@ -1,7 +1,7 @@
 """Digests of aggregate queries: gathered once for destinations with equal questions, query by query.
 
-The evaluator's aggregates put groups together and decide HAVING. They are imported where they are called: a gateway
-without queries over groups starts without their libraries, which take a second and 110 MB.
+The evaluator's aggregates put aggregates together and decide HAVING. They are imported where they are called: a gateway
+without queries over aggregates starts without their libraries, which take a second and 110 MB.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.model.records import Destination
+from grouping.digests.aggregate_gather import AggregateAnswer, AggregateQuestion, gather_aggregates
 from grouping.digests.cursor import Offsets
-from grouping.digests.digest_groups import GroupDestination, TooManyGroups, TooManyTogether
+from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggregates, TooManyTogether
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows
 from grouping.model.group import GroupPlan, SelectList
 
-__all__ = ["AnswerCache", "GroupRequest", "each_group_digest", "group_digests"]
+__all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregate_digests"]
 
 log = logging.getLogger(__name__)
 
 _MOST_KNOWN = 20_000
 """Answers that are kept."""
 _MOST_BYTES = 64 << 20
-"""Bytes of groups in the cache; a single query may have more until the next query is gathered."""
+"""Bytes of aggregates in the cache; a single query may have more until the next query is gathered."""
 
 
-class GroupRequest(NamedTuple):
-    """A destination's question about groups."""
+class AggregateRequest(NamedTuple):
+    """A destination's question about aggregates."""
 
     destination: Destination
     question: DigestQuestion
@@ -49,9 +49,9 @@ class GroupRequest(NamedTuple):
 class _CachedAnswer(NamedTuple):
     """The cached answer to a question."""
 
-    answer: GroupAnswer
-    groups: Any
-    """Its groups, put together (`GroupMerge.groups`)."""
+    answer: AggregateAnswer
+    aggregates: Any
+    """Its aggregates, put together (`AggregateMerge.aggregates`)."""
     late: int
     """How many of their matches are of times before the digest."""
     reached: int
@@ -59,12 +59,12 @@ class _CachedAnswer(NamedTuple):
 
 
 _Answers = dict[bytes, _CachedAnswer | None]
-"""By content of a question: its answer, None where it has more groups than a digest may hold."""
-_REFUSAL = "It has too many groups, or too large ones."
+"""By content of a question: its answer, None where it has more aggregates than a digest may hold."""
+_REFUSAL = "It has too many aggregates, or too large ones."
 
 
 class AnswerCache:
-    """Groups gathered lately for a cut: at a big tick, destinations of one store come in different chunks."""
+    """Aggregates gathered lately for a cut: at a big tick, destinations of one store come in different chunks."""
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
@@ -83,27 +83,27 @@ class AnswerCache:
         return self._found
 
     def add(self, size: int) -> None:
-        """Note the bytes of groups that were gathered."""
+        """Note the bytes of aggregates that were gathered."""
         self._bytes += size
 
 
-def group_digests(
-    pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
+def aggregate_digests(
+    pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
-    """Return the digests of destinations, in their order; arguments as of `each_group_digest`."""
-    found = dict(each_group_digest(pending, asked, known or AnswerCache()))
+    """Return the digests of destinations, in their order; arguments as of `each_aggregate_digest`."""
+    found = dict(each_aggregate_digest(pending, asked, known or AnswerCache()))
     return [found[place] for place in range(len(asked))]
 
 
-def each_group_digest(
-    pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache
+def each_aggregate_digest(
+    pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache
 ) -> Iterator[tuple[int, DigestMatches]]:
     """Yield the digests of destinations, each with its place among the questions, query by query.
 
-    So memory holds the groups of a single query at a time, besides the cache.
+    So memory holds the aggregates of a single query at a time, besides the cache.
 
     Args:
-        pending: The log with the groups.
+        pending: The log with the aggregates.
         asked: The questions, all with the same cut and time.
         known: The cache.
     """
@@ -111,11 +111,11 @@ def each_group_digest(
         yield from _of_query(pending, [(place, asked[place]) for place in places], known)
 
 
-_Places = Sequence[tuple[int, GroupRequest]]
+_Places = Sequence[tuple[int, AggregateRequest]]
 
 
 def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterator[tuple[int, DigestMatches]]:
-    """Yield the digests of one query's destinations: half of them at a time where all have too many groups."""
+    """Yield the digests of one query's destinations: half of them at a time where all have too many aggregates."""
     from spark_jobs.engine.rows.faults import FAULTS
 
     asked, done = [request for _, request in some], 0
@@ -128,8 +128,8 @@ def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterato
         pass
     except FAULTS as fault:
         # Our own fault in a query must not hold up other digests: the query is tried again.
-        log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
-        failure = f"Its groups failed with {type(fault).__name__}."
+        log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
+        failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:
             yield place, DigestMatches(Rows(), None, (), None, 0, failure)
         return
@@ -141,7 +141,7 @@ def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterato
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def _content(each: GroupRequest) -> bytes:
+def _content(each: AggregateRequest) -> bytes:
     """Return the parts of a question that decide its answer."""
     question = each.question
     over_ms = each.destination.trigger.over_ms
@@ -150,15 +150,15 @@ def _content(each: GroupRequest) -> bytes:
     return _encode((*query, question.store, question.cursor, question.visibility, *times))
 
 
-def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
+def _by_query(asked: Sequence[AggregateRequest]) -> Iterable[list[int]]:
     places: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(asked):
         places.setdefault((each.plan.group_id, each.select.select_id), []).append(place)
     return places.values()
 
 
-def _answers(pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache) -> list[_CachedAnswer | None]:
-    """Return the gathered groups for destinations of one query."""
+def _answers(pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache) -> list[_CachedAnswer | None]:
+    """Return the gathered aggregates for destinations of one query."""
     contents = [_content(each) for each in asked]
     gathered = known.of(asked[0].question.covered)
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
@@ -167,21 +167,21 @@ def _answers(pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCa
     return [gathered[content] for content in contents]
 
 
-def _made(asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestMatches]:
+def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestMatches]:
     """Yield the digests of one query's destinations."""
-    from spark_jobs.engine.operators.aggregate.kept import kept_groups
+    from spark_jobs.engine.operators.aggregate.kept import kept_aggregates
 
     plan, select = asked[0].plan, asked[0].select
     destinations = [
-        GroupDestination(
-            answer.groups,
+        AggregateDestination(
+            answer.aggregates,
             each.destination.row,
             each.question.before_ms is not None and each.destination.clause.even_if_empty,
         )
         for each, answer in zip(asked, answers, strict=True)
         if answer is not None
     ]
-    kept = iter(kept_groups(plan, select, destinations) if destinations else ())
+    kept = iter(kept_aggregates(plan, select, destinations) if destinations else ())
     for known in answers:
         if known is None:
             yield DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL)
@@ -198,32 +198,32 @@ def _made(asked: Sequence[GroupRequest], answers: Sequence[_CachedAnswer | None]
         )
 
 
-def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, GroupRequest], gathered: _Answers) -> int:
-    """Answer different questions; if a question has too many groups, the others are answered without it.
+def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, AggregateRequest], gathered: _Answers) -> int:
+    """Answer different questions; if a question has too many aggregates, the others are answered without it.
 
     Returns:
-        The bytes of their groups.
+        The bytes of their aggregates.
     """
-    from spark_jobs.engine.operators.aggregate.merging import GroupMerge
+    from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
 
     left = dict(new)
     while left:
-        merge = GroupMerge(select, len(left))
+        merge = AggregateMerge(select, len(left))
         questions = [
-            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms, each.ended_ms)
+            AggregateQuestion(each.question, each.destination.trigger.over_ms, each.from_ms, each.ended_ms)
             for each in left.values()
         ]
         try:
-            answers, found = gather_groups(pending, questions, merge.take), merge.groups()
-        except TooManyGroups as excess:
+            answers, found = gather_aggregates(pending, questions, merge.take), merge.aggregates()
+        except TooManyAggregates as excess:
             refused = [content for number, content in enumerate(left) if number in excess.questions]
             gathered.update(dict.fromkeys(refused))
             for content in refused:
                 del left[content]
             continue
-        for (content, each), answer, groups, late in zip(
+        for (content, each), answer, aggregates, late in zip(
             left.items(), answers, found, merge.late.tolist(), strict=True
         ):
-            gathered[content] = _CachedAnswer(answer, groups, late, each.reached)
+            gathered[content] = _CachedAnswer(answer, aggregates, late, each.reached)
         return merge.size
     return 0

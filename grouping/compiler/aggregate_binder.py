@@ -13,20 +13,20 @@ from grouping.binding.constants import lift, settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_call import AggregateCall, aggregate_call, aggregate_name
+from grouping.compiler.aggregate_texts import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
 from grouping.compiler.commuted import commuted
-from grouping.compiler.group_text import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.signature import AGGREGATE, order, render_part
 from grouping.functions.aggregates import AGGREGATES, aggregate_type
+from grouping.model.aggregation import AggregateKey, AggregateValue
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
-from grouping.model.grouping import Aggregate, GroupKey
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
 from grouping.statements.select_text import FUNCTION_MARK
 
-__all__ = ["BoundKey", "GroupBinder", "bind_keys", "has_aggregates"]
+__all__ = ["BoundKey", "AggregateBinder", "bind_keys", "has_aggregates"]
 
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
@@ -46,7 +46,7 @@ def has_aggregates(tree: exp.Select) -> bool:
 class BoundKey(NamedTuple):
     """A key, with its constants in place."""
 
-    key: GroupKey
+    key: AggregateKey
     bound: Bound
 
 
@@ -86,7 +86,7 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
     ((canonical,), _) = order((bound,))
     expression = settle(canonical)
     name = expression.name if isinstance(expression, Column) else computed_name(in_parentheses(expression))
-    return BoundKey(GroupKey(name, expression), canonical)
+    return BoundKey(AggregateKey(name, expression), canonical)
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
@@ -110,17 +110,17 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Exp
     return meant
 
 
-class GroupBinder(Binder):
+class AggregateBinder(Binder):
     """Binds the expressions of one SELECT list, and HAVING, over groups."""
 
-    def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
+    def __init__(self, scope: Scope, keys: Sequence[AggregateKey]) -> None:
         super().__init__(scope)
         self._plain = Binder(scope)
         self._keys = {commuted(key.expression): key for key in keys}
         self._aliases: Mapping[str, Bound] = {}
         self._shadowed: frozenset[str] = frozenset()
         """The aliases that are names of columns too."""
-        self.aggregates: dict[str, Aggregate] = {}
+        self.aggregates: dict[str, AggregateValue] = {}
         """By the names of their columns, in the order in which they were met."""
         self._lifted: dict[str, Term] = {}
         """By name, the aggregates with constants: their terms in HAVING."""
@@ -143,7 +143,7 @@ class GroupBinder(Binder):
         return self._lifted.get(bound.name, bound) if isinstance(bound, Column) else bound
 
     @property
-    def lifted(self) -> dict[LiftedKey, Aggregate]:
+    def lifted(self) -> dict[LiftedKey, AggregateValue]:
         """The aggregates that hold constants, by their texts and these."""
         return {lifted_key(term): self.aggregates[name] for name, term in self._lifted.items()}
 
@@ -156,7 +156,7 @@ class GroupBinder(Binder):
             return self._aliases[node.name.casefold()]
         return super()._bind(node)
 
-    def _key_of(self, node: exp.Expr) -> GroupKey | None:
+    def _key_of(self, node: exp.Expr) -> AggregateKey | None:
         """Return the key equal to an expression of HAVING with names of columns or aliases, if any."""
         names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
         if names.isdisjoint(self._shadowed):
@@ -166,7 +166,7 @@ class GroupBinder(Binder):
         except InputError:  # an aggregate within it, or a type that only the alias has
             return None
 
-    def _key(self, bound: Bound) -> GroupKey | None:
+    def _key(self, bound: Bound) -> AggregateKey | None:
         canonical = _canonical(bound) if self._keys else None
         return self._keys.get(commuted(canonical)) if canonical is not None else None
 
@@ -194,7 +194,7 @@ class GroupBinder(Binder):
         conjuncts = order(wanted)[0]
         settled, condition = tuple(map(settle, canonical)), all_of(tuple(map(settle, conjuncts)))
         text = aggregate_text(name, settled, condition, distinct=distinct)
-        aggregate = Aggregate(computed_name(text), name, settled, str(sql_type), distinct, condition)
+        aggregate = AggregateValue(computed_name(text), name, settled, str(sql_type), distinct, condition)
         self.aggregates.setdefault(aggregate.name, aggregate)
         lifted, _, constants = lift((*canonical, *conjuncts))
         if constants:

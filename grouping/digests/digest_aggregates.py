@@ -1,6 +1,6 @@
-"""Groups of digests as data: a destination's question to the evaluator's code for groups, and its answer.
+"""Aggregates of digests as data: a destination's question to the evaluator's code for aggregates, and its answer.
 
-`gateway/timers/group_digests.py` asks, `spark_jobs/engine/operators/aggregate/` answers.
+`gateway/timers/aggregate_digests.py` asks, `spark_jobs/engine/operators/aggregate/` answers.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from typing import Any, NamedTuple
 from grouping.digests.rows import Rows
 from grouping.model.group import ConstantRow
 
-__all__ = ["DigestGroups", "GroupDestination", "TooManyGroups", "TooManyTogether"]
+__all__ = ["DigestAggregates", "AggregateDestination", "TooManyAggregates", "TooManyTogether"]
 
 
-class TooManyGroups(Exception):
-    """Some questions have more groups than a digest may hold."""
+class TooManyAggregates(Exception):
+    """Some questions have more aggregates than a digest may hold."""
 
     def __init__(self, questions: Iterable[int]) -> None:
         """Name the questions by their numbers."""
-        super().__init__("too many groups")
+        super().__init__("too many aggregates")
         self.questions = frozenset(questions)
 
 
 class TooManyTogether(Exception):
-    """Some questions have more groups together than are to be in memory at once; each alone has not."""
+    """Some questions have more aggregates together than are to be in memory at once; each alone has not."""
 
 
-class GroupDestination(NamedTuple):
+class AggregateDestination(NamedTuple):
     """A destination of a query."""
 
-    groups: Any
-    """The groups as `GroupMerge.groups` returns them: destinations that differ in HAVING's constants share them."""
+    aggregates: Any
+    """From `AggregateMerge.aggregates`: destinations that differ in constants of HAVING alone share the aggregates."""
     row: ConstantRow
     with_none: bool
     """Whether without GROUP BY and without matches there is a row."""
 
 
-class DigestGroups(NamedTuple):
+class DigestAggregates(NamedTuple):
     """The contents of a destination's digest."""
 
     rows: Rows
-    """The groups that HAVING leaves, as JSON objects in the order of their keys."""
+    """The aggregates that HAVING leaves, as JSON objects in the order of their keys."""
     matches: int
     """The number of matches that were counted, whatever HAVING leaves."""
     left_out: str = ""

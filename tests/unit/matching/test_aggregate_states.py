@@ -43,19 +43,19 @@ Row = dict[str, Any]
 @lru_cache
 def _partials(*aggregates: str) -> tuple[Partials, Any]:
     named = ", ".join(f"{text} AS c{number}" for number, text in enumerate(aggregates))
-    grouping = compile_select(f"SELECT {named} FROM t", Catalog([_STREAM])).select.grouping
-    assert grouping is not None
-    return Partials(grouping), grouping
+    aggregation = compile_select(f"SELECT {named} FROM t", Catalog([_STREAM])).select.aggregation
+    assert aggregation is not None
+    return Partials(aggregation), aggregation
 
 
-def _counted(partials: Partials, grouping: Any, rows: list[Row], first: int = 0) -> pl.DataFrame:
+def _counted(partials: Partials, aggregation: Any, rows: list[Row], first: int = 0) -> pl.DataFrame:
     """Return the partial aggregate of some rows; a condition is one of two, which Python decides here."""
     columns = {
         name: pl.Series([row.get(name) for row in rows], dtype=polars_type(SqlType.of(_COLUMNS[name])), strict=False)
         for name in _COLUMNS
     }
     args = []
-    for aggregate in grouping.aggregates:
+    for aggregate in aggregation.aggregates:
         wanted = None
         if aggregate.condition is not None:
             wanted = np.array([_holds(aggregate.name, row) for row in rows], np.bool_)
@@ -72,15 +72,15 @@ def _holds(name: str, row: Row) -> bool:
 
 
 def _values(*aggregates: str, rows: list[Row], cuts: tuple[int, ...] = ()) -> list[Any]:
-    partials, grouping = _partials(*aggregates)
+    partials, aggregation = _partials(*aggregates)
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     parts = [
-        _counted(partials, grouping, rows[begin:end], begin)
+        _counted(partials, aggregation, rows[begin:end], begin)
         for begin, end in zip(bounds, bounds[1:], strict=False)
         if begin < end
     ]
     found = partials.values(partials.merged(pl.concat(parts), []))
-    order = list(dict.fromkeys(aggregate.name for aggregate in grouping.aggregates))
+    order = list(dict.fromkeys(aggregate.name for aggregate in aggregation.aggregates))
     return [found[name][0] for name in order]
 
 

@@ -1,4 +1,4 @@
-"""Which of the stored groups destinations count at a tick: as `gather` does it for matches, by whole records.
+"""Which of the stored aggregates destinations count at a tick: as `gather` does it for matches, by whole records.
 
 A partial aggregate stands for a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within that,
 and a cut holds all of a range or nothing, so it is in or out as a single match at the range's first offset would be.
@@ -24,11 +24,11 @@ from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, EarlierDigests, Flags, Rows, VisibleTimes
 
-__all__ = ["GroupAnswer", "GroupPart", "GroupQuestion", "gather_groups"]
+__all__ = ["AggregateAnswer", "AggregatePart", "AggregateQuestion", "gather_aggregates"]
 
 
-class GroupQuestion(NamedTuple):
-    """A destination's question about groups."""
+class AggregateQuestion(NamedTuple):
+    """A destination's question about aggregates."""
 
     question: DigestQuestion
     over_ms: int = 0
@@ -39,7 +39,7 @@ class GroupQuestion(NamedTuple):
     """The end of a destination, whose last window holds all waiting matches; 0 while the destination lives."""
 
 
-class GroupPart(NamedTuple):
+class AggregatePart(NamedTuple):
     """The parts of a record wanted by questions."""
 
     record: PendingMatches
@@ -51,8 +51,8 @@ class GroupPart(NamedTuple):
     """By row: whether its pane lies before the question's digest."""
 
 
-class GroupAnswer(NamedTuple):
-    """The rest of a question's groups."""
+class AggregateAnswer(NamedTuple):
+    """The rest of a question's aggregates."""
 
     left_ms: int | None
     """The earliest pane left for later ticks."""
@@ -64,16 +64,16 @@ class GroupAnswer(NamedTuple):
     """Partial aggregates that were there once more, since their batch was replayed."""
 
 
-def gather_groups(
+def gather_aggregates(
     log: PendingLog,
-    questions: Sequence[GroupQuestion],
-    take: Callable[[list[GroupPart]], None],
+    questions: Sequence[AggregateQuestion],
+    take: Callable[[list[AggregatePart]], None],
     bounds: Bounds = BOUNDS,
-) -> list[GroupAnswer]:
+) -> list[AggregateAnswer]:
     """Answer destinations' questions, all of which have one cut.
 
     Args:
-        log: Where the groups are.
+        log: Where the aggregates are.
         questions: The questions of destinations.
         take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
         bounds: Limits on the records in memory.
@@ -90,7 +90,7 @@ def gather_groups(
 class _Sweep:
     """Questions on their way through the log; each property of the questions is a column, by their numbers."""
 
-    def __init__(self, questions: Sequence[GroupQuestion]) -> None:
+    def __init__(self, questions: Sequence[AggregateQuestion]) -> None:
         self._questions = [each.question for each in questions]
         self._from = np.array([each.from_ms for each in questions], np.int64)
         count = len(questions)
@@ -151,7 +151,7 @@ class _Sweep:
 
     # -- what of them --------------------------------------------------------------------------------------------------
 
-    def part(self, position: int, record: PendingMatches) -> GroupPart | None:
+    def part(self, position: int, record: PendingMatches) -> AggregatePart | None:
         """Return the part of a record that counts now, and note the rest."""
         stores = list(self._of_store.keys() & record.spans.keys())
         if not stores:
@@ -168,7 +168,7 @@ class _Sweep:
         begins, ends = spans[wanted].T
         sizes = ends - begins
         owner = np.repeat(numbers[wanted], sizes)
-        items = record.groups.at(np.arange(owner.size) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes))
+        items = record.aggregates.at(np.arange(owner.size) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes))
         seen = self._visible.inside(owner, items.times)
         new = self._first_times.of(items, owner, seen, (record.epoch, record.version))
         now = seen & (items.times < self._before[owner])
@@ -184,7 +184,7 @@ class _Sweep:
         if not kept.any():
             return None
         own = owner[kept]
-        return GroupPart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
+        return AggregatePart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
 
     def _leave(self, position: int, record: PendingMatches, owner: Rows, times: NDArray[np.int64]) -> None:
         np.minimum.at(self._left, owner, times)
@@ -194,11 +194,11 @@ class _Sweep:
             oldest = self._oldest[number]
             self._oldest[number] = version if oldest is None else min(oldest, version)
 
-    def answers(self) -> list[GroupAnswer]:
-        """Return the groups left for later ticks, by question."""
+    def answers(self) -> list[AggregateAnswer]:
+        """Return the aggregates left for later ticks, by question."""
         left = (None if at_ms == LAST else at_ms for at_ms in self._left.tolist())
         return [
-            GroupAnswer(at_ms, tuple(held), oldest, repeats)
+            AggregateAnswer(at_ms, tuple(held), oldest, repeats)
             for at_ms, held, oldest, repeats in zip(left, self._held, self._oldest, self._repeats.tolist(), strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""Queries over groups of matches: which clauses they take."""
+"""Aggregate queries: the clauses that they take."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
 from grouping.settings.limit_settings import LimitSettings
 from grouping.values.times import format_interval
 
-__all__ = ["check_groups"]
+__all__ = ["check_aggregation"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
 
-def check_groups(trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, grouped: bool) -> None:
-    """Refuse clauses incompatible with aggregate queries, and clauses for aggregate queries only.
+def check_aggregation(
+    trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, aggregated: bool
+) -> None:
+    """Refuse the clauses that aggregate queries do not take, and the clauses that only aggregate queries take.
 
     Args:
-        trigger: When its results come.
+        trigger: When the results of the query come.
         clause: The clause of its digests.
         limits: The most ticks that a window of OVER LAST may have, among others.
-        grouped: Whether it is over groups.
+        aggregated: Whether the query is an aggregate query; if not, each match is a result.
 
     Raises:
         InputError: ``unsupported-query``, and ``quota-exceeded`` for a window of more ticks.
     """
-    if not grouped:
+    if not aggregated:
         if isinstance(trigger, TimerBased) and trigger.over is not None:
             raise _refusal(
                 "OVER LAST without aggregates",
@@ -48,9 +50,9 @@ def check_groups(trigger: Trigger, clause: DigestClause | None, limits: LimitSet
         )
     if clause is not None and clause.kind in _REFUSED:
         raise _refusal(
-            f"{_REFUSED[clause.kind]} of groups",
-            "The rows of the digest are groups already.",
-            "Leave it out, or choose among the groups by DIGEST TOP n BY.",
+            f"{_REFUSED[clause.kind]} of an aggregate query",
+            "Each row of the digest is the aggregate of its matches already.",
+            "Leave it out, or choose among the rows by DIGEST TOP n BY.",
         )
 
 
