@@ -142,7 +142,7 @@ class _Service:
         self._audit = Audit(working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
         last_digests = LastDigests(settings, working, self._timers, self._commits)
-        result_topics = ResultTopics(settings, self._topics)
+        result_topics = ResultTopics(settings, self._topics, self._commits)
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
         shared = partitions[settings.topics.results]
         positions = Positions(settings, self._topics, result_topics, working, shared)
@@ -156,7 +156,6 @@ class _Service:
             positions,
             self._statements,
             self._commits,
-            self._ends,
             now_ms,
         )
         self._read_at = 0.0
@@ -283,7 +282,7 @@ class _Service:
         sources = self._sources.step(now_ms())
         work.take(sources)
         if work:
-            self._ends.commit(work, now_ms())
+            self._commits.write_unit(work, now_ms())
             if sources.catalog:
                 self._statements.reload()
         else:

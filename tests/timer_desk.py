@@ -73,7 +73,7 @@ class Desk:
         self.commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
-        result_topics = ResultTopics(settings, topics)
+        result_topics = ResultTopics(settings, topics, commits)
         self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
         self._positions = positions = Positions(
             settings, topics, result_topics, self.working, settings.results.partitions
@@ -82,7 +82,7 @@ class Desk:
         self._statements = Statements(settings, self.working, topics, positions, upkeep, commits.counts)
         self.stored_queries = StoredQueries(self.working, self._statements, positions)
         self._commands = Commands(
-            settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
+            settings, self.working, topics, positions, self._statements, commits, lambda: self.now_ms
         )
         self._lifetimes = Lifetimes(self.working, self._statements.registry, self.timers, topics)
         self.recovery = Recovery(settings, self.working, topics, consumer, commits)
@@ -138,7 +138,7 @@ class Desk:
         work = Work()
         for change in changes:
             work.take(change)
-        self._ends.commit(work, self.now_ms)
+        self.commits.write_unit(work, self.now_ms)
         self.working.begin()
 
     def constants(self, number: int) -> tuple[ConstantValue, ...]:
@@ -277,7 +277,7 @@ class Desk:
         for change in (shortened, compared, gone, ended):
             work.take(change)
         if work:
-            self._ends.commit(work, self.now_ms)
+            self.commits.write_unit(work, self.now_ms)
         else:
             self.commits.finish()
         return bool(gone.catalog or ended.records or ended.catalog)

@@ -20,7 +20,6 @@ from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
 from gateway.commands.statements import PreparedCommand, Statements
-from gateway.ends.ends import Ends
 from gateway.kafka import FITTING_BYTES, LARGEST_RECORD, PlaceReader, Record, Topics
 from gateway.model.held import NotYet
 from gateway.state.commit import Commits
@@ -57,14 +56,12 @@ class Commands:
         positions: Positions,
         statements: Statements,
         commits: Commits,
-        ends: Ends,
         clock: Clock,
     ) -> None:
         self._working = working
         self._positions = positions
         self._statements = statements
         self._commits = commits
-        self._ends = ends
         self._clock = clock
         self.trials = CommandTrials(commits.take_in_hand)
         """Attempts at commands during which an earlier gateway may have died."""
@@ -145,7 +142,7 @@ class Commands:
             done = [records[number] for number in batch.done]
             batch.work.answer(self.queue.finish(done, batch.accepted), batch.replies.records, batch.replies.to_remember)
             ran_ns = time.time_ns()
-            self._ends.commit(batch.work, now_ms)
+            self._commits.write_unit(batch.work, now_ms)
             batch.replies.count()
             log.debug("commands answered", extra={"commands": len(done)})
             if self._traces is not None:

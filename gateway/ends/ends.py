@@ -19,7 +19,7 @@ from gateway.kafka import OutgoingRecord
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import Destination, instant
 from gateway.state.commit import Commits
-from gateway.state.work import Change, Work
+from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.stream_progress import covers
 from gateway.topics.positions import dedicated_topic, topic_of
@@ -70,12 +70,6 @@ class Ends:
         yield from (dedicated_topic(settings, name) for name in self._working.inventory.dedicated)
         for stream_id in self._working.inventory.dependencies:
             yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
-
-    def commit(self, work: Work, now_ms: int) -> None:
-        """Write a unit of work, and keep the pending matches of the destinations ended by the unit."""
-        self._commits.note_made(self._topics.take_made())
-        self._commits.begin(work, now_ms)
-        self._last_digests.hold(work.notices)
 
     def step(self, now_ms: int, epoch: int) -> Change:
         """Return the last digests, ends and changed notices to write now, as a change within the unit of work."""

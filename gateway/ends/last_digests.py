@@ -28,6 +28,7 @@ class LastDigests:
         self._working = working
         self._timers = timers
         self._commits = commits
+        commits.after_write.append(lambda work: self.hold(work.notices))
         self._clear: dict[str, int] = {}
         """By notice of a destination without further matches: the count of `Timers.taken_in` at which all have arrived.
         """

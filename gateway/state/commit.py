@@ -32,6 +32,8 @@ from grouping.store.record_keys import CatalogKey
 
 __all__ = ["Commits"]
 
+Listener = Callable[[Work], None]
+
 
 class Commits:
     """Writes units of work, each of them once."""
@@ -52,6 +54,10 @@ class Commits:
         """How far cq.commands is carried out."""
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
+        self.before_write: list[Listener] = []
+        """Functions called with each unit of work before anything of the unit is written."""
+        self.after_write: list[Listener] = []
+        """Functions called with each unit of work once Redis has the unit; Kafka's half may still be under way."""
 
     def open(self) -> frozenset[Partition]:
         """Take a new producer: the old one may be beyond use, and its open transaction is aborted.
@@ -80,13 +86,15 @@ class Commits:
         """Take note of topics created since the last unit, to which later records may go."""
         self._writer.note_made(topics)
 
-    def begin(self, work: Work, now_ms: int) -> None:
-        """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for that.
+    def write_unit(self, work: Work, now_ms: int) -> None:
+        """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for Kafka's half.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
             OperationalError: A server failed; recovery finds out how far it came.
         """
+        for listener in self.before_write:
+            listener(work)
         self.finish()
         self.counts.forget(self._working.unit.cleared_numbers)
         catalog = [*work.catalog, *self._closing(now_ms), *self.notices.add(work.notices)]
@@ -104,6 +112,8 @@ class Commits:
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
         self._published = self._thread.submit(self.publish, journal, now_ms)
+        for listener in self.after_write:
+            listener(work)
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
         """Yield the records that follow from a whole unit: visibility of destinations, definitions without a CQ."""

@@ -15,6 +15,7 @@ from functools import partial
 
 from gateway.kafka import TopicRefusal, Topics
 from gateway.model.held import NotYet
+from gateway.state.commit import Commits
 from grouping.model.errors import InputError
 from grouping.model.ids import DestinationId
 from grouping.model.wording import counted
@@ -35,7 +36,7 @@ _LARGEST_BATCH = 2 << 20
 class ResultTopics:
     """The topics that a destination, or a group's virtual ones, have for themselves (`cq.results.…`)."""
 
-    def __init__(self, settings: Settings, topics: Topics) -> None:
+    def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._settings = settings
         self._topics = topics
         self._names = settings.topics
@@ -44,6 +45,7 @@ class ResultTopics:
         self._virtual: set[str] = set()
         self._forget()
         self.begin()
+        commits.before_write.append(lambda _: commits.note_made(self._take_made()))
 
     def _forget(self) -> None:
         self._asked: dict[str, Future[_Made]] = {}
@@ -51,7 +53,7 @@ class ResultTopics:
         self._answered: dict[str, bool | TopicRefusal] = {}
         """By topic requested by an earlier unit: whether the topic is new, or Kafka's refusal."""
         self._made: set[str] = set()
-        """Since `take_made`."""
+        """Since the last unit was written."""
         self._deletions: list[Future[set[str]]] = []
         """Deletions under way; the answer of each is the topics that Kafka did not delete."""
 
@@ -141,7 +143,7 @@ class ResultTopics:
         self._refused |= {topic: answer for topic, answer in answers.items() if isinstance(answer, TopicRefusal)}
         return {topic: answer is True for topic, answer in answers.items()}
 
-    def take_made(self) -> set[str]:
+    def _take_made(self) -> set[str]:
         """Return the topics created since the last call."""
         made, self._made = self._made, set()
         return made

@@ -220,13 +220,13 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
     """However much a batch of commands asks for, a unit of work stays small, and each command is answered once."""
     monkeypatch.setattr("gateway.commands.commands.UNIT_BYTES", 5000)
     sizes: list[int] = []
-    begin = Commits.begin
+    write_unit = Commits.write_unit
 
     def noted(commits: Commits, work: Work, now_ms: int) -> None:
         sizes.append(sum(len(record.value or b"") for record in work.records if record.topic.endswith("replies")))
-        begin(commits, work, now_ms)
+        write_unit(commits, work, now_ms)
 
-    monkeypatch.setattr(Commits, "begin", noted)
+    monkeypatch.setattr(Commits, "write_unit", noted)
     desk = Desk(ground.settings, NOW)
     texts = [
         "CREATE CQ large AS SELECT k FROM t WHERE k = 1 -- " + "x" * 1000,
