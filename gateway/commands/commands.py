@@ -113,24 +113,22 @@ class Commands:
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
-        poisoned: dict[int, InputError] = {}
+        refused: dict[int, InputError] = {}
         """Refusals by number of the requests that the gateway must not carry out."""
         for number in self.trials.take(records, [request.remember for request in requests]):
             requests[number] = self._requests.checked(requests[number])
-            poisoned[number] = requests[number].refusal or deadly()
+            refused[number] = requests[number].refusal or deadly()
         while True:
             now_ms = self._clock()
             self._positions.begin(patient=patient)
             replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
             batch = _Batch(now_ms, replies, Work(), [], {}, {}, set(), [])
-            try:
-                self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
+            restart = self._run_all(requests, refused, batch, time.monotonic() + seconds)
+            if restart is None:
                 break
-            except _Poison as poison:
-                if poison.refusal is _FAULT:
-                    log.exception("a command met a fault of the gateway")
-                poisoned[poison.number] = poison.refusal
-            except _UnitTooLarge:
+            if restart.refusal is not None:
+                refused[restart.number] = restart.refusal
+            else:
                 requests = requests[: len(requests) // 2]
             self._working.open()  # the unit's changes in memory are undone: the state is read from Redis again
             self._statements.reload()
@@ -153,19 +151,18 @@ class Commands:
         return [record for number, record in enumerate(records) if number not in numbers]
 
     def _run_all(
-        self, requests: Sequence[Request], poisoned: Mapping[int, InputError], batch: _Batch, until: float
-    ) -> None:
+        self, requests: Sequence[Request], refused: Mapping[int, InputError], batch: _Batch, until: float
+    ) -> _Restart | None:
         """Carry out requests, the first one whatever the time is.
 
         Args:
             requests: The requests.
-            poisoned: Refusals by number of the requests that must not be carried out.
+            refused: Refusals by number of the requests that must not be carried out.
             batch: Collects the outcomes.
             until: When to take in no more, by the monotonic clock.
 
-        Raises:
-            _Poison: A command must be refused, and the unit begun anew.
-            _UnitTooLarge: There are too many for one unit.
+        Returns:
+            Why the unit must begin anew; None where it need not.
         """
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), UNIT_BYTES)
@@ -175,20 +172,21 @@ class Commands:
                 break
             began = time.perf_counter()
             prepared: PreparedCommand | InputError
-            if number in poisoned:
-                request, prepared = read, poisoned[number]
+            if number in refused:
+                request, prepared = read, refused[number]
             else:
-                request, prepared = self._prepared(number, read, batch.now_ms)
+                request, prepared = self._prepared(read, batch.now_ms)
             batch.costs[number] = time.perf_counter() - began
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
-                self._run(run, repeats, batch)
-                self._run([_Compilation(number, request, prepared)], repeats, batch)
+                alone = [_Compilation(number, request, prepared)]
+                if restart := self._run(run, repeats, batch) or self._run(alone, repeats, batch):
+                    return restart
                 run = []
             else:
                 run.append(_Compilation(number, request, prepared))
-        self._run(run, repeats, batch)
+        return self._run(run, repeats, batch)
 
-    def _prepared(self, number: int, read: Request, now_ms: int) -> tuple[Request, PreparedCommand | InputError]:
+    def _prepared(self, read: Request, now_ms: int) -> tuple[Request, PreparedCommand | InputError]:
         """Check and compile a request whose turn has come, and return the checked request with its result."""
         request = read
         try:
@@ -199,11 +197,12 @@ class Commands:
             return request, refusal or self._statements.prepare(request.subscriber, request.text, asked_ms)
         except InputError as error:
             return request, error
-        except Exception as error:
-            raise _Poison(number) from error
+        except Exception:
+            log.exception("a command met a fault of the gateway")
+            return request, _FAULT  # compiling has changed nothing of the unit
 
-    def _run(self, run: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> None:
-        """Carry out commands that were compiled against the same sources."""
+    def _run(self, run: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> _Restart | None:
+        """Carry out commands that were compiled against the same sources; return why the unit must begin anew."""
         self._commits.finish()
         repeats.read()
         known = repeats.keys
@@ -224,15 +223,17 @@ class Commands:
                 self._held_since[key] = request.record.position, prepared.asked_ms
             except OperationalError:
                 raise
-            except Exception as error:
-                raise _Poison(number) from error
+            except Exception:
+                log.exception("a command met a fault of the gateway")
+                return _Restart(number, _FAULT)
             if isinstance(prepared, PreparedCommand) and not batch.fits(replies, changes):
-                raise _Poison(number, _TOO_LARGE)
+                return _Restart(number, _TOO_LARGE)
             batch.costs[number] += time.perf_counter() - began
             if key in batch.held:
                 self._requests.hold(request)
             if max(batch.replies.size, repeats.size) > UNIT_BYTES and number:
-                raise _UnitTooLarge
+                return _Restart(number)
+        return None
 
     def _one(self, request: Request, prepared: PreparedCommand | InputError, repeats: Repeats, batch: _Batch) -> None:
         replies, remember = batch.replies, request.remember
@@ -292,16 +293,16 @@ class _Batch(NamedTuple):
         return max(sizes, default=0) <= FITTING_BYTES
 
 
-class _UnitTooLarge(Exception):
-    """The replies so far are too large for one unit of work; there are several commands."""
+class _Restart(NamedTuple):
+    """Why a unit of work must begin anew, without its changes."""
 
+    number: int
+    """The command at which the unit ended."""
+    refusal: InputError | None = None
+    """The answer to this command: the gateway failed on it, or its records are too large for Kafka.
 
-class _Poison(Exception):
-    """A command that must be refused: the gateway failed on it, or its records are too large for Kafka."""
-
-    def __init__(self, number: int, refusal: InputError | None = None) -> None:
-        super().__init__(number)
-        self.number, self.refusal = number, refusal or _FAULT
+    None where the replies of several commands are too large for one unit.
+    """
 
 
 _FAULT = InputError(
