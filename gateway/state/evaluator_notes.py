@@ -8,6 +8,7 @@ from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
+from grouping.store.keys import role_title
 from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
 from grouping.store.ownership import Owner
 
@@ -86,7 +87,7 @@ class EvaluatorNotes:
             return {}
         redis, keys = self._connection.redis, self._connection.keys
         with mapped():
-            holders = redis.mget([keys.lease("evaluator", name) for name in names])
+            holders = redis.mget([keys.lease(role_title("evaluator", name)) for name in names])
         return {name: holder for name, holder in zip(names, holders, strict=True) if holder}
 
     def executors(self, evaluator: str) -> ExecutorsNote:

@@ -13,7 +13,7 @@ import msgspec
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
-from grouping.store.keys import RedisKeys
+from grouping.store.keys import RedisKeys, role_title
 from grouping.store.ownership import Owner
 
 __all__ = ["DigestJobs", "Job"]
@@ -66,7 +66,7 @@ class DigestJobs:
 
     def _leads(self, owner: Owner) -> bool:
         with mapped():
-            holder = self._redis.get(self._keys.lease("evaluator", owner.name))
+            holder = self._redis.get(self._keys.lease(role_title("evaluator", owner.name)))
         return bool(holder == owner.token.encode())
 
     def look(self) -> Job | None:

@@ -1,4 +1,4 @@
-"""Every key of Redis: this module and `evaluator_keys.py` make the names, and say of each its content and who uses it.
+"""Every key of Redis, as a table: name, pattern, type, writer, readers and content.
 
 *Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
 `constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All keys but the leases and the
@@ -7,14 +7,14 @@ evaluator's notes for itself can be filled anew from Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, Self, TypeVar, overload
 
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.settings.settings import Settings
-from grouping.store.evaluator_keys import EvaluatorKeys
 
-__all__ = ["FieldHash", "RedisKeys", "Role", "role_title"]
+__all__ = ["FieldHash", "Key", "RedisKeys", "Role", "role_title"]
 
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
@@ -24,303 +24,206 @@ FieldHash = Literal[
 ]
 """The hashes of which a unit of work sets and removes single fields."""
 
+RedisType = Literal["string", "hash", "list", "set", "sorted set"]
+Program = Literal["", "gateway", "evaluator", "workers", "all"]
+_Name = TypeVar("_Name")
 
+
+@dataclass(frozen=True)
+class Key:
+    """A row of the table: a key of Redis, or the keys of one pattern."""
+
+    pattern: str
+    """The key behind the prefix; ``{/evaluator}`` is a slash and a name, or nothing for the evaluator without a name.
+    """
+    type: RedisType
+    writer: Program
+    readers: Program
+    """The programs that read the key besides its writer."""
+    content: str
+    kept: bool = False
+    """Whether the key stays when Redis is filled anew from Kafka."""
+
+
+class _Single(Key):
+    """A single key."""
+
+    @overload
+    def __get__(self, keys: None, kind: object) -> Self: ...
+    @overload
+    def __get__(self, keys: RedisKeys, kind: object) -> str: ...
+    def __get__(self, keys: RedisKeys | None, kind: object) -> Self | str:
+        return self if keys is None else f"{keys.start}:{self.pattern}"
+
+
+class _Each(Key, Generic[_Name]):
+    """A key for each stream, subscriber or other thing that has a name."""
+
+    @overload
+    def __get__(self, keys: None, kind: object) -> Self: ...
+    @overload
+    def __get__(self, keys: RedisKeys, kind: object) -> Callable[[_Name], str]: ...
+    def __get__(self, keys: RedisKeys | None, kind: object) -> Self | Callable[[_Name], str]:
+        if keys is None:
+            return self
+        before, _, rest = self.pattern.partition("{")
+        before, slash, after = f"{keys.start}:{before}", "/" * rest.startswith("/"), rest.partition("}")[2]
+        return lambda name: f"{before}{slash if name else ''}{name}{after}"
+
+
+class _OfStream(_Each[StreamId]):
+    """A key for each stream, which is removed with its stream."""
+
+
+# fmt: off
 @dataclass(frozen=True, slots=True)
-class RedisKeys(EvaluatorKeys):
-    """The keys of a gateway, and of its evaluator.
+class RedisKeys:
+    """The keys of a gateway, and of its evaluators.
 
     Example:
         >>> RedisKeys("cq").version, RedisKeys("cq").cqs("alice")
         ('cq:version', 'cq:cqs:alice')
+        >>> RedisKeys.version.type, RedisKeys.version.writer
+        ('hash', 'gateway')
     """
+
+    start: str
+    """The beginning of all keys, without the colon."""
+
+    # -- who may write, and whether tables may be read: `role` is from `role_title` --
+    lease = _Each[str]("lease:{role}", "string", "all", "all", "``host/pid/nonce``; lapses", kept=True)
+    fence = _Each[str]("lease:{role}:fence", "string", "all", "all",
+                       "the same text without expiry: the last holder of the lease, watched by its writes", kept=True)
+    redis_id = _Single("lease:redis-id", "string", "gateway", "", "id of this Redis and of its replicas", kept=True)
+    role_note = _Each[str]("told:{role}", "string", "all", "all", "`RoleNote`, a role's report on itself; lapses")
+    epoch = _Single("epoch", "string", "gateway", "all", "`EpochNote`: the run of Redis for which tables are confirmed")
+    doubted = _Single("doubted", "string", "gateway", "",
+                      "present when the gateway died of its own fault: the next gateway fills Redis anew")
+    compiled = _Single("compiled", "string", "gateway", "", "the compiler's revision that stored CQs were compared to")
+
+    # -- how far Redis and Kafka agree --
+    journal = _Single("journal", "string", "gateway", "", "`Journal`: the last unit of work's records for Kafka")
+    settled = _Single("settled", "string", "gateway", "", "number of the last journal that is on Kafka")
+    position = _Single("position", "string", "gateway", "", "`Position`: how far Redis has `cq.catalog`, its format")
+    commands_read = _Single("commands-read", "string", "gateway", "",
+                            "`CommandsRead`: how far `cq.commands` was carried out")
+    commands_in_hand = _Single("commands-in-hand", "string", "gateway", "",
+                               "`CommandsInHand`: commands that may end the gateway", kept=True)
+    replies_read = _Each[int]("replies-read:{partition}", "string", "gateway", "",
+                              "how far replies of a partition of `cq.replies` are among `ids`")
+    ids = _Each[int]("ids:{generation}", "hash", "gateway", "",
+                     "hashed command ids to ``partition/offset`` of their first replies; lapses")
+
+    # -- streams and their constant tables --
+    streams = _Single("streams", "hash", "gateway", "all", "stream ids to `Stream`")
+    version = _Single("version", "hash", "gateway", "all", "stream ids to versions of tables, and `VERSIONS_MARK`")
+    segments = _OfStream("segments:{stream}", "hash", "gateway", "workers", "versions to segments (segment_log.py)")
+    groups = _OfStream("groups:{stream}", "hash", "gateway", "all", "group ids to `GroupPlan`")
+    selects = _OfStream("selects:{stream}", "hash", "gateway", "all", "ids of SELECT lists to `SelectList`")
+    texts = _OfStream("texts:{stream}", "hash", "gateway", "", "ids of templates to `TextTemplate`")
+    parts = _OfStream("parts:{stream}", "hash", "gateway", "", "ids of all these to the number of CQs that use them")
+    sole_users = _OfStream("founders:{stream}", "hash", "gateway", "all",
+                           "ids of groups and SELECT lists to their sole users (quarantine.py)")
+    unused = _OfStream("unused:{stream}", "sorted set", "gateway", "",
+                       "definitions without CQs, by the version from which on no CQ uses them")
+
+    # -- tables and views --
+    tables = _Single("tables", "hash", "gateway", "all", "table ids to `Table`")
+    dropped_tables = _Single("dropped-tables", "hash", "gateway", "all",
+                             "table ids to `DroppedTable`, while batches may join them")
+    views = _Single("views", "hash", "gateway", "", "folded names to `View`")
+    quotas = _Single("quotas", "hash", "gateway", "", "subscribers to `Quota`")
+    topic_founders = _Single("topic-founders", "hash", "gateway", "",
+                             "dedicated destinations, and groups with virtual ones, to who had the topic made")
+    pauses = _Single("pauses", "hash", "gateway", "workers", "``<stream>/<group>`` to `GroupPause`")
+    table_pins = _OfStream("table-pins:{stream}", "hash", "workers", "all",
+                           "micro-batches under way to the offsets of tables that they see", kept=True)
+    table_letters = _Each[str]("table-letters:{table}", "hash", "workers", "",
+                               "partitions to offsets: dead letters of records before these are written", kept=True)
+    letters_writer = _Each[str]("letters-writer:{table}", "string", "workers", "",
+                                "the worker in charge of a table's dead letters; lapses")
+    replicas = _Each[str]("replicas:{source}", "hash", "workers", "gateway", "workers to `ReplicaNote`; lapses")
+
+    # -- CQs and destinations (gateway/model/stored_form.py) --
+    cqs = _Each[Subscriber]("cqs:{subscriber}", "hash", "gateway", "", "folded names to CQs")
+    subscribers = _Single("subscribers", "hash", "gateway", "", "subscribers to their CQs' number, to notice lost CQs")
+    expiries = _Single("expiries", "sorted set", "gateway", "", "CQs with EXPIRE, by that time")
+    timed = _Each[Subscriber]("timed:{subscriber}", "sorted set", "gateway", "",
+                              "names of timer-based CQs, all of the same score")
+    destinations = _Single("destinations", "hash", "gateway", "", "raw ids to destinations with their members")
+    dedicated = _Single("dedicated", "set", "gateway", "", "ids of the dedicated destinations")
+    numbers = _Single("numbers", "hash", "gateway", "", "stream ids to the first number that no destination ever had")
+    free = _OfStream("free:{stream}", "set", "gateway", "", "numbers of destinations that are gone")
+    match_totals = _OfStream("match-totals:{stream}", "hash", "gateway", "",
+                             "blocks of numbers to matches by destination (gateway/state/match_counts.py)")
+    leaving = _Single("leaving", "hash", "gateway", "", "ids of destinations to `Departures`")
+    ends = _Single("ends", "hash", "gateway", "", "batches to `EndNotice`s")
+    secrets = _Single("secrets", "hash", "gateway", "", "names to secrets; ``members`` is the key of members' tokens")
+
+    # -- timers --
+    timers = _Each[StreamId]("timers:{stream}", "sorted set", "gateway", "",
+                             "timer-based destinations by their next ticks; 0: a look is due")
+    readers = _Each[DestinationId]("readers:{store}", "set", "gateway", "",
+                                   "timer-based destinations that read a store of matches")
+    cursors = _Single("cursors", "hash", "gateway", "", "incarnations of destinations to `Cursor`")
+    ticks_read = _Single("ticks-read", "string", "gateway", "", "how far Redis has `cq.ticks`")
+    progress = _Single("settled-ticks", "hash", "gateway", "", "stream ids to `ProgressNote`")
+
+    # -- evaluation --
+    pins = _OfStream("pins:{stream}", "hash", "workers", "gateway", "micro-batches under way to `Pin`", kept=True)
+    committed = _OfStream("committed:{stream}", "string", "evaluator", "gateway",
+                          "`CommittedNote`: how far events are evaluated", kept=True)
+    next_batch = _OfStream("evaluator:next-batch:{stream}", "string", "evaluator", "",
+                           "the first uncommitted micro-batch: earlier ones are pinned no more", kept=True)
+    checkpoint = _OfStream("evaluator:checkpoint:{stream}", "string", "evaluator", "",
+                           "the checkpoint that the stream was evaluated by last", kept=True)
+    owner = _OfStream("evaluator:owner:{stream}", "string", "evaluator", "gateway",
+                      "`Owner`: the evaluator that has the stream, watched by all writes about the stream", kept=True)
+    statistics = _OfStream("statistics:{stream}", "hash", "workers", "gateway",
+                           "source partitions to `PartitionStatistics`")
+    matches = _OfStream("matches:{stream}", "list", "workers", "gateway",
+                        "`MatchTally`, one for each task; the gateway takes them")
+    counted = _OfStream("counted:{stream}", "hash", "workers", "",
+                        "source partitions to the micro-batch that `matches` has last")
+    output = _OfStream("output:{stream}", "hash", "workers", "gateway", "the fields of `Output`")
+    misfits = _OfStream("misfits:{stream}", "hash", "workers", "gateway",
+                        "columns of a lenient stream to the number of values that did not fit")
+    quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work units to `Quarantine`")
+    trial = _OfStream("trial:{stream}", "string", "evaluator", "", "`CulpritSearch` at the next batch (quarantine.py)")
+    in_hand = _OfStream("in-hand:{stream}", "hash", "workers", "evaluator", "tasks to the work units in hand")
+    dead_letters = _Single("dead-letters", "hash", "workers", "gateway", "codes to the number of dead letters")
+    digest_job = _Single("evaluator:digest-job", "string", "all", "all",
+                         "`Job`: digests that a Spark job makes; both programs write in turns", kept=True)
+    executors = _Each[str]("evaluator:executors{/evaluator}", "string", "evaluator", "gateway",
+                           "`ExecutorsNote`: the executors of an evaluator's tasks", kept=True)
+    lane_hand = _Each[str]("evaluator:lane-hand{/evaluator}", "hash", "workers", "evaluator",
+                           "a lane's tasks to their micro-batch and the `Stream.source_id` in hand", kept=True)
+    lane_seconds = _Each[str]("evaluator:lane-seconds{/evaluator}", "hash", "workers", "evaluator",
+                              "`Stream.source_id` to seconds of evaluation in the lane", kept=True)
+    # fmt: on
 
     @classmethod
     def of(cls, settings: Settings) -> RedisKeys:
         """Return the keys under a gateway's prefix."""
         return cls(settings.prefix.rstrip("."))
 
+    @classmethod
+    def table(cls) -> dict[str, Key]:
+        """Return all rows by their names."""
+        return {name: row for name, row in vars(cls).items() if isinstance(row, Key)}
+
     @property
     def everything(self) -> str:
         """The pattern of all keys."""
         return f"{self.start}:*"
 
-    # -- who may write, and whether tables may be read -----------------------------------------------------------------
-
-    def lease(self, role: Role, name: str = "") -> str:
-        """Text ``host/pid/nonce``, which lapses: who is the gateway, or an evaluator. Each role writes its own."""
-        return f"{self.start}:lease:{role_title(role, name)}"
-
-    def fence(self, role: Role, name: str = "") -> str:
-        """The same text without expiry: who took the lease last; watched by its holder's writes outside streams."""
-        return f"{self.lease(role, name)}:fence"
-
-    @property
-    def redis_id(self) -> str:
-        """Text: the id of this Redis and of its replicas; made by the first gateway there. The gateway's own."""
-        return f"{self.start}:lease:redis-id"
-
-    def role_note(self, role: Role, name: str = "") -> str:
-        """`RoleNote` (role_notes.py), which lapses: a role's report on itself. Each role writes its own."""
-        return f"{self.start}:told:{role_title(role, name)}"
-
-    @property
-    def epoch(self) -> str:
-        """`EpochNote` (notes.py): for which run of the server the tables are confirmed. By the gateway, for all."""
-        return f"{self.start}:epoch"
-
-    @property
-    def doubted(self) -> str:
-        """There when the gateway died of a fault of ours: the next one fills Redis anew."""
-        return f"{self.start}:doubted"
-
-    @property
-    def compiled(self) -> str:
-        """Number: the revision of the compiler that all stored CQs were compared with. The gateway's own."""
-        return f"{self.start}:compiled"
-
-    # -- how far Redis and Kafka agree ---------------------------------------------------------------------------------
-
-    @property
-    def journal(self) -> str:
-        """`Journal` (gateway/state/journal.py): the last unit of work's records for Kafka. The gateway's own."""
-        return f"{self.start}:journal"
-
-    @property
-    def settled(self) -> str:
-        """Number of the last journal that is on Kafka. The gateway's own."""
-        return f"{self.start}:settled"
-
-    @property
-    def position(self) -> str:
-        """`Position` (gateway/state/journal.py): how far Redis has `cq.catalog`, in which format. The gateway's own."""
-        return f"{self.start}:position"
-
-    @property
-    def commands_read(self) -> str:
-        """`commands_read` (gateway/state/journal.py): how far `cq.commands` was carried out. The gateway's own."""
-        return f"{self.start}:commands-read"
-
-    @property
-    def commands_in_hand(self) -> str:
-        """`CommandsInHand` (gateway/state/commands_read.py): commands that may end the gateway. The gateway's own."""
-        return f"{self.start}:commands-in-hand"
-
-    def replies_read(self, partition: int) -> str:
-        """Number: how far replies of a partition of `cq.replies` are among `ids`. The gateway's own."""
-        return f"{self.start}:replies-read:{partition}"
-
-    def ids(self, generation: int) -> str:
-        """Hash of hashed command ids to ``partition/offset`` of their first replies; lapses. The gateway's own."""
-        return f"{self.start}:ids:{generation}"
-
-    # -- streams and their constant tables -----------------------------------------------------------------------------
-
-    @property
-    def streams(self) -> str:
-        """Hash of stream ids to `Stream` as JSON. By the gateway, for both."""
-        return f"{self.start}:streams"
-
-    @property
-    def version(self) -> str:
-        """Hash of stream ids to the versions of their tables, and `VERSIONS_MARK`. By the gateway, for both."""
-        return f"{self.start}:version"
-
-    def segments(self, stream_id: StreamId) -> str:
-        """Hash of versions to segments of a stream's tables (segment_log.py). By the gateway, for workers."""
-        return f"{self.start}:segments:{stream_id}"
-
-    def groups(self, stream_id: StreamId) -> str:
-        """Hash of group ids to `GroupPlan` as JSON. By the gateway, for both."""
-        return f"{self.start}:groups:{stream_id}"
-
-    def selects(self, stream_id: StreamId) -> str:
-        """Hash of SELECT lists' ids to `SelectList` as JSON. By the gateway, for both."""
-        return f"{self.start}:selects:{stream_id}"
-
-    def texts(self, stream_id: StreamId) -> str:
-        """Hash of templates' ids to `TextTemplate` as JSON. The gateway's own."""
-        return f"{self.start}:texts:{stream_id}"
-
-    def parts(self, stream_id: StreamId) -> str:
-        """Hash of the ids of all these to how many CQs use them. The gateway's own."""
-        return f"{self.start}:parts:{stream_id}"
-
-    def sole_users(self, stream_id: StreamId) -> str:
-        """Hash of ids of groups and SELECT lists to their sole users (quarantine.py). By the gateway, for both."""
-        return f"{self.start}:founders:{stream_id}"
-
-    def unused(self, stream_id: StreamId) -> str:
-        """Sorted set of definitions without CQs, by the version from which on none uses them. The gateway's own."""
-        return f"{self.start}:unused:{stream_id}"
-
-    # -- tables and views ----------------------------------------------------------------------------------------------
-
-    @property
-    def tables(self) -> str:
-        """Hash of table ids to `Table` as JSON. By the gateway, for both."""
-        return f"{self.start}:tables"
-
-    @property
-    def dropped_tables(self) -> str:
-        """Hash of table ids to `DroppedTable` as JSON, while batches may join them. By the gateway, for both."""
-        return f"{self.start}:dropped-tables"
-
-    @property
-    def views(self) -> str:
-        """Hash of folded names to `View` as JSON. The gateway's own."""
-        return f"{self.start}:views"
-
-    @property
-    def quotas(self) -> str:
-        """Hash of subscribers to `Quota` as JSON. The gateway's own."""
-        return f"{self.start}:quotas"
-
-    @property
-    def topic_founders(self) -> str:
-        """Hash of dedicated destinations, and of groups with virtual ones, to the subscriber who had the topic made.
-
-        The gateway's own.
-        """
-        return f"{self.start}:topic-founders"
-
-    @property
-    def pauses(self) -> str:
-        """Hash of ``<stream>/<group>`` to `GroupPause` as JSON. By the gateway; workers read which groups there are."""
-        return f"{self.start}:pauses"
-
-    def table_pins(self, stream_id: StreamId) -> str:
-        """Hash of micro-batches under way to the offsets of tables that they see, as JSON. By workers."""
-        return f"{self.start}:table-pins:{stream_id}"
-
-    def table_letters(self, table_id: str) -> str:
-        """Hash of partitions to offsets: dead letters of a table's records before these are written. By workers."""
-        return f"{self.start}:table-letters:{table_id}"
-
-    def letters_writer(self, table_id: str) -> str:
-        """Text that lapses: the worker in charge of a table's dead letters. By workers."""
-        return f"{self.start}:letters-writer:{table_id}"
-
-    def replicas(self, source_id: str) -> str:
-        """Hash of workers to `ReplicaNote` (notes.py) of a table's rows; it lapses. By workers; the gateway reads."""
-        return f"{self.start}:replicas:{source_id}"
-
-    # -- CQs and destinations, the gateway's own -----------------------------------------------------------------------
-
-    def cqs(self, subscriber: Subscriber) -> str:
-        """Hash of folded names to CQs (gateway/model/stored_form.py)."""
-        return f"{self.start}:cqs:{subscriber}"
-
-    @property
-    def subscribers(self) -> str:
-        """Hash of subscribers to how many CQs they have, to notice lost CQs."""
-        return f"{self.start}:subscribers"
-
-    @property
-    def expiries(self) -> str:
-        """Sorted set of CQs with EXPIRE, by that time."""
-        return f"{self.start}:expiries"
-
-    def timed(self, subscriber: Subscriber) -> str:
-        """Sorted set of the names of timer-based CQs, all of one score."""
-        return f"{self.start}:timed:{subscriber}"
-
-    @property
-    def destinations(self) -> str:
-        """Hash of raw ids to destinations with their members (gateway/model/stored_form.py)."""
-        return f"{self.start}:destinations"
-
-    @property
-    def dedicated(self) -> str:
-        """Set of the dedicated destinations' ids."""
-        return f"{self.start}:dedicated"
-
-    @property
-    def numbers(self) -> str:
-        """Hash of stream ids to the first number that no destination ever had."""
-        return f"{self.start}:numbers"
-
-    def free(self, stream_id: StreamId) -> str:
-        """Set of the numbers of destinations that are gone."""
-        return f"{self.start}:free:{stream_id}"
-
-    def match_totals(self, stream_id: StreamId) -> str:
-        """Hash of blocks of numbers to matches by destination (gateway/state/match_counts.py)."""
-        return f"{self.start}:match-totals:{stream_id}"
-
-    @property
-    def leaving(self) -> str:
-        """Hash of destinations' ids to `Departures` (gateway/model/departures.py)."""
-        return f"{self.start}:leaving"
-
-    @property
-    def ends(self) -> str:
-        """Hash of batches to `EndNotice`s (gateway/model/records.py)."""
-        return f"{self.start}:ends"
-
-    @property
-    def secrets(self) -> str:
-        """Hash of names to secrets; ``members`` is the key of members' tokens."""
-        return f"{self.start}:secrets"
-
     def field_hash(self, name: FieldHash) -> str:
         """Return the key of a hash of which a unit of work sets fields."""
         return f"{self.start}:{name}"
 
-    # -- timers, the gateway's own -------------------------------------------------------------------------------------
-
-    def timers(self, stream_id: StreamId) -> str:
-        """Sorted set of timer-based destinations by their next ticks; 0: look at it."""
-        return f"{self.start}:timers:{stream_id}"
-
-    def readers(self, store_id: DestinationId) -> str:
-        """Set of the timer-based destinations that read a store of matches."""
-        return f"{self.start}:readers:{store_id}"
-
-    @property
-    def cursors(self) -> str:
-        """Hash of incarnations of destinations to `Cursor` (grouping/digests/cursor.py)."""
-        return f"{self.start}:cursors"
-
-    @property
-    def ticks_read(self) -> str:
-        """Number: how far Redis has `cq.ticks`."""
-        return f"{self.start}:ticks-read"
-
-    @property
-    def progress(self) -> str:
-        """Hash of stream ids to `ProgressNote` (gateway/state/timer_state.py)."""
-        return f"{self.start}:settled-ticks"
-
-    # -- all of a kind -------------------------------------------------------------------------------------------------
-
-    def of_stream(self, stream_id: StreamId) -> tuple[str, ...]:
-        """Return the keys that go with their stream."""
-        makers = (
-            self.segments,
-            self.groups,
-            self.selects,
-            self.texts,
-            self.parts,
-            self.sole_users,
-            self.unused,
-            self.free,
-            self.matches,
-            self.counted,
-            self.output,
-            self.misfits,
-            self.match_totals,
-            self.pins,
-            self.table_pins,
-            self.committed,
-            self.next_batch,
-            self.checkpoint,
-            self.owner,
-            self.statistics,
-            self.quarantine,
-            self.trial,
-            self.in_hand,
-        )
-        return tuple(make(stream_id) for make in makers)
+    def of_stream(self, stream_id: StreamId) -> list[str]:
+        """Return the keys that are removed with their stream."""
+        return [row.__get__(self, None)(stream_id) for row in self.table().values() if isinstance(row, _OfStream)]
 
     def definition_hashes(self, stream_id: StreamId) -> tuple[str, ...]:
         """Return the hashes of definitions that many CQs of a stream share."""
@@ -329,10 +232,8 @@ class RedisKeys(EvaluatorKeys):
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
         """The prefixes of keys that stay when Redis is filled anew: leases, and notes of work under way."""
-        return tuple(
-            f"{self.start}:{name}".encode()
-            for name in ("lease", "commands-in-hand", "pins", "table-pins", "table-letters", "committed", "evaluator")
-        )
+        words = {row.pattern.partition(":")[0] for row in self.table().values() if row.kept}
+        return tuple(f"{self.start}:{word}".encode() for word in sorted(words))
 
 
 def role_title(role: Role, name: str = "") -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from grouping.settings.settings import Settings
 from grouping.store.connection import PrimaryUnknown, check_primary, connect, mapped
 from grouping.store.fence import Fence
-from grouping.store.keys import RedisKeys, Role
+from grouping.store.keys import RedisKeys, Role, role_title
 
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
@@ -54,9 +54,9 @@ class Lease:
         """
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
-        self.key = keys.lease(role, name)
+        self.key = keys.lease(role_title(role, name))
         """The lease's key in Redis."""
-        self._fence = keys.fence(role, name)
+        self._fence = keys.fence(role_title(role, name))
         self.lifetime_ms = LIFETIME_MS[role]
         self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"
         """This process as a holder, in the form of `holder`."""

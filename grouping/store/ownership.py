@@ -15,7 +15,7 @@ from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.fence import Fence, LeaseLost
-from grouping.store.keys import RedisKeys
+from grouping.store.keys import RedisKeys, role_title
 
 __all__ = ["EvaluatorFences", "Owner", "Ownership"]
 
@@ -80,7 +80,7 @@ class EvaluatorFences:
     @property
     def lease(self) -> Fence:
         """The fence beside the evaluator's lease, for writes that belong to no stream."""
-        return Fence(self.keys.fence("evaluator", self.holder.name), self.holder.token)
+        return Fence(self.keys.fence(role_title("evaluator", self.holder.name)), self.holder.token)
 
     def stream(self, stream_id: StreamId) -> Fence:
         """Return the fence of writes that belong to a stream."""
@@ -116,7 +116,7 @@ class Ownership:
             while True:
                 body = self._redis.get(key)
                 owner = Owner.unpack(body) or mine
-                leases = [self._keys.lease("evaluator", each.name) for each in (mine, owner)]
+                leases = [self._keys.lease(role_title("evaluator", each.name)) for each in (mine, owner)]
                 args = [mine.pack(), mine.token, body or b"", owner.token]
                 outcome = self._claim(keys=[key, *leases], args=args)
                 if outcome == _NO_LEASE:

@@ -12,7 +12,7 @@ import msgspec
 from grouping.process.log_lines import last_error
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
-from grouping.store.keys import RedisKeys, Role
+from grouping.store.keys import RedisKeys, Role, role_title
 
 __all__ = ["RoleNote", "RoleNotes"]
 
@@ -58,7 +58,7 @@ class RoleNotes:
         """
         note = RoleNote(state, socket.gethostname(), os.getpid(), self._since_ms, _now_ms(), last_error(), more)
         with mapped():
-            self._redis.set(self._keys.role_note(role, name), msgspec.json.encode(note), ex=_LASTS_SECONDS)
+            self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
     def told(self, role: Role, name: str = "") -> RoleNote | None:
         """Return a role's last note, None where it told nothing lately, or is of another version.
@@ -71,7 +71,7 @@ class RoleNotes:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            body = self._redis.get(self._keys.role_note(role, name))
+            body = self._redis.get(self._keys.role_note(role_title(role, name)))
         try:
             return None if body is None else msgspec.json.decode(body, type=RoleNote)
         except msgspec.MsgspecError:
