@@ -142,7 +142,7 @@ def test_a_group_of_queries_is_left_out_by_its_id() -> None:
 
 
 def test_queries_of_one_form_share_their_records() -> None:
-    """A hundred queries with aggregates of the same types are written as one record, and each has its own aggregates."""
+    """A hundred queries with aggregates of the same types share one record, and each has its own aggregates."""
     queries = [_query(f"SELECT k, sum(i + {number}) AS s{number} FROM t GROUP BY k") for number in range(100)]
     task = _Task(queries)
     task.read(0, [{"k": "a", "i": 1}, {"k": "b", "i": 2}, {"k": "a", "i": 3}])
