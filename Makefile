@@ -44,17 +44,17 @@ check: setup  ## lint, format, types and import rules
 docs: setup  ## the documentation, into site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-bench: setup  ## the benchmarks; tables and charts go to bench-results
-	$(BIN)/python -m tests.benchmarks
+bench: setup  ## the benchmarks with small sizes; tables and charts go to build/bench
+	$(BIN)/python -m tests.benchmarks --out build/bench
 
 fuzz: setup  ## a hundred thousand broken inputs, some minutes
 	$(BIN)/python -m tests.fuzz
 
 chaos: setup  ## half an hour in which everything breaks, again and again
-	$(BIN)/python -m tests.chaos --minutes 30
+	$(BIN)/python -m tests.chaos --minutes 30 --out bench-results
 
 chaos-cluster: setup  ## fifty faults of a cluster: brokers, Redis, Spark, gateways and links; an hour
-	$(BIN)/python -m tests.cluster.chaos --faults 50
+	$(BIN)/python -m tests.cluster.chaos --faults 50 --out bench-results
 
 chaos-planted: setup  ## shows that chaos finds faults: five that are planted
 	$(BIN)/python -m tests.chaos --planted
@@ -66,5 +66,5 @@ lock: setup  ## renew the lock files within the bounds of pyproject.toml
 	$(LOCK) --extra server --extra traces --constraints requirements.lock --output-file docker/requirements.lock
 
 clean:  ## remove what the targets made; data folders and the per-user jar cache stay
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results site
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis site
 	find gateway grouping schemas spark_jobs tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,15 +1,13 @@
-"""The findings of a benchmark: printed as a table, kept as JSON, drawn as bars."""
+"""The findings of a benchmark: printed as a table, kept as a result, drawn as bars."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.benchmarks.result import write_result
 
 __all__ = ["Figure", "Report"]
 
@@ -28,30 +26,25 @@ class Figure:
 class Report:
     """The figures of one benchmark."""
 
-    benchmark: str
+    command: str
+    """The name of the benchmark, and all options without their default."""
     figures: list[Figure] = field(default_factory=list)
 
     def add(self, name: str, value: float, unit: str = "", target: str = "") -> None:
         """Add a figure."""
         self.figures.append(Figure(name, value, unit, target))
 
-    def write(self, folder: Path, options: dict[str, object]) -> None:
-        """Print the figures, and keep them in the folder with the facts of their measurement."""
-        print(f"\n{self.benchmark}")
+    def write(self, folder: Path) -> None:
+        """Print the figures, and keep them in the folder."""
+        print(f"\n{self.command}")
         width = max(len(figure.name) for figure in self.figures)
         for figure in self.figures:
             target = f"   (target {figure.target})" if figure.target else ""
             print(f"  {figure.name:<{width}}  {figure.value:>12,.3f} {figure.unit}{target}")
-        folder.mkdir(parents=True, exist_ok=True)
-        body = {
-            "benchmark": self.benchmark,
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": _commit(),
-            "machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()},
-            "options": {name: str(value) for name, value in options.items()},
-            "figures": [asdict(figure) for figure in self.figures],
-        }
-        (folder / f"{self.benchmark}.json").write_text(json.dumps(body, indent=2) + "\n")
+        name = re.sub(r"\W+", "-", self.command)
+        write_result(
+            folder / f"{name}.json", self.command, {figure.name: (figure.value, figure.unit) for figure in self.figures}
+        )
 
     def bars(self, folder: Path, unit: str) -> None:
         """Draw the figures of one unit as a PNG; nothing where matplotlib (the extra ``bench``) is not installed."""
@@ -68,10 +61,5 @@ class Report:
         axes.invert_yaxis()
         axes.set_xlabel(unit)
         figure.tight_layout()
-        figure.savefig(folder / f"{self.benchmark}.png", dpi=120)
+        figure.savefig(folder / f"{self.command.split()[0]}.png", dpi=120)
         pyplot.close(figure)
-
-
-def _commit() -> str:
-    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip()

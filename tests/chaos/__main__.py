@@ -10,7 +10,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from tests.benchmarks.result import write_result
 from tests.chaos.faults import FAULTS
 from tests.chaos.host import open_host
 from tests.chaos.planted import PLANTED
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="after which no further round begins")
     parser.add_argument("--faults", default=",".join(FAULTS), help="of which each round draws; all without it")
     parser.add_argument("--planted", nargs="?", const=",".join(PLANTED), help="builds with a fault: all, or those")
+    parser.add_argument("--out", type=Path, help="a folder for the result file of a run that held")
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     faults = options.faults.split(",")
@@ -39,11 +42,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and no started process is left
     if planted:
         sys.exit(0 if all([_caught(name, seed) for name in planted]) else 1)
-    sys.exit(0 if _holds(seed, options.minutes, faults) else 1)
+    sys.exit(0 if _holds(seed, options.minutes, faults, options.out) else 1)
 
 
-def _holds(seed: int, minutes: float, faults: Sequence[str]) -> bool:
-    again = f"python -m tests.chaos --seed {seed} --minutes {minutes:g} --faults {','.join(faults)}"
+def _holds(seed: int, minutes: float, faults: Sequence[str], out: Path | None) -> bool:
+    chosen = "" if faults == list(FAULTS) else f" --faults {','.join(faults)}"
+    command = f"tests.chaos --seed {seed} --minutes {minutes:g}{chosen}"
+    again = f"python -m {command}"
     print(f"seed {seed}; again: {again}", flush=True)
     with open_host(small_disk=os.geteuid() == 0 and "fill-disk" in faults) as host:
         deadline = time.monotonic() + minutes * 60
@@ -51,6 +56,8 @@ def _holds(seed: int, minutes: float, faults: Sequence[str]) -> bool:
         found = _found(chaos, seed, faults, lambda: time.monotonic() < deadline, idle=True)
         if found is None:
             print(f"seed {seed}: 0 lost, 0 doubled; {chaos.tally.line()}")
+            if out is not None:
+                write_result(out / "chaos.json", command, chaos.tally.figures())
         else:
             print(f"{host.stack.logs()}\n{found}\nFAILED, seed {seed}, after {chaos.tally.line()}\nagain: {again}")
         return found is None

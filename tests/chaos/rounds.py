@@ -37,6 +37,8 @@ _QUIET_MOST = 300.0
 
 _REDIS_LOST = ("wipe-redis", "set-back-redis", "kill-primary", "stop-primary", "cut-primary")
 """Faults after which Redis lacks dropped CQs with unevaluated events."""
+_KEPT = ("rounds", "events", "commands", "results")
+"""The counts that a result file has."""
 _LOST_AT_ONCE = ("kill", "wipe", "set-back")
 """Name prefixes of instantaneous faults, with only the recovery taking time."""
 
@@ -64,6 +66,12 @@ class Tally:
             for role, seconds in sorted(self.recovered.items())
         ]
         return "; ".join((counts, *times))
+
+    def figures(self) -> dict[str, tuple[float, str]]:
+        """Return the outcome of a run that held, for its result file."""
+        counts = {"lost": 0, "doubled": 0} | {name: getattr(self, name) for name in _KEPT}
+        slowest = max((seconds for times in self.recovered.values() for seconds in times), default=0.0)
+        return {name: (count, "") for name, count in counts.items()} | {"slowest recovery": (slowest, "s")}
 
 
 class Chaos:

@@ -45,7 +45,9 @@ _Rows = Sequence[dict[str, Any]]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
-    parser.add_argument("--pathway-python", help="a Python that has Pathway; nothing is measured without it")
+    parser.add_argument(
+        "--pathway-python", metavar="PYTHON", help="a Python that has Pathway; nothing is measured without it"
+    )
     parser.add_argument("--pathway-cqs", type=int, nargs="+", default=[100, 100_000], help="how many queries")
     parser.add_argument("--pathway-events", type=int, default=200_000, help="events of one run")
     parser.add_argument("--pathway-alone", type=int, default=100, help="most queries with a dataflow each")
@@ -56,10 +58,10 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     if options.pathway_python is None:
         print("dataflows: skipped, --pathway-python names no Python that has it")
         return
-    report = Report("dataflows")
+    report = Report(options.command)
     for count in options.pathway_cqs:
         _measure(report, options, count)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _measure(report: Report, options: argparse.Namespace, count: int) -> None:

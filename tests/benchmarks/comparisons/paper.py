@@ -107,7 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("paper")
+    report = Report(options.command)
     drawn = []
     for figure in _figures(options.paper_queries):
         points = [_measure(*figure.at(x), x) for x in figure.xs]
@@ -118,7 +118,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         _report(report, figure, points)
     if options.paper_spark:
         drawn.append(paper_spark.measure(report, options.paper_spark))
-    report.write(folder, vars(options))
+    report.write(folder)
     curves.draw(drawn, folder / "paper.png")
 
 

@@ -46,14 +46,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("peers")
+    report = Report(options.command)
     for name, workload in WORKLOADS.items():
         for queries in sorted({min(queries, workload.most) for queries in options.peer_queries}):
             _measure(report, name, workload, queries)
     for queries in options.peer_queries:
         events = _decoded(WORKLOADS["W2"].events(queries, _EVENTS))
         peer_churn.measure(report, _stream(), events, queries)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _stream() -> Stream:

@@ -39,11 +39,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report, count = Report("fixed"), options.fixed_groups
+    report, count = Report(options.command), options.fixed_groups
     for name, selects in _KINDS.items():
         found = list(islice(selects(), count // 10 if "JOIN" in name else count))
         report.add(f"{name}, {len(found):,} groups", _micros(found), "µs/group")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _micros(selects: Sequence[str]) -> float:

@@ -48,13 +48,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("footprint")
+    report = Report(options.command)
     with open_ground() as ground:
         for name, fill in _FILLS.items():
             for_process, for_tables = _footprint(ground, fill, options.rows)
             report.add(f"{name}, growth of the process", for_process, "bytes/CQ", "<= 100")
             report.add(f"{name}, rows and indexes", for_tables, "bytes/CQ")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _footprint(ground: Ground, fill: Callable[[str, int], Contents], rows: int) -> tuple[float, float]:

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("nested")
+    report = Report(options.command)
     numbers = np.random.default_rng(1).integers(0, options.nested_cqs, (_EVENTS, 3)).tolist()
     nested = [as_source([msgspec.json.encode(nested_record(*row)) for row in numbers])]
     flat = [as_source([msgspec.json.encode(flat_record(*row)) for row in numbers])]
@@ -57,9 +57,9 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         contents = Contents(_stream(columns)).add(f"SELECT payload FROM calls WHERE {where}", {"c0": constants})
         spent = _run(Worker(contents), nested)
         report.add(f"{options.nested_cqs:,} × {title}", _micros(spent, "match"), "µs/event, matching")
-        report.add("  its results", statistics.median(one.results / one.events for one in spent), "an event")
+        report.add(f"results of {title}", statistics.median(one.results / one.events for one in spent), "an event")
     needles = [_NEEDLE.format(number) for number in range(options.nested_cqs)]
-    report.add("  the last by a loop over all needles", _loop_micros(needles, numbers), "µs/event")
+    report.add("body LIKE '%needle%' by a loop over all needles", _loop_micros(needles, numbers), "µs/event")
     decoded = [
         _micros(_run(Worker(Contents(_stream(columns))), batches), "decode")
         for columns, batches in ((NESTED, nested), (FLAT, flat), (VARIANT, nested))
@@ -69,7 +69,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     report.add("nested ÷ flat", decoded[0] / decoded[1])
     report.add("decoding nested records, the payload as VARIANT", decoded[2], "µs/event")
     report.add("payload as VARIANT ÷ as STRUCT", decoded[2] / decoded[0])
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _loop_micros(needles: Sequence[str], numbers: Sequence[Sequence[int]]) -> float:

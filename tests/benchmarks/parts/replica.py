@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     rows, rng = options.table_rows, np.random.default_rng(1)
-    report = Report("replica")
+    report = Report(options.command)
     with open_ground() as ground:
         ground.make_topic(_TOPIC, 2, cleanup_policy="compact")
         producer = Producer(
@@ -63,7 +63,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         _look_ups(report, view, rng, ", after changes")
         report.add("bytes a row, after changes", view.nbytes / rows, "B", "<= 80")
         log.close()
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _publish(producer: Producer, numbers: np.ndarray) -> None:

@@ -28,11 +28,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("residual")
+    report = Report(options.command)
     costs = _measured(report, single_conjuncts(options.residual_rows), options.residual_rows)
     report.add("median of these", statistics.median(costs), "µs/pair")
     _measured(report, single_conjuncts(options.residual_rows, of_alerts=True), options.residual_rows)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _measured(report: Report, kinds: Iterable[list[str]], rows: int) -> list[float]:

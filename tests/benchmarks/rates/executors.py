@@ -45,11 +45,11 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         prepare(ground, options.executor_events)
         sides = {_LOCAL: ground.settings, _CLUSTER: on_cluster(ground.settings, cluster.master)}
         rates = median_rates(sides, options.executor_events, options.executor_rounds)
-    report = Report("executors")
+    report = Report(options.command)
     for side, rate in rates.items():
         report.add(side, rate, "events/s")
     report.add(f"{_CLUSTER} ÷ {_LOCAL}", rates[_CLUSTER] / rates[_LOCAL], "", "0.85")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def on_cluster(settings: Settings, master: str) -> Settings:

@@ -43,10 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("greedy")
+    report = Report(options.command)
     _cost(report, options.greedy_events, options.greedy_rounds)
     _lateness(report, options.greedy_rate, options.greedy_seconds, options.greedy_rounds)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _cost(report: Report, events: int, rounds: int) -> None:

@@ -49,12 +49,12 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             prepare(Ground(plain), options.guarded_events)
             sides = {_OPEN: plain, _GUARDED: guarded, _SPREAD: on_cluster(guarded, cluster.master)}
             rates = median_rates(sides, options.guarded_events, options.guarded_rounds, (_GUARDED, _SPREAD))
-    report = Report("guarded")
+    report = Report(options.command)
     for side, rate in rates.items():
         report.add(side, rate, "events/s")
     report.add(f"{_GUARDED} ÷ {_OPEN}", rates[_GUARDED] / rates[_OPEN])
     report.add(f"{_SPREAD} ÷ {_OPEN}", rates[_SPREAD] / rates[_OPEN], "", "0.8")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _settings(servers: GuardedServers, data: Path, *, inner: bool) -> Settings:

@@ -64,12 +64,12 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     with open_ground() as ground:
         runs = _measure(ground, options.join_cqs, options.join_rows, options.join_events, options.join_rounds)
-    report = Report("joins")
+    report = Report(options.command)
     _report_worker(report, options.join_cqs, min(options.join_rows, _WORKER_ROWS))
     report_sides(report, runs)
     for mine, other, target in ((_JOINED, _COLUMN, "0.85"), (_JOINED, _NATIVE, "2"), (_SEVERAL, _JOINED, "0.5")):
         report_ratio(report, runs, mine, other, target)
-    report.write(folder, vars(options))
+    report.write(folder)
     report.bars(folder, "events/s")
 
 

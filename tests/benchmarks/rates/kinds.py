@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("kinds")
+    report = Report(options.command)
     with open_ground() as ground:
         settings = ground.settings
         ground.make_topic("copy", market.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
@@ -50,7 +50,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
                 cqs = kind.full if options.full else kind.quick
                 events = options.kind_events // (_SLOW if kind.slow else 1)
                 _measure(report, ground, spark, name, kind, cqs, events, options.kind_rounds)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _measure(

@@ -38,14 +38,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("stored")
+    report = Report(options.command)
     with open_ground() as ground:
         runs = _rates(ground, options.stored_cqs, options.stored_events)
     report_sides(report, runs)
     report_ratio(report, runs, _STORED, _AT_ONCE, ">= 0.7")
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         _waiting(product, client, options.waiting_events, report)
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _rates(ground: Ground, cqs: int, events: int) -> dict[str, list[Run]]:
@@ -82,7 +82,9 @@ def _waiting(product: Product, client: Client, events: int, report: Report) -> N
     _evaluated(redis, 3 * events)
     ten = _sizes(product, redis)
     report.add("a match that waits: disk", (one["disk"] - before["disk"]) / events, "bytes")
-    report.add(f"a match that waits for {_CLASSES} timer classes: disk", (ten["disk"] - one["disk"]) / events, "bytes")
+    for where in ("disk", "Redis"):
+        name = f"a match that waits for {_CLASSES} timer classes: {where}"
+        report.add(name, (ten[where] - one[where]) / events, "bytes")
     report.add(f"{_CLASSES} classes ÷ 1", (ten["disk"] - one["disk"]) / (one["disk"] - before["disk"]), "", "1")
     for where in ("disk", "Redis", "gateway", "workers"):
         for count, sizes in enumerate((before, one, ten), 1):

@@ -37,12 +37,12 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     with open_ground() as ground:
         runs = _measure(ground, options.cqs, options.events, options.rounds)
-    report = Report("throughput")
+    report = Report(options.command)
     *fewer, many = (f"{count:,} CQs" for count in (FEW, *options.cqs))
     report_sides(report, runs)
     for other, target in ((PLAIN, "0.65"), (TUNED, ""), (HEADERS, "0.8"), (OWN, ""), *((few, "0.9") for few in fewer)):
         report_ratio(report, runs, many, other, target)
-    report.write(folder, vars(options))
+    report.write(folder)
     report.bars(folder, "events/s")
 
 

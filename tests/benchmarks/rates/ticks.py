@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("ticks")
+    report = Report(options.command)
     with open_ground() as ground:
         runs = _rates(ground, options.tick_symbols, options.tick_events)
     report_sides(report, runs)
@@ -65,7 +65,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         Figure("gateway memory, ticks of one hour", hours, "MB"),
         Figure("one hour ÷ one minute", hours / minutes, "", "<= 1.2"),
     ]
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 _Result = TypeVar("_Result")

@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("churn")
+    report = Report(options.command)
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         stream = client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)["id"]
         client.create_all(quotes.queries("q", options.among), timeout=600)
@@ -87,7 +87,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     for name, value in before.items():
         report.add(f"{name}, before", value)
         report.add(f"{name}, after", after[name])
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _evaluated(product: Product, redis: Redis, stream: str, events: int) -> float:

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("expiry")
+    report = Report(options.command)
     count = options.expiring
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT"}, partitions=2)
@@ -65,7 +65,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     for role, spent in meanwhile.cpu.items():
         flow = before.cpu[role] / before.seconds * meanwhile.seconds
         report.add(f"CPU of {role}, beyond what the flow takes", (spent - flow) / count * 1e6, "µs/CQ")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 class _Span:

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("fairness")
+    report = Report(options.command)
     waits: dict[str, list[float]] = {name: [] for name in _SIDES}
     parts: dict[str, list[dict[str, float]]] = {name: [] for name in _SIDES}
     sent = 0
@@ -83,7 +83,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     alone = float(np.percentile(waits["alone"], 99))
     for name in list(_SIDES)[1:]:
         report.add(f"{name} ÷ alone, p99", float(np.percentile(waits[name], 99)) / alone, "", "<= 2")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _asked(client: RawClient, traces: Collector, seconds: float) -> tuple[list[float], list[dict[str, float]]]:

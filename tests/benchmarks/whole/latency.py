@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("latency")
+    report = Report(options.command)
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         columns = {"symbol": "STRING", "price": "DOUBLE", "sent": "DOUBLE"}
         client.create_stream("quotes", columns, partitions=quotes.PARTITIONS)
@@ -56,7 +56,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         report.add(f"p{percent} at {options.rate} events/s", float(np.percentile(waits, percent)) * 1000, "ms", target)
     report.add("CPU of gateway and evaluator meanwhile", busy / options.seconds * 100, "% of a core")
     report.add("CPU of gateway and evaluator, idle", idle / 5 * 100, "% of a core", "< 10")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _send(bootstrap: str, rate: int, seconds: float) -> int:

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("many_streams")
+    report = Report(options.command)
     with open_product(results_dedicated_limit=0) as product:
         client = product.client("bench")
         names: list[str] = []
@@ -54,7 +54,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             for percent in (50, 99):
                 report.add(f"p{percent} of {count} streams", float(np.percentile(waits, percent)), "s")
         client.close()
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _send(bootstrap: str, topics: Iterable[str], seconds: float) -> list[float]:

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("recovery")
+    report = Report(options.command)
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)
         client.create_all(quotes.queries("q", options.held), timeout=600)
@@ -53,7 +53,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         works = "answers" if what == "gateway killed" else "matches"
         report.add(f"{what}: {works} again, median", median(seconds), "s")
         report.add(f"{what}: {works} again, at most", max(seconds), "s", f"<= {_GOALS[what]}")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def _await_ready(product: Product, steadily: float) -> None:

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
-    report = Report("registration")
+    report = Report(options.command)
     with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
         client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT"}, partitions=2)
         client.create_all(quotes.queries("warm", 2_000), timeout=600)
@@ -58,7 +58,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         started = time.monotonic()
         client.create_all(_new(options.shapes), timeout=600)
         report.add("new shape each time", options.shapes / (time.monotonic() - started), "CQs/s", "500")
-    report.write(folder, vars(options))
+    report.write(folder)
 
 
 def side_by_side(bootstrap: str, subscribers: int, creates: int) -> float:

@@ -27,11 +27,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure, and report the figures also when something fails on the way: ten million CQs take a while."""
-    report = Report("start")
+    report = Report(options.command)
     try:
         _measure(options, report)
     finally:
-        report.write(folder, vars(options))
+        report.write(folder)
 
 
 def _measure(options: argparse.Namespace, report: Report) -> None:
@@ -42,7 +42,7 @@ def _measure(options: argparse.Namespace, report: Report) -> None:
             tally = client.create_all(quotes.queries("q", options.kept), timeout=600)
         report.add("CQs accepted", tally.accepted, "", str(options.kept))
         report.add("registration", tally.accepted / (time.monotonic() - started), "CQs/s")
-        _add_memory(report, product)
+        _add_memory(report, product, "when all are registered")
         for what, lost in (("with its data", False), ("with Redis lost", True)):
             if lost and not options.lost:
                 break
@@ -54,18 +54,18 @@ def _measure(options: argparse.Namespace, report: Report) -> None:
             report.add(f"cq up {what}", time.monotonic() - started, "s", "<= 60" if not lost else "")
             with Arrivals(product.bootstrap) as arrivals:
                 started = time.monotonic()
-                report.add("first result after that", arrivals.first_result() - started, "s")
-            _add_memory(report, product)
+                report.add(f"first result after cq up {what}", arrivals.first_result() - started, "s")
+            _add_memory(report, product, f"after cq up {what}")
 
 
-def _add_memory(report: Report, product: Product) -> None:
+def _add_memory(report: Report, product: Product, when: str) -> None:
     """Report the most memory that each role has taken, and all of them in the meantime."""
     for role, memory in _peaks(product).items():
-        report.add(f"{role}, most memory", memory / 1e6, "MB")
+        report.add(f"{role}, most memory {when}", memory / 1e6, "MB")
     everything = [psutil.Process(pid) for pid in product.pids.values()]
     everything += [child for each in everything for child in each.children(recursive=True)]
     now = sum(map(_share, {each.pid: each for each in everything}.values()))
-    report.add("all processes now, what they share counted once", now / 1e6, "MB")
+    report.add(f"all processes {when}, shared memory counted once", now / 1e6, "MB")
 
 
 def _share(process: psutil.Process) -> int:

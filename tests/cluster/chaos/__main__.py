@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.rounds import Chaos
+from tests.benchmarks.result import write_result
+from tests.chaos.rounds import Chaos, Tally
 from tests.cluster.chaos.faults import CUTS, FAULTS, faults_of
 from tests.cluster.chaos.platform import open_platform
 
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf, help="after which no further one happens")
     parser.add_argument("--of", default=",".join(possible), help="of which are drawn; all that are possible without it")
     parser.add_argument("--keep", type=Path, help="a folder for the logs, when something does not hold")
+    parser.add_argument("--out", type=Path, help="a folder for the result file of a run that held")
     options = parser.parse_args()
     names = options.of.split(",")
     if unknown := set(names) - set(possible):
@@ -40,13 +42,16 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and no started process is left
     if not linked:
         print("links cannot be cut: that takes root, and `ip`", flush=True)
-    again = f"python -m tests.cluster.chaos --seed {seed} --faults {options.faults} --of {options.of}"
-    print(f"seed {seed}; again: {again}", flush=True)
+    chosen = "" if names == possible else f" --of {options.of}"
+    command = f"tests.cluster.chaos --seed {seed} --faults {options.faults}{chosen}"
+    print(f"seed {seed}; again: python -m {command}", flush=True)
     drawn = _drawn(random.Random(seed), options.faults, names)
-    _run(seed, drawn, time.monotonic() + options.minutes * 60, options.keep, linked=linked)
+    tally = _run(seed, drawn, time.monotonic() + options.minutes * 60, options.keep, linked=linked)
+    if options.out is not None:
+        write_result(options.out / "cluster-chaos.json", command, tally.figures())
 
 
-def _run(seed: int, drawn: Sequence[str], deadline: float, keep: Path | None, *, linked: bool) -> None:
+def _run(seed: int, drawn: Sequence[str], deadline: float, keep: Path | None, *, linked: bool) -> Tally:
     happened: list[str] = []
     with open_platform(keep, linked=linked) as platform:
         chaos = Chaos(platform, seed, lambda line: print(line, flush=True), faults_of(platform), _PAUSE)
@@ -61,6 +66,7 @@ def _run(seed: int, drawn: Sequence[str], deadline: float, keep: Path | None, *,
             raise
         done = ", ".join(f"{number} × {name}" for name, number in sorted(Counter(happened).items()))
         print(f"seed {seed}: 0 lost, 0 doubled in {len(happened)} faults of the cluster: {done}; {chaos.tally.line()}")
+        return chaos.tally
 
 
 def _drawn(rng: random.Random, count: int, names: Sequence[str]) -> list[str]:
