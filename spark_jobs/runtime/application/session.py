@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 from contextlib import suppress
+from socketserver import BaseServer
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -18,7 +20,9 @@ from spark_jobs.runtime.application.properties_file import properties_file
 from spark_jobs.runtime.application.spark_options import hidden_options, spark_options
 from spark_jobs.runtime.application.submission import options_left
 
-__all__ = ["core_count", "executor_count", "jobs_started", "open_session", "silence_jvm"]
+__all__ = ["core_count", "executor_count", "jobs_started", "open_session", "say_lost_connections_once", "silence_jvm"]
+
+log = logging.getLogger(__name__)
 
 _SILENCE_SECONDS = 1.0
 
@@ -50,6 +54,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         with properties_file(hidden):
             spark = builder.getOrCreate()
         _say_failures_once(spark)
+        say_lost_connections_once(spark.sparkContext._accumulatorServer)  # noqa: SLF001  # pyspark has no other way
         return spark
     except Exception as exc:  # py4j, pyspark and the operating system each have their own
         raise OperationalError(
@@ -78,6 +83,15 @@ def _say_failures_once(spark: SparkSession) -> None:
     log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # pyspark has no other way
     for name in _REPEATING:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def say_lost_connections_once(server: BaseServer) -> None:
+    """Have the server of Spark's accumulators log a connection lost to a dead JVM as a line, without a stack trace."""
+
+    def handle_error(request: object, client_address: object) -> None:  # noqa: ARG001  # socketserver calls it by place
+        log.warning("the JVM has left a connection", extra={"cause": type(sys.exception()).__name__})
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
 
 
 def silence_jvm() -> None:
