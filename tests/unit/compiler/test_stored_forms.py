@@ -26,11 +26,19 @@ from grouping.model.group import (
 )
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.query import ChangeBased, DigestClause
+from grouping.model.table import Table
 from grouping.store.constant_table import Block, Entry, Segment
 
-_RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "cases" / "stored" / "ids.json").read_text())
+_FOLDER = Path(__file__).parents[2] / "cases" / "stored"
+_RECORDED: dict[str, Any] = json.loads((_FOLDER / "ids.json").read_text())
 """Written by commit a75c1e8, before there were `SqlType`s. The file never changes, since ids in data folders do not."""
 _STREAM = msgspec.json.decode(_RECORDED["stream"], type=Stream)
+_DERIVED: dict[str, Any] = json.loads((_FOLDER / "derived.json").read_text())
+"""Joins, aggregates, lambdas and computed keys; written by commit dfe303ee, before plans had nodes."""
+_CATALOG = Catalog(
+    [msgspec.json.decode(_DERIVED["stream"], type=Stream)],
+    [msgspec.json.decode(table, type=Table) for table in _DERIVED["tables"]],
+)
 
 
 @pytest.mark.parametrize("recorded", _RECORDED["queries"], ids=lambda recorded: recorded["query"])
@@ -48,6 +56,19 @@ def test_ids_and_stored_forms_stay(recorded: dict[str, str]) -> None:
     assert recorded["pending"] == pending_id(group, constants, select)
     assert recorded["plan"] == msgspec.json.encode(query.plan).decode()
     assert recorded["items"] == msgspec.json.encode(query.select).decode()
+
+
+@pytest.mark.parametrize("recorded", _DERIVED["queries"], ids=lambda recorded: recorded["query"])
+def test_plans_of_several_nodes_stay(recorded: dict[str, str]) -> None:
+    """A query with joins, aggregates or lambdas has the recorded ids and bytes, and these bytes read as its plan."""
+    query = compile_select(recorded["query"], _CATALOG)
+
+    assert recorded["group"] == query.plan.group_id
+    assert recorded["select"] == query.select.select_id
+    assert recorded["plan"] == msgspec.json.encode(query.plan).decode()
+    assert recorded["items"] == msgspec.json.encode(query.select).decode()
+    assert msgspec.json.decode(recorded["plan"], type=GroupPlan) == query.plan
+    assert msgspec.json.decode(recorded["items"], type=SelectList) == query.select
 
 
 @given(st.text(max_size=20), st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
