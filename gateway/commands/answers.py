@@ -15,7 +15,7 @@ from grouping.access.explain import shown_constants
 from grouping.access.query_warnings import query_warnings
 from grouping.compiler.reader_sql import filter_sql, select_sql
 from grouping.model.catalog import Stream
-from grouping.model.group import GroupPlan, SelectList
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.values.times import format_interval
 

@@ -8,9 +8,9 @@ import msgspec
 
 from grouping.digests.digest import column_type
 from grouping.model.errors import InputError, near_name
-from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq, DigestClause
 from grouping.model.sql_type import SqlType
+from grouping.plan.group import CompiledQuery
 
 __all__ = ["with_digest_columns"]
 

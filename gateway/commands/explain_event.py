@@ -17,9 +17,9 @@ from gateway.registry.grid import next_tick_of
 from grouping.compiler.stage_text import value_text
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
-from grouping.model.group import CompiledQuery
 from grouping.model.query import ExplainEvent
 from grouping.model.table import Table
+from grouping.plan.group import CompiledQuery
 from grouping.values.times import instant, parse_instant
 
 __all__ = ["explain_event"]

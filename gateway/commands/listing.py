@@ -23,11 +23,11 @@ from grouping.access.access_path import AccessPath
 from grouping.access.function_guide import function_item, function_names
 from grouping.compiler.signature import render_joins, render_name
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.group import GroupPlan
 from grouping.model.ids import CqName, GroupId, Subscriber
 from grouping.model.query import Show
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.group import GroupPlan
 from grouping.statements.tokens import NAME_LENGTH
 
 __all__ = ["cq_item", "like_filter", "page_limit", "page_of", "search", "show"]

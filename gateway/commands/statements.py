@@ -40,7 +40,6 @@ from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery
 from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
 from grouping.model.query import (
     AlterCq,
@@ -58,6 +57,7 @@ from grouping.model.query import (
     Show,
     Statement,
 )
+from grouping.plan.group import CompiledQuery
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText

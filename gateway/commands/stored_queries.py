@@ -21,7 +21,8 @@ from gateway.topics.positions import Positions
 from grouping.compiler.literal_differences import differ_in_literals
 from grouping.compiler.prepared import Preparer
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery, canonical_constants
+from grouping.model.group import canonical_constants
+from grouping.plan.group import CompiledQuery
 from grouping.statements.cq_text import CqText
 
 __all__ = ["REVISION", "StoredQueries"]

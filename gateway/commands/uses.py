@@ -5,8 +5,8 @@ from __future__ import annotations
 from gateway.registry.registry import Registry
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.explain_tree import SourceUse, Use
-from grouping.model.computation import Computation
-from grouping.model.group import GroupPlan
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan
 
 __all__ = ["use_of"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gateway.evaluation.standing_query import StandingQuery
-from grouping.model.group import ConstantRow, GroupPlan, SelectList
+from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.panes import pack_bounds
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot

@@ -8,8 +8,8 @@ from typing import Any
 
 from gateway.model.records import TriggerSpec
 from grouping.model.catalog import Stream
-from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
+from grouping.plan.group import CompiledQuery
 
 __all__ = ["ConjunctOutcome", "EventOutcome", "EventQuestion", "RowsRefused"]
 

@@ -9,7 +9,7 @@ from gateway.model.records import TriggerSpec
 from grouping.compiler.signature import render_part
 from grouping.model.catalog import Stream
 from grouping.model.expression import Call, Expression
-from grouping.model.group import CompiledQuery
+from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 
 __all__ = ["StandingQuery", "conjunct_texts"]

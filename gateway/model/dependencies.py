@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import StreamId
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.keys import RedisKeys
 

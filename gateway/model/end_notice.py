@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gateway.model.records import Destination, TimedNote
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId
+from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["EndNotice", "end_key"]
 

@@ -20,8 +20,8 @@ from gateway.model.records import Cq, Destination, TimedNote, feed_of, joined_wi
 from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]

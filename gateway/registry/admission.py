@@ -19,12 +19,13 @@ from gateway.registry.table_memory import TableMemory
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import AccessPath, choose_index
 from grouping.access.stream_statistics import PartitionStatistics, StreamStatistics
-from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
-from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
+from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.refusals import predicate_too_large
+from grouping.plan.computation import Computation
+from grouping.plan.group import CompiledQuery, GroupPlan
 from grouping.settings.settings import Settings
 from grouping.values.like_pattern import like_prefix
 

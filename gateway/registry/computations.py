@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.state.working_copy import WorkingCopy
-from grouping.model.computation import Computation
 from grouping.model.errors import InputError
-from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.wording import are, counted
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan
 
 __all__ = ["Computations", "LiveComputation"]
 

@@ -18,10 +18,11 @@ from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
+from grouping.model.group import DestinationIds, canonical_constants
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are, counted
+from grouping.plan.group import CompiledQuery
 from grouping.settings.settings import Settings
 
 __all__ = ["DestinationFamily", "DestinationRequest", "Placement"]

@@ -28,10 +28,10 @@ from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.model.errors import InputError, near_name
-from grouping.model.group import CompiledQuery, GroupPlan, SelectList
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.model.query import AlterCq, CreateCq
 from grouping.model.wording import are, counted
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 

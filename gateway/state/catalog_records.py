@@ -11,10 +11,10 @@ from gateway.model.records import CatalogCq, Cq, Destination, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.record_keys import CatalogKey
 
 __all__ = [

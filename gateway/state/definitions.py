@@ -11,8 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from gateway.state.connection import Connection
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.connection import StoreLost, mapped
 

@@ -27,10 +27,10 @@ from gateway.state.definitions import Definitions
 from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.table import DroppedTable, Table
 from grouping.model.view import View
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
 from grouping.store.connection import StoreLost, check_primary, mapped

@@ -19,7 +19,7 @@ from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggr
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows
-from grouping.model.group import GroupPlan, SelectList
+from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregate_digests"]
 

@@ -25,8 +25,8 @@ from grouping.digests.cursor import Cursor, cursor_encoder
 from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
-from grouping.model.group import SelectList
 from grouping.model.ids import DestinationId, StreamId
+from grouping.plan.group import SelectList
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 

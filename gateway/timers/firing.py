@@ -36,8 +36,8 @@ from grouping.digests.cursor import Cursor, MovedCursors, visibility_since
 from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.rows import RowsUnavailable
-from grouping.model.group import SelectList
 from grouping.model.ids import DestinationId, StreamId
+from grouping.plan.group import SelectList
 
 __all__ = ["CHUNK", "LastDigest", "TickRun"]
 

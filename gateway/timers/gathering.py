@@ -13,8 +13,8 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets, behind_gap
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
+from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["DigestGathering", "DueDestination"]
 

@@ -15,8 +15,9 @@ from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
-from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
+from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
+from grouping.plan.group import CompiledQuery
 
 __all__ = ["explain", "explain_stages", "shown_constants"]
 

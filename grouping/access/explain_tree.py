@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from grouping.access.access_path import AccessPath
 from grouping.compiler.signature import join_condition, key_condition, render_part
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation, Join
 from grouping.model.expression import Expression, Slot, Value, walk
-from grouping.model.group import GroupPlan
 from grouping.model.wording import counted
+from grouping.plan.computation import Computation, Join
+from grouping.plan.group import GroupPlan
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from grouping.compiler.signature import render_part
 from grouping.model.expression import Call, Column, Expression, Slot, walk
-from grouping.model.group import ConstantRow, ConstantValue, GroupPlan
+from grouping.model.group import ConstantRow, ConstantValue
+from grouping.plan.group import GroupPlan
 
 __all__ = ["query_warnings"]
 

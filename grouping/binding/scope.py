@@ -8,9 +8,9 @@ from typing import NamedTuple
 from grouping.binding.bound import Bound
 from grouping.binding.budget import Budget
 from grouping.model.catalog import RECORD_FIELDS, Stream
-from grouping.model.computation import Computation
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Column
+from grouping.plan.computation import Computation
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
 

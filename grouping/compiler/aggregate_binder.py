@@ -18,12 +18,12 @@ from grouping.compiler.commuted import commuted
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.signature import AGGREGATE, order, render_part
 from grouping.functions.aggregates import AGGREGATES, aggregate_type
-from grouping.model.aggregation import AggregateKey, AggregateValue
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
+from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["BoundKey", "AggregateBinder", "bind_keys", "has_aggregates"]

@@ -21,12 +21,13 @@ from grouping.compiler.plan import plan
 from grouping.compiler.signature import order, render, render_aggregation
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
-from grouping.model.aggregation import Aggregation
 from grouping.model.catalog import Catalog
 from grouping.model.expression import Expression, Slot, Value, walk
-from grouping.model.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList, group_id
+from grouping.model.group import group_id
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
+from grouping.plan.aggregate import Aggregate
+from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
@@ -179,8 +180,8 @@ def finish(draft: Draft) -> CompiledQuery:
     )
 
 
-def _aggregation(draft: Draft) -> Aggregation | None:
-    return None if draft.aggregation is None else Aggregation(draft.aggregation.keys, draft.aggregation.aggregates)
+def _aggregation(draft: Draft) -> Aggregate | None:
+    return None if draft.aggregation is None else Aggregate(draft.aggregation.keys, draft.aggregation.aggregates)
 
 
 def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) -> CompiledQuery:

@@ -8,10 +8,11 @@ from grouping.binding.bound import Bound, Constant
 from grouping.binding.budget import Budget
 from grouping.compiler.plan import BoundAggregation, BoundItem
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.computation import Computation
 from grouping.model.expression import Expression
-from grouping.model.group import ConstantRow, SelectItem
+from grouping.model.group import ConstantRow
 from grouping.model.ids import StreamId
+from grouping.plan.computation import Computation
+from grouping.plan.group import SelectItem
 
 __all__ = ["Draft"]
 

@@ -21,13 +21,13 @@ from grouping.binding.scope import Scope, Source, stream_source
 from grouping.compiler.normalize import normalize
 from grouping.compiler.signature import order
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.computation import Computation, Join, JoinKey, computation_id
 from grouping.model.errors import InputError
 from grouping.model.expression import LEFT_ON, Column, Value, joined_name, source_of
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.computation import Computation, Join, JoinKey, computation_id
 
 __all__ = ["InlinedSelect", "Relation", "read_from"]
 

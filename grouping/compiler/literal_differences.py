@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
-from grouping.model.group import CompiledQuery
+from grouping.plan.group import CompiledQuery
 
 __all__ = ["differ_in_literals"]
 

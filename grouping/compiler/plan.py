@@ -14,15 +14,15 @@ from grouping.binding.operands import boolean
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
-from grouping.model.aggregation import AggregateKey, AggregateValue
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.aggregate import AggregateKey, AggregateValue
+from grouping.plan.computation import Computation
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
 

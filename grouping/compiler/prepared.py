@@ -17,8 +17,8 @@ from grouping.compiler.statement_places import in_statement
 from grouping.compiler.template_shape import CompiledText, TemplateShape, has_fixed_literals
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq
+from grouping.plan.group import CompiledQuery
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 

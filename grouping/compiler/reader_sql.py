@@ -16,8 +16,9 @@ from grouping.functions.functions import result_type
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
-from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.errors import InternalError
 from grouping.model.expression import (
     LEFT_ON,
@@ -27,6 +26,7 @@ from grouping.model.expression import (
 )
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import VARIANT, SqlType
+from grouping.plan.computation import Computation, Join, JoinKey
 
 __all__ = [
     "AGGREGATE",

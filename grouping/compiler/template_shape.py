@@ -18,9 +18,10 @@ from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression
-from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.query import CreateCq
 from grouping.model.sql_type import SqlType, set_of
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 from grouping.statements.cq_text import LITERAL, CqText
 from grouping.values.literals import OF_STRINGS, READERS
 

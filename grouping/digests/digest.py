@@ -17,9 +17,9 @@ import msgspec
 from grouping.digests.rows import IN_MEMORY, Row, Rows
 from grouping.digests.sorted_rows import sorted_rows
 from grouping.digests.stored_rows import shown_row, stored_values
-from grouping.model.group import SelectList
 from grouping.model.query import DigestClause
 from grouping.model.sql_type import BINARY, DATE, TIMESTAMP, UNKNOWN, SqlType
+from grouping.plan.group import SelectList
 from grouping.values.times import instant
 
 __all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "parts_of", "shown"]

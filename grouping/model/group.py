@@ -1,4 +1,4 @@
-"""Groups and the shared parts of their members: plans, SELECT lists, and ids, assigned once and then stored."""
+"""The constants of queries, and the ids of groups and destinations, assigned once and then stored."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from typing import Any, cast
 
 import msgspec
 
-from grouping.model.aggregation import Aggregation
-from grouping.model.computation import Computation
-from grouping.model.expression import Expression
-from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 
 __all__ = [
-    "CompiledQuery",
     "ConstantRow",
     "ConstantValue",
     "DestinationIds",
-    "GroupPlan",
-    "AggregateFilter",
-    "SelectItem",
-    "SelectList",
     "canonical_constants",
     "group_id",
     "owner_prefix",
@@ -36,57 +28,6 @@ __all__ = [
 
 ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any, ...] | None
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
-
-
-class AggregateFilter(msgspec.Struct, frozen=True):
-    """HAVING of an aggregate query: the conjuncts decide at the tick which groups are results."""
-
-    having: tuple[Expression, ...]
-    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, with slots behind WHERE's.
-    """
-    slots: int
-    """How many constants WHERE has: they come first, and decide alone where matches are stored."""
-
-
-class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The plan that Spark runs for a group: the signature's predicate, its constants lifted out."""
-
-    group_id: GroupId
-    stream_id: StreamId
-    signature: str
-    conjuncts: tuple[Expression, ...]
-    """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
-    computation: Computation | None = None
-    """The join of the stream's events with tables; None where the rows are the events."""
-    kept: AggregateFilter | None = None
-    """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
-    as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
-
-    @property
-    def computation_id(self) -> str:
-        """The computation's id, "" where there is none."""
-        return self.computation.computation_id if self.computation else ""
-
-    @property
-    def table_ids(self) -> tuple[str, ...]:
-        """The tables whose rows are joined with the stream's events; none where the rows are the events."""
-        return self.computation.table_ids if self.computation else ()
-
-
-class SelectItem(msgspec.Struct, frozen=True):
-    """An output column."""
-
-    name: str
-    expression: Expression
-
-
-class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The columns of a matching event, or of a group, that are published; `*` is written out."""
-
-    select_id: SelectId
-    items: tuple[SelectItem, ...]
-    aggregation: Aggregation | None = msgspec.field(name="grouping", default=None)
-    """How matches become groups, over whose columns the items are then; None where each match is a result."""
 
 
 class ConstantRow(msgspec.Struct, frozen=True):
@@ -110,16 +51,6 @@ class ConstantRow(msgspec.Struct, frozen=True):
 def _texts(types: tuple[SqlType, ...]) -> tuple[str, ...]:
     """Return the texts of types; rows of a group have the same ones."""
     return tuple(map(str, types))
-
-
-class CompiledQuery(msgspec.Struct, frozen=True):
-    """A SELECT after compiling: its group, its row and its SELECT list."""
-
-    plan: GroupPlan
-    row: ConstantRow
-    select: SelectList
-    views: tuple[str, ...] = ()
-    """The views read by the query, directly or through other views."""
 
 
 def _digest(prefix: str, *parts: str) -> str:

@@ -16,9 +16,9 @@ import msgspec
 from grouping.access.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import DroppedTable, Table
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, check_primary, connect, mapped
 from grouping.store.constant_table import Segment, net

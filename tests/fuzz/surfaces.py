@@ -21,8 +21,8 @@ from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import CODES, InputError, OperationalError
-from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq
+from grouping.plan.group import CompiledQuery
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse

@@ -10,11 +10,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.sql_type import SqlType
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import MODES, Block, Segment
 from spark_jobs.engine.constants.constant_part import ConstantPart, added
 from spark_jobs.engine.constants.constant_rows import ConstantRows, destinations

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from grouping.access.access_path import AccessPath, choose_index
 from grouping.model.expression import Column, Expression
-from grouping.model.group import GroupPlan
 from grouping.model.sql_type import SqlType
+from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index.lookup import comparison
 
 __all__ = ["Key", "TableShape"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation
+from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from grouping.store.work_units import parts_of
 from spark_jobs.engine.index import Ints

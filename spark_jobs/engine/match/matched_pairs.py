@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.group import SelectList
 from grouping.model.ids import GroupId
+from grouping.plan.group import SelectList
 from spark_jobs.engine.constants.constant_rows import ConstantRows
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.rows.matches import Matches

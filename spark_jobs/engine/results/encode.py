@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from grouping.digests.stored_rows import stored_row
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression, source_of
-from grouping.model.group import SelectList
 from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
+from grouping.plan.group import SelectList
 from spark_jobs.engine.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values
 from spark_jobs.engine.rows.event_column import VALUE_BYTES
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES

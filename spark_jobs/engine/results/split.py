@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
-from grouping.model.group import SelectItem, SelectList
 from grouping.model.ids import SelectId
 from grouping.model.wording import counted
+from grouping.plan.group import SelectItem, SelectList
 from grouping.settings.settings import Settings
 from grouping.store.constant_table import MODES
 from spark_jobs.engine.results.encode import EvaluateExpression

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.group import SelectList
+from grouping.plan.group import SelectList
 from spark_jobs.engine.results.encode import EvaluateExpression, encode, row_bytes
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES

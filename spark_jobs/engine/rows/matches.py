@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.group import SelectList
 from grouping.model.ids import GroupId
+from grouping.plan.group import SelectList
 from grouping.store.work_units import unit_of
 
 __all__ = ["Matches"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation
+from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.constants.constant_cache import Snapshot

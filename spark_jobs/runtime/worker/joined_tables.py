@@ -9,9 +9,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from grouping.model.computation import Computation
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
+from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
 from grouping.store.table_store import TableStore

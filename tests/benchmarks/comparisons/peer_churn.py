@@ -11,7 +11,7 @@ from random import Random
 
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.group import GroupPlan, SelectList
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, net
 from grouping.store.notes import TableVersion

@@ -13,8 +13,8 @@ from redis import Redis
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect

@@ -15,12 +15,13 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import choose_index
 from grouping.access.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation, Join
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot
-from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
+from grouping.model.group import ConstantRow, canonical_constants
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
+from grouping.plan.computation import Computation, Join
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.limit_settings import LimitSettings
 from grouping.settings.settings import RedisSettings, Settings

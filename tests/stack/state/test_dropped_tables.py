@@ -12,11 +12,11 @@ from gateway.sources.tables import drop_table
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.computation import Computation, Join
 from grouping.model.expression import Column
-from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.model.query import DropTable
 from grouping.model.table import Table
+from grouping.plan.computation import Computation, Join
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.table_store import TableStore
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot

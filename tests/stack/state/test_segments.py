@@ -17,7 +17,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Column
-from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store import segment_log
 from grouping.store.connection import StoreLost, StoreUnavailable

@@ -19,7 +19,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
-from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.settings.settings import RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.table_store import TableStore

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
-from grouping.model.computation import Join, JoinKey, computation_id
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.computation import Join, JoinKey, computation_id
 
 
 def _columns(text: str) -> tuple[StreamColumn, ...]:

@@ -15,18 +15,11 @@ from hypothesis import strategies as st
 
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.group import (
-    DestinationIds,
-    GroupPlan,
-    SelectList,
-    canonical_constants,
-    owner_prefix,
-    parse_constants,
-    pending_id,
-)
+from grouping.model.group import DestinationIds, canonical_constants, owner_prefix, parse_constants, pending_id
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.model.table import Table
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment
 
 _FOLDER = Path(__file__).parents[2] / "cases" / "stored"

@@ -22,9 +22,9 @@ from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
-from grouping.model.group import SelectItem, SelectList
 from grouping.model.query import CreateCq, DigestClause
 from grouping.model.sql_type import INT, UNKNOWN
+from grouping.plan.group import SelectItem, SelectList
 from grouping.statements.command import parse
 
 

@@ -12,7 +12,7 @@ from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
 from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
-from grouping.model.group import GroupPlan, SelectList
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 
 _NAME = "d_" + "0f" * 12

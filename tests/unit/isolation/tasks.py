@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gateway.evaluation.one_entry import VERSION
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation
+from grouping.plan.computation import Computation
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.isolation.unit_guard import UnitGuard

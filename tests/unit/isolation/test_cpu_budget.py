@@ -12,7 +12,7 @@ import pytest
 
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
-from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.settings.settings import Settings
 from grouping.store.quarantine import CulpritSearch, Quarantine
 from grouping.store.work_units import SLOW, unit_of

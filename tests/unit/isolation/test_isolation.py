@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
-from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.computation import Computation, Join, JoinKey
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.work_units import KILLED, unit_of
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.decode.decode import decode

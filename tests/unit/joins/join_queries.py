@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.column import StreamColumn
-from grouping.model.computation import Computation
-from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
+from grouping.plan.computation import Computation
+from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds

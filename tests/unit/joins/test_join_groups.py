@@ -19,7 +19,8 @@ from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.model.group import CompiledQuery, canonical_constants
+from grouping.model.group import canonical_constants
+from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression

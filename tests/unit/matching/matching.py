@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from grouping.access.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
-from grouping.model.group import ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.model.group import ConstantRow
 from grouping.model.sql_type import SqlType
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import Block, Entry, Segment, cut, net
 from grouping.store.segment_log import PIECE_BYTES
 from spark_jobs.engine.constants.constant_cache import ConstantTable, ConstantTables, Snapshot

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Column, Expression
-from grouping.model.group import GroupPlan
+from grouping.plan.group import GroupPlan
 from grouping.store.constant_table import Entry, Segment
 from grouping.store.segment_log import PIECE_BYTES
 from spark_jobs.engine.constants import table_shape

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from grouping.access.access_path import access_paths
-from grouping.model.group import GroupPlan
+from grouping.plan.group import GroupPlan
 from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.constants.index_choice import IndexChoice, expected_candidates
 from spark_jobs.engine.constants.load import Loads

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.model.group import GroupPlan
+from grouping.plan.group import GroupPlan
 from grouping.store.constant_table import Entry
 from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.match.evaluate import match

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Call, Column, Expression
-from grouping.model.group import GroupPlan
+from grouping.plan.group import GroupPlan
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.match.evaluate import match, matches

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from gateway.registry.computations import Computations
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation, Join
-from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId, StreamId
+from grouping.plan.computation import Computation, Join
+from grouping.plan.group import GroupPlan
 
 _STREAM = StreamId("s_1")
 

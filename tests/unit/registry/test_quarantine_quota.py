@@ -14,8 +14,8 @@ from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import CqName, GroupId, SelectId, StreamId, Subscriber
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.limit_settings import LimitSettings
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText

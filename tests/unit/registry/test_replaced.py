@@ -9,9 +9,10 @@ from gateway.model.records import Cq, Destination, TriggerSpec
 from gateway.model.unit import CqKey, Unit
 from gateway.registry.registry import Registry
 from grouping.model.catalog import Stream
-from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectList
+from grouping.model.group import ConstantRow
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import CreateCq
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 

@@ -13,8 +13,8 @@ from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
 from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.panes import pack_bounds, unpack_bounds
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 
 _PARTS = (GroupPlan("g_1", "s_1", "", ()), SelectList("s1", ()))

@@ -28,8 +28,9 @@ from grouping.compiler.reader_sql import check_virtual, filter_sql
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
-from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.model.group import ConstantRow
 from grouping.model.sql_type import DOUBLE, SqlType
+from grouping.plan.group import CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import MODES
 from spark_jobs.engine.constants.constant_cache import ConstantTable, Snapshot
 from spark_jobs.engine.constants.constant_part import ConstantPart

@@ -18,7 +18,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.compiler.reader_sql import check_virtual, filter_sql
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery
+from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.match.evaluate import match
 from tests.unit.matching.matching import Events, entry, snapshot
 

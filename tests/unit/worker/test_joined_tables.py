@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
 from grouping.model.table import Table
+from grouping.plan.computation import Computation, Join, JoinKey
 from grouping.store.notes import ReplicaNote, TablePins
 from grouping.store.table_store import BatchCommitted
 from spark_jobs.runtime.kafka.pin_log import MicroBatch

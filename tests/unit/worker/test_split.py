@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.expression import Call, Column, Expression
-from grouping.model.group import SelectItem, SelectList
+from grouping.plan.group import SelectItem, SelectList
 from grouping.store.constant_table import MODES
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.residual import evaluate_expression

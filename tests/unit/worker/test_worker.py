@@ -9,11 +9,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from grouping.model.computation import Computation, Join
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
-from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId
+from grouping.plan.computation import Computation, Join
+from grouping.plan.group import GroupPlan
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally

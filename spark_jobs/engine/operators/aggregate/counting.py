@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.group import SelectList
 from grouping.model.ids import SelectId, StreamId
+from grouping.plan.group import SelectList
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
 from grouping.store.work_units import group_of, parts_of, unit_of

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.model.expression import Expression
-from grouping.model.group import GroupPlan, SelectList
 from grouping.model.sql_type import SqlType
 from grouping.model.wording import counted
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import constants_array
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.model.aggregation import AggregateValue
 from grouping.model.expression import Column, Expression
+from grouping.plan.aggregate import AggregateValue
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.row_source import RowSource

@@ -11,7 +11,7 @@ import polars as pl
 
 from grouping.digests.aggregate_gather import AggregatePart
 from grouping.digests.digest_aggregates import TooManyAggregates, TooManyTogether
-from grouping.model.group import SelectList
+from grouping.plan.group import SelectList
 from spark_jobs.engine.operators.aggregate.partials import Partials
 
 __all__ = ["MOST_AGGREGATES", "AggregateMerge", "MergedAggregates", "partials_of"]

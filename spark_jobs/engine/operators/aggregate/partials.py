@@ -13,7 +13,7 @@ import polars as pl
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from grouping.model.aggregation import AggregateValue, Aggregation
+from grouping.plan.aggregate import Aggregate, AggregateValue
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.operators.aggregate.states import one_zero, state_of
 
@@ -26,7 +26,7 @@ _ALL = "all"
 class Partials:
     """Makes and merges the partial aggregates of one aggregation."""
 
-    def __init__(self, aggregation: Aggregation) -> None:
+    def __init__(self, aggregation: Aggregate) -> None:
         self.aggregation = aggregation
         # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
         stems: dict[AggregateValue, str] = {}

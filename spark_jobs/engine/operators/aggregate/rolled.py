@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from grouping.digests.cursor import Offsets
 from grouping.digests.pending_matches import ID_BYTES, PendingMatches, aggregate_record
 from grouping.digests.rolling import RolledParts, StoreReaders, plan_roll
-from grouping.model.group import SelectList
+from grouping.plan.group import SelectList
 from spark_jobs.engine.operators.aggregate.partials import Partials, packed_states
 
 __all__ = ["rolled_records"]

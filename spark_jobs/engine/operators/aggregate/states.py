@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.model.aggregation import AggregateValue
 from grouping.model.decimal_types import WIDEST
 from grouping.model.sql_type import SqlType
+from grouping.plan.aggregate import AggregateValue
 
 __all__ = ["AggregateState", "one_zero", "state_of"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
+from grouping.plan.computation import Computation, Join, JoinKey
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds

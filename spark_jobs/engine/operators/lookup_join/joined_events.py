@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.computation import Join
 from grouping.model.expression import source_of
 from grouping.model.sql_type import SqlType
+from grouping.plan.computation import Join
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.key_tuples import plain
 from spark_jobs.engine.operators.lookup_join.numbers import NO_NUMBERS, Numbers

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grouping.model.computation import Join
+from grouping.plan.computation import Join
 from spark_jobs.engine.index import Ints
 
 __all__ = ["NO_NUMBERS", "Numbers"]

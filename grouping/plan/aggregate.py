@@ -1,4 +1,4 @@
-"""The aggregation of a query's matches: the keys of GROUP BY, and the values that aggregate functions make."""
+"""The aggregates of a query's matches: the keys of GROUP BY, and the values that aggregate functions make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import msgspec
 from grouping.model.expression import Column, Expression
 from grouping.model.sql_type import SqlType
 
-__all__ = ["AggregateValue", "AggregateKey", "Aggregation"]
+__all__ = ["AggregateValue", "AggregateKey", "Aggregate"]
 
 
 class AggregateKey(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
         return SqlType.of(self.type_text)
 
 
-class Aggregation(msgspec.Struct, frozen=True):
+class Aggregate(msgspec.Struct, frozen=True):
     """How matches become aggregates."""
 
     keys: tuple[AggregateKey, ...]

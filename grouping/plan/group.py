@@ -1,0 +1,74 @@
+"""Groups as plans: the selection over a stream's rows, the SELECT list, and the compiled query of both."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.model.expression import Expression
+from grouping.model.group import ConstantRow
+from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.plan.aggregate import Aggregate
+from grouping.plan.computation import Computation
+
+__all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
+
+
+class AggregateFilter(msgspec.Struct, frozen=True):
+    """HAVING of an aggregate query: the conjuncts decide at the tick which groups are results."""
+
+    having: tuple[Expression, ...]
+    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, with slots behind WHERE's.
+    """
+    slots: int
+    """How many constants WHERE has: they come first, and decide alone where matches are stored."""
+
+
+class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The plan that Spark runs for a group: the signature's predicate, its constants lifted out."""
+
+    group_id: GroupId
+    stream_id: StreamId
+    signature: str
+    conjuncts: tuple[Expression, ...]
+    """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
+    computation: Computation | None = None
+    """The join of the stream's events with tables; None where the rows are the events."""
+    kept: AggregateFilter | None = None
+    """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
+    as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
+
+    @property
+    def computation_id(self) -> str:
+        """The computation's id, "" where there is none."""
+        return self.computation.computation_id if self.computation else ""
+
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The tables whose rows are joined with the stream's events; none where the rows are the events."""
+        return self.computation.table_ids if self.computation else ()
+
+
+class SelectItem(msgspec.Struct, frozen=True):
+    """An output column."""
+
+    name: str
+    expression: Expression
+
+
+class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The columns of a matching event, or of a group, that are published; `*` is written out."""
+
+    select_id: SelectId
+    items: tuple[SelectItem, ...]
+    aggregation: Aggregate | None = msgspec.field(name="grouping", default=None)
+    """How matches become groups, over whose columns the items are then; None where each match is a result."""
+
+
+class CompiledQuery(msgspec.Struct, frozen=True):
+    """A SELECT after compiling: its group, its row and its SELECT list."""
+
+    plan: GroupPlan
+    row: ConstantRow
+    select: SelectList
+    views: tuple[str, ...] = ()
+    """The views read by the query, directly or through other views."""
