@@ -18,6 +18,8 @@ __all__ = ["EvaluatedStream"]
 _ALONE_SECONDS = 30.0
 """How long a stream that left the lane for a failure has a query of its own at least."""
 _MOST_PARTINGS = 5
+_STANDING_SECONDS = 10.0
+"""How long events may wait without a micro-batch until the stream counts as not evaluated."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,10 @@ class EvaluatedStream:
     batch_at_start: int = -1
     start_at: float = 0.0
     behind: int | None = None
+    waiting_since: float | None = None
+    """Since when events wait; None where all are evaluated."""
+    partitions: int = 1
+    """The partitions of its topic, as far as known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
     """When it was started, or was seen to have committed a batch."""
@@ -64,10 +70,11 @@ class EvaluatedStream:
         """Tell whether the stream may share the lane."""
         return not self.failures and now >= self.alone_until and self.load.is_quiet(self.behind)
 
-    def compare(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    def compare(self, now: float, earliest: Mapping[int, int], ends: Mapping[int, int]) -> None:
         """Compare how far the stream is with the broker's offsets.
 
         Args:
+            now: Monotonic seconds.
             earliest: By partition the broker's first offset.
             ends: By partition the offset after the last record.
 
@@ -77,6 +84,11 @@ class EvaluatedStream:
         if self.progress is not None:
             self.progress.report_deleted(earliest)
             self.behind = self.progress.behind(ends)
+        self.partitions = len(ends)
+        if not self.behind:
+            self.waiting_since = None
+        elif self.waiting_since is None:
+            self.waiting_since = now
 
     def look(self, now: float) -> bool:
         """Note how far the stream's own query is; return whether the query has committed a micro-batch.
@@ -146,6 +158,10 @@ class EvaluatedStream:
         self.ends += 1
         self.reason = reason
 
+    def _standing_seconds(self, now: float) -> float:
+        """Return for how long events have waited while no micro-batch was committed."""
+        return 0.0 if self.waiting_since is None else now - max(self.waiting_since, self.committed_at)
+
     def status(self, now: float, *, lane_runs: bool) -> dict[str, object]:
         """Return how far the stream is, and why it is not evaluated, for ``cq status`` and the metrics.
 
@@ -154,6 +170,9 @@ class EvaluatedStream:
             lane_runs: Whether the query of the lane runs.
         """
         progress, runs = self.progress, self.query is not None or (self.in_lane and lane_runs)
+        reason = self.why_not
+        if reason is None and (standing := self._standing_seconds(now)) > _STANDING_SECONDS:
+            reason = f"events wait, and no micro-batch was committed for {standing:.0f} s"
         return {
             "stream_id": self.stream.stream_id,
             "state": "running" if runs else "waiting",
@@ -161,7 +180,7 @@ class EvaluatedStream:
             "behind": self.behind,
             "batch": progress.batch if progress else -1,
             "events_deleted": progress.events_deleted if progress else 0,
-            "reason": self.why_not,
+            "reason": reason,
             "events": self.events,
             "failures": self.ends,
             "batch_events": progress.batch_events if progress else 0,

@@ -208,7 +208,7 @@ class Lane:
         Raises:
             OperationalError: Redis does not answer.
         """
-        return self._hand.take_seconds()
+        return self._hand.take_seconds() if self._seats else {}
 
     def _look(self, query: StreamingQuery) -> None:
         seen = last_committed(query)

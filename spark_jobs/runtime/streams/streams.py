@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import msgspec
 from pyspark.sql import SparkSession
 
 from grouping.model.catalog import Stream
@@ -19,8 +18,7 @@ from grouping.store.ownership import Ownership
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.kafka.sink import checkpoint_location, write_stream
-from spark_jobs.runtime.kafka.source import read_stream
+from spark_jobs.runtime.kafka.sink import checkpoint_location
 from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
@@ -28,7 +26,8 @@ from spark_jobs.runtime.streams.files import files_of
 from spark_jobs.runtime.streams.lane import Evaluate, Lane
 from spark_jobs.runtime.streams.lane_log import Place
 from spark_jobs.runtime.streams.progress import Progress
-from spark_jobs.runtime.streams.resumption import find_place, is_far, resume
+from spark_jobs.runtime.streams.resumption import find_place, is_far
+from spark_jobs.runtime.streams.stream_queries import StreamQueries
 from spark_jobs.runtime.streams.unreadable_records import is_unreadable, pass_over
 from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths, failure_reason
 
@@ -41,10 +40,9 @@ _LONGEST_BACKOFF_SECONDS = 30.0
 _COMPARE_EVERY_SECONDS = 1.0
 _PROMPT_DEATHS = 10
 """How often a stream whose worker died is started again at once: each death tells more about the share at fault."""
-_STEADY_SECONDS = 10.0
-"""How long a query must run before its failures are forgotten, unless it commits a batch."""
 _OWN_PER_CORE = 4
-"""With more streams for each core, quiet ones share the lane. Fewer are served faster by queries of their own."""
+"""With more source partitions for each core, quiet streams share the lane. With fewer, streams are served faster by
+queries of their own, which run a task for each partition."""
 _AGAIN_SECONDS = 15.0
 """After how long a stream may join the lane after being busy, or with a micro-batch under way."""
 
@@ -81,13 +79,13 @@ class Streams:
         self._assignment = Assignment.of(settings)
         self._store = store
         self._broker = broker
-        self._evaluate = evaluate
         self._worker_deaths = worker_deaths
         self._clock = clock
         self._checkpoints = Checkpoints(settings, files_of(checkpoint_location("", settings), spark), broker)
         self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, clock)
+        self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate)
         self._running: dict[StreamId, EvaluatedStream] = {}
-        self._crowded = False
+        self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
         """By `Stream.source_id`, how long the lane's tasks have evaluated each stream lately."""
         self._epoch: int | None = None
@@ -122,11 +120,12 @@ class Streams:
         mine = self._settings.evaluator.name
         live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
         self._lane.open(live.values())
-        self._crowded = len(live) > _OWN_PER_CORE * core_count(self._spark)
+        self._most_partitions = _OWN_PER_CORE * core_count(self._spark)
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
             if self._has_left(self._running[stream_id]):
                 self._drop(self._running.pop(stream_id))
             yield stream_id
+        self._partitions = sum(self._running[each].partitions if each in self._running else 1 for each in live)
         self._seconds = self._lane.take_seconds()
         for stream_id, stream in live.items():
             running = self._running.setdefault(stream_id, EvaluatedStream(stream))
@@ -210,7 +209,7 @@ class Streams:
     def _may_join(self, running: EvaluatedStream) -> bool:
         """Tell whether a stream that has a query, and no micro-batch under way, is to share the lane."""
         return (
-            self._crowded
+            self._partitions > self._most_partitions
             and running.is_quiet(self._clock())
             and self._lane.has_room_for(running.stream)
             and not self._worker_deaths.begin(running.stream.stream_id)
@@ -244,7 +243,7 @@ class Streams:
             )
             for running in self._running.values():
                 if running.stream.topic in bounds:
-                    running.compare(*bounds[running.stream.topic])
+                    running.compare(self._clock(), *bounds[running.stream.topic])
         except OperationalError as error:
             # Each query is itself the judge of whether its topic can be read.
             if self._sparing.due("offsets"):
@@ -265,6 +264,8 @@ class Streams:
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
+        self._partitions += len(form.partitions) - running.partitions
+        running.partitions = len(form.partitions)
         checkpoint = self._checkpoints.of(stream.source_id)
         was_in_lane = self._lane.log.counts_for(stream)
         shared = was_in_lane and not self._lane.was_interrupted(stream.source_id)
@@ -276,33 +277,16 @@ class Streams:
                 return
         if was_in_lane:
             self._lane.log.release(self._lane.log.kept[stream.source_id])
-        position = resume(stream, checkpoint, self._store, self._broker)
-        progress = Progress(stream, position, self._store, self._broker)
-        progress.tell()
-        # Before the first batch: it would silently begin after records deleted meanwhile.
-        progress.report_deleted(self._broker.earliest(stream.topic))
-        if running.progress is not None and progress.batch > running.progress.batch:
+        batch = running.progress.batch if running.progress is not None else None
+        self._queries.start(running, checkpoint, form.partitions, self._clock(), cautious=cautious)
+        if batch is not None and running.batch_at_start > batch:
             self._worker_deaths.committed(stream.stream_id)
-        try:
-            going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
-            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
-            fence = self._ownership.fences.stream(stream.stream_id)
-            source = read_stream(self._spark, going_on, form.partitions, self._settings)
-            running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
-        except Exception as exc:  # pyspark's and py4j's have no common base
-            raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
-        running.progress, running.batch_at_start = progress, progress.batch
-        running.committed_at = self._clock()
-        running.steady_at = running.committed_at + _STEADY_SECONDS
-        log.info(
-            "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
-        )
 
     def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> Place | None:
         """Return where the lane may begin with a stream, None where the stream has a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
-        if not self._crowded or not self._lane.has_room_for(stream):
+        if self._partitions <= self._most_partitions or not self._lane.has_room_for(stream):
             return None
         return find_place(stream, checkpoint, self._store, self._broker)
 

@@ -1,4 +1,4 @@
-"""Many quiet streams: from the time of an event to the record time of its result, at one event a second for each."""
+"""Many quiet streams, or one of many partitions: from the time of an event to the record time of its result."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class _Result(msgspec.Struct):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
     parser.add_argument("--streams", type=int, nargs="+", default=[10, 20, 60], help="how many streams, in turns")
+    parser.add_argument("--stream-rate", type=float, default=1.0, help="events a second of each stream")
+    parser.add_argument("--stream-partitions", type=int, default=1, help="source partitions of each stream")
     parser.add_argument("--streams-seconds", type=float, default=120.0, help="how long; its second half counts")
 
 
@@ -42,34 +44,36 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         for count in options.streams:
             for number in range(len(names), count):
                 names.append(f"quiet{number}")
-                client.create_stream(names[-1], {"sent": "DOUBLE"}, partitions=1)
+                client.create_stream(names[-1], {"sent": "DOUBLE"}, partitions=options.stream_partitions)
             client.create_many([(f"q_{each}_{count}", f"SELECT sent FROM {each}") for each in names], timeout=600)
             ends = _ends(product.bootstrap)
             begun = time.time()
-            sent = _send(product.bootstrap, names, options.streams_seconds)
+            rate, partitions = options.stream_rate, options.stream_partitions
+            sent = _send(product.bootstrap, names, options.streams_seconds, rate, partitions)
             counts_from = begun + options.streams_seconds / 2
             waits = _waits(product.bootstrap, ends, counts_from, sum(each >= counts_from for each in sent))
             for each in names:
                 client.drop(f"q_{each}_{count}")
+            kind = f"{count} streams, {partitions} partitions, {rate:g} events/s each"
             for percent in (50, 99):
-                report.add(f"p{percent} of {count} streams", float(np.percentile(waits, percent)), "s")
+                report.add(f"p{percent} of {kind}", float(np.percentile(waits, percent)), "s")
         client.close()
     report.write(folder)
 
 
-def _send(bootstrap: str, topics: Iterable[str], seconds: float) -> list[float]:
-    """Publish an event a second to each topic, evenly over the second, and return when each was published."""
+def _send(bootstrap: str, topics: Iterable[str], seconds: float, rate: float, partitions: int) -> list[float]:
+    """Publish events to each topic, evenly over time and partitions, and return when each was published."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     topics = list(topics)
     begun, sent = time.monotonic(), list[float]()
     for number, topic in enumerate(itertools.cycle(topics)):
-        due = begun + number / len(topics)
+        due = begun + number / len(topics) / rate
         if due - begun >= seconds:
             break
         producer.poll(max(0.0, due - time.monotonic()))
         time.sleep(max(0.0, due - time.monotonic()))
         sent.append(time.time())
-        producer.produce(topic, msgspec.json.encode(_Result(sent[-1])), partition=0)
+        producer.produce(topic, msgspec.json.encode(_Result(sent[-1])), partition=number // len(topics) % partitions)
     producer.flush()
     return sent
 

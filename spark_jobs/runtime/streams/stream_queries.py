@@ -1,0 +1,95 @@
+"""The Spark queries of single streams: started from where the evaluation of the stream is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.table_store import TableStore
+from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.sink import write_stream
+from spark_jobs.runtime.kafka.source import read_stream
+from spark_jobs.runtime.streams.checkpoint import Checkpoint
+from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
+from spark_jobs.runtime.streams.lane import Evaluate
+from spark_jobs.runtime.streams.progress import Progress
+from spark_jobs.runtime.streams.resumption import resume
+
+__all__ = ["StreamQueries"]
+
+log = logging.getLogger(__name__)
+
+_STEADY_SECONDS = 10.0
+"""How long a query must run before its failures are forgotten, unless it commits a batch."""
+
+
+class StreamQueries:
+    """Starts the query of a stream that does not share the lane."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        fences: EvaluatorFences,
+        store: TableStore,
+        broker: Broker,
+        evaluate: Evaluate,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            spark: The session.
+            settings: The evaluator's settings.
+            fences: The fences under which tasks write.
+            store: Redis, which is told how far streams are.
+            broker: Kafka, with the source topics.
+            evaluate: Gives the function that a stream's tasks run.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._fences = fences
+        self._store = store
+        self._broker = broker
+        self._evaluate = evaluate
+
+    def start(
+        self, running: EvaluatedStream, checkpoint: Checkpoint, partitions: Sequence[int], now: float, *, cautious: bool
+    ) -> None:
+        """Start the query of a stream.
+
+        Args:
+            running: The stream.
+            checkpoint: Its checkpoint.
+            partitions: The partitions that its topic has.
+            now: Monotonic seconds.
+            cautious: Whether the tasks must find out by which query a worker dies.
+
+        Raises:
+            OperationalError: Redis, Kafka or the checkpoint's file system does not answer, or Spark starts no query.
+        """
+        stream = running.stream
+        position = resume(stream, checkpoint, self._store, self._broker)
+        progress = Progress(stream, position, self._store, self._broker)
+        progress.tell()
+        # Before the first batch: it would silently begin after records deleted meanwhile.
+        progress.report_deleted(self._broker.earliest(stream.topic))
+        try:
+            going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
+            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
+            source = read_stream(self._spark, going_on, partitions, self._settings)
+            fence = self._fences.stream(stream.stream_id)
+            running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
+        except Exception as exc:  # pyspark's and py4j's have no common base
+            raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
+        running.progress, running.batch_at_start = progress, progress.batch
+        running.committed_at = now
+        running.steady_at = now + _STEADY_SECONDS
+        log.info(
+            "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
+        )
