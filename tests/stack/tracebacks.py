@@ -26,8 +26,8 @@ _GOES_ON = re.compile(
 KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka"
 """The stack traces of a broker that starts anew, and of its clients: the broker may be away for a minute."""
 
-_DRIVER_GONE = "EOF reached before Python server acknowledged"
-"""The stack trace of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
+_DRIVER_GONE = "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down"
+"""The stack traces of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
 
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
