@@ -20,6 +20,10 @@ _GAUGES = {
     "batch_events": ("cq_batch_events", "events of the last micro-batch, by stream"),
     "quiet_seconds": ("cq_seconds_since_batch", "seconds since the last micro-batch was committed, by stream"),
 }
+_IN_LANE = (
+    "cq_stream_in_lane",
+    "1 where a stream shares the query of quiet streams, 0 where its query is its own",
+)
 _PHASES = ("cq_batch_seconds", "seconds of the last micro-batch, by stream and phase")
 
 
@@ -38,12 +42,15 @@ class StreamMetrics(Collector):
         """Return the metrics as they are now."""
         streams = self._status()
         running = GaugeMetricFamily("cq_stream_running", "1 where a stream is evaluated, else 0", labels=["stream"])
+        lane = GaugeMetricFamily(*_IN_LANE, labels=["stream"])
         phases = GaugeMetricFamily(*_PHASES, labels=["stream", "phase"])
         for name, told in streams.items():
             running.add_metric([name], float(told["state"] == "running"))
+            lane.add_metric([name], float(told["lane"]))
             for phase, seconds in told["phases"].items():
                 phases.add_metric([name, phase], seconds)
         yield running
+        yield lane
         yield phases
         for field, (metric, documentation) in _COUNTERS.items():
             counter = CounterMetricFamily(metric, documentation, labels=["stream"])

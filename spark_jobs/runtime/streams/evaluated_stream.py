@@ -172,6 +172,7 @@ class EvaluatedStream:
         progress, runs = self.progress, self.query is not None or (self.in_lane and lane_runs)
         reason = self.why_not
         if reason is None and (standing := self._standing_seconds(now)) > _STANDING_SECONDS:
+            runs = False
             reason = f"events wait, and no micro-batch was committed for {standing:.0f} s"
         return {
             "stream_id": self.stream.stream_id,
