@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gateway.access.roles import is_operator
-from grouping.model.access_statements import SourceKind
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
+from grouping.model.query import SourceKind
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings

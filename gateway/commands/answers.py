@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
+from gateway.registry.grid import next_tick_of
 from gateway.topics.positions import topic_of
 from grouping.access.explain import shown_constants
 from grouping.access.query_warnings import query_warnings
@@ -19,12 +19,9 @@ from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.values.times import format_interval
 
-__all__ = ["CqResult", "NextTick", "SharedQuery", "cq_result", "trigger_result"]
+__all__ = ["CqResult", "SharedQuery", "cq_result", "trigger_result"]
 
 _CHANGE: dict[str, object] = {"kind": "change"}
-
-NextTick = Callable[[TriggerSpec, Cq], int | None]
-"""When a CQ fires next, epoch milliseconds."""
 
 
 class SharedQuery(NamedTuple):
@@ -72,7 +69,7 @@ class CqResult(msgspec.Struct, frozen=True):
 
 
 def cq_result(
-    settings: Settings, cq: Cq, member: str, destination: Destination, shared: SharedQuery, next_tick: NextTick
+    settings: Settings, cq: Cq, member: str, destination: Destination, shared: SharedQuery, now_ms: int
 ) -> CqResult:
     """Return the result in the reply to an accepted CREATE CQ."""
     return CqResult(
@@ -80,7 +77,7 @@ def cq_result(
         destination.group_id,
         shared.plan.signature,
         shown_constants(destination.row),
-        trigger_result(destination.trigger, cq, next_tick),
+        trigger_result(destination.trigger, cq, now_ms),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
@@ -115,11 +112,11 @@ def _pauses(cq: Cq) -> list[dict[str, str | None]]:
     return [{"from": instant(since), "to": None if until is None else instant(until)} for since, until in cq.pauses]
 
 
-def trigger_result(trigger: TriggerSpec, cq: Cq, next_tick: NextTick) -> dict[str, object]:
-    """Return when a CQ's results leave."""
+def trigger_result(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
+    """Return when a CQ's results leave, the next time counted from an instant, epoch milliseconds."""
     if not trigger.timed:
         return _CHANGE
-    at = next_tick(trigger, cq)
+    at = next_tick_of(cq, trigger, now_ms)
     found: dict[str, object] = {"kind": "timer", "next_at": None if at is None else instant(at)}
     if trigger.cron:
         return found | {"cron": trigger.cron, "zone": trigger.zone}

@@ -8,19 +8,16 @@ from datetime import datetime
 import msgspec
 
 from gateway.commands.requests import Request
-from gateway.commands.source_statements import SourceChange
+from gateway.commands.statement_table import STATEMENTS
 from gateway.kafka import OutgoingRecord
-from grouping.model.operator_statements import OperatorStatement
-from grouping.model.query import Statement
 from grouping.settings.settings import Settings
 from schemas.codec import MalformedCommand, Reply, decode_command
 
 __all__ = ["AuditTrail"]
 
-_OPERATORS = re.compile(
-    r"\s*(?:SHOW\s+(?:CQS\s+OF|QUOTA)|DROP\s+CQS|SET\s+QUOTA|(?:PAUSE|RESUME)\s+GROUP|GRANT|REVOKE)\b", re.IGNORECASE
-)
-"""How the texts of operators' statements begin."""
+_ALWAYS = [title.replace(" ", r"\s+") for title, row in STATEMENTS.items() if row.audit == "always"]
+_OPERATORS = re.compile(rf"\s*(?:{'|'.join(_ALWAYS)})\b", re.IGNORECASE)
+"""How the texts begin that are audited although they were refused unread."""
 _REFUSED_A_MINUTE = 300
 _LONGEST = 16_384
 """Characters of a statement in the trail."""
@@ -37,15 +34,9 @@ class AuditTrail:
         """Statements in this minute that were refused before they were parsed."""
         self._left_out = 0
 
-    def records(self, request: Request, statement: Statement, reply: Reply) -> list[OutgoingRecord]:
-        """Return the record of a statement that was answered; none where its kind is not audited.
-
-        Audited are CREATE and DROP of streams, tables and views, GRANT, REVOKE, and the statements of operators,
-        whoever sends them.
-        """
-        if not isinstance(statement, OperatorStatement | SourceChange):
-            return []
-        return self._record(request, request.text, reply)
+    def records(self, request: Request, title: str, reply: Reply) -> list[OutgoingRecord]:
+        """Return the record of a statement that was answered, by its title; none where its kind is not audited."""
+        return self._record(request, request.text, reply) if STATEMENTS[title].audit else []
 
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
         """Return the record of an operator's statement refused before parsing; nothing for other texts.

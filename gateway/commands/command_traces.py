@@ -20,8 +20,8 @@ class CommandOutcome(NamedTuple):
     """A command that was carried out, or refused."""
 
     request: Request
-    statement: str
-    """The kind of its statement, "" where it is none."""
+    title: str
+    """The title of its statement; "" for a text that is no statement."""
     code: str
     """The code of the reply."""
 
@@ -55,7 +55,7 @@ class CommandTraces:
     def tell(self, answered: Sequence[CommandOutcome], times: UnitTimes) -> None:
         """Report the sampled commands; their replies were written just now."""
         written = time.time_ns()
-        for request, statement, code in answered:
+        for request, title, code in answered:
             trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
             parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
             if self._traces.chosen(trace, parent):
@@ -67,10 +67,10 @@ class CommandTraces:
                     Span("store", times.ran, times.stored),
                     Span("reply", times.stored, written),
                 )
-                self._traces.tell(trace, Span("command", sent, written, _told(request, statement, code)), parts, parent)
+                self._traces.tell(trace, Span("command", sent, written, _told(request, title, code)), parts, parent)
 
 
-def _told(request: Request, statement: str, code: str) -> dict[str, str | int]:
+def _told(request: Request, title: str, code: str) -> dict[str, str | int]:
     """Return the attributes of a command; its text is left out, as only its subscriber may read the text."""
     record = request.record
     return {
@@ -80,6 +80,6 @@ def _told(request: Request, statement: str, code: str) -> dict[str, str | int]:
         "messaging.kafka.offset": record.offset,
         "cq.command_id": request.command_id or "",
         "cq.subscriber": request.subscriber,
-        "cq.statement": statement,
+        "cq.statement": title.title().replace(" ", ""),
         "cq.code": code,
     }

@@ -16,10 +16,12 @@ import msgspec
 
 from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_traces import CommandOutcome, CommandTraces, UnitTimes
+from gateway.commands.prepared import PreparedCommand
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
-from gateway.commands.statements import PreparedCommand, Statements
+from gateway.commands.statement_table import STATEMENTS
+from gateway.commands.statements import Statements
 from gateway.kafka import FITTING_BYTES, LARGEST_RECORD, PlaceReader, Record, Topics
 from gateway.model.held import NotYet
 from gateway.state.commit import Commits
@@ -29,6 +31,7 @@ from gateway.topics.positions import Positions
 from gateway.turns.command_queue import CommandQueue
 from gateway.turns.command_trials import CommandTrials, deadly
 from grouping.model.errors import InputError, OperationalError
+from grouping.model.query import Statement
 from grouping.settings.settings import Settings
 
 __all__ = ["UNIT_BYTES", "Commands"]
@@ -171,13 +174,13 @@ class Commands:
             if number and time.monotonic() > until:
                 break
             began = time.perf_counter()
-            prepared: PreparedCommand | InputError
+            prepared: PreparedCommand[Statement] | InputError
             if number in refused:
                 request, prepared = read, refused[number]
             else:
                 request, prepared = self._prepared(read, batch.now_ms)
             batch.costs[number] = time.perf_counter() - began
-            if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
+            if isinstance(prepared, PreparedCommand) and STATEMENTS[prepared.title].changes_sources:
                 alone = [_Compilation(number, request, prepared)]
                 if restart := self._run(run, repeats, batch) or self._run(alone, repeats, batch):
                     return restart
@@ -186,7 +189,7 @@ class Commands:
                 run.append(_Compilation(number, request, prepared))
         return self._run(run, repeats, batch)
 
-    def _prepared(self, read: Request, now_ms: int) -> tuple[Request, PreparedCommand | InputError]:
+    def _prepared(self, read: Request, now_ms: int) -> tuple[Request, PreparedCommand[Statement] | InputError]:
         """Check and compile a request whose turn has come, and return the checked request with its result."""
         request = read
         try:
@@ -235,7 +238,9 @@ class Commands:
                 return _Restart(number)
         return None
 
-    def _one(self, request: Request, prepared: PreparedCommand | InputError, repeats: Repeats, batch: _Batch) -> None:
+    def _one(
+        self, request: Request, prepared: PreparedCommand[Statement] | InputError, repeats: Repeats, batch: _Batch
+    ) -> None:
         replies, remember = batch.replies, request.remember
         try:
             if remember is not None and (first := replies.first(remember) or repeats.reply(remember)) is not None:
@@ -245,17 +250,17 @@ class Commands:
                 raise prepared
             answer = self._statements.carry_out(prepared, request.record, batch.now_ms)
             batch.work.take(answer.change)
-            message = _DONE.get(type(prepared.statement).__name__, "done")
-            reply = replies.accept(request.command_id, request.subscriber, message, answer.result, answer.at_ms)
+            message, at_ms = STATEMENTS[prepared.title].reply, max(batch.now_ms, answer.not_before_ms)
+            reply = replies.accept(request.command_id, request.subscriber, message, answer.result, at_ms)
             batch.accepted.add(request.record.key)
         except InputError as error:
             reply = replies.reject(request.command_id, request.subscriber, error)
         replies.add(request, reply)
         if self._traces is not None:
-            statement = type(prepared.statement).__name__ if isinstance(prepared, PreparedCommand) else ""
-            batch.answered.append(CommandOutcome(request, statement, reply.code))
+            title = prepared.title if isinstance(prepared, PreparedCommand) else ""
+            batch.answered.append(CommandOutcome(request, title, reply.code))
         if isinstance(prepared, PreparedCommand):
-            replies.records += self._audit.records(request, prepared.statement, reply)
+            replies.records += self._audit.records(request, prepared.title, reply)
         else:
             replies.records += self._audit.refused(request, reply)
 
@@ -266,7 +271,7 @@ class _Compilation(msgspec.Struct, frozen=True):
     number: int
     """In its unit of work."""
     request: Request
-    prepared: PreparedCommand | InputError
+    prepared: PreparedCommand[Statement] | InputError
 
 
 class _Batch(NamedTuple):
@@ -318,21 +323,3 @@ _TOO_LARGE = InputError(
     detail=f"A record has {LARGEST_RECORD:,} bytes at most; nothing was changed.",
     hint="Ask for less, or divide the query into several.",
 )
-
-_DONE = {
-    "CreateCq": "created",
-    "CreateStream": "created",
-    "DropCq": "dropped",
-    "CreateTable": "created",
-    "CreateView": "created",
-    "DropStream": "dropped",
-    "DropTable": "dropped",
-    "DropView": "dropped",
-    "Grant": "granted",
-    "Revoke": "revoked",
-    "AlterCq": "altered",
-    "PauseCq": "paused",
-    "ResumeCq": "resumed",
-    "DropCqs": "dropped",
-    "SetQuota": "set",
-}

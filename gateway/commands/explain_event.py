@@ -17,7 +17,7 @@ from gateway.registry.grid import next_tick_of
 from grouping.compiler.stage_text import value_text
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
-from grouping.model.query import ExplainEvent
+from grouping.model.query import ExplainCq
 from grouping.model.table import Table
 from grouping.plan.group import CompiledQuery
 from grouping.values.times import instant, parse_instant
@@ -31,7 +31,7 @@ _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def explain_event(
-    statement: ExplainEvent,
+    statement: ExplainCq,
     cq: Cq,
     destination: Destination,
     query: CompiledQuery,
@@ -59,6 +59,7 @@ def explain_event(
             for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table;
             ``bad-time``.
     """
+    assert statement.event is not None, "FOR gives an event"
     given = {_field(name) or name: text for name, text in statement.given}
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in (statement.event, *given.values()))
     if size > _MOST_BYTES:

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from gateway.access.source_rights import SourceRights
-from gateway.commands.answers import NextTick, trigger_result
-from gateway.commands.group_uses import GroupUse, all_groups, own_groups
+from gateway.commands.answers import trigger_result
+from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import describe_source
+from gateway.commands.uses import GroupUse, all_groups, own_groups
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
-from gateway.registry.computations import Computations, LiveComputation
+from gateway.registry.computations import LiveComputation
+from gateway.registry.registry import Registry
+from gateway.sources.declarations import Origin
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
-from grouping.access.access_path import AccessPath
-from grouping.access.function_guide import function_item, function_names
+from grouping.access.function_guide import describe_function, function_item, function_names
 from grouping.compiler.signature import render_joins, render_name
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import CqName, GroupId, Subscriber
-from grouping.model.query import Show
+from grouping.model.query import Describe, Show
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.plan.group import GroupPlan
 from grouping.statements.tokens import NAME_LENGTH
 
-__all__ = ["cq_item", "like_filter", "page_limit", "page_of", "search", "show"]
+__all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search"]
 
 _MOST = 1000
 _SEARCHED = 50_000
@@ -44,78 +45,91 @@ _JSON = msgspec.json.Encoder()
 _T = TypeVar("_T")
 
 
-def show(
-    statement: Show,
-    subscriber: Subscriber,
-    working: WorkingCopy,
-    rights: SourceRights,
-    catalog: Catalog,
-    upkeep: TableUpkeep,
-    next_tick: NextTick,
-    index: Callable[[GroupPlan], AccessPath],
-    quarantines: Quarantines,
-    computations: Computations,
-) -> dict[str, object]:
-    """Return one page of a SHOW; `next` is the name to go on AFTER.
+class Listing:
+    """Carries out SHOW, and DESCRIBE FUNCTION."""
 
-    The catalog is the sender's view: SHOW lists nothing about unreadable sources.
-    """
+    def __init__(
+        self,
+        working: WorkingCopy,
+        rights: SourceRights,
+        seen_by: Callable[[str], Catalog],
+        upkeep: TableUpkeep,
+        registry: Registry,
+        quarantines: Quarantines,
+    ) -> None:
+        self._working = working
+        self._rights = rights
+        self._seen_by = seen_by
+        self._upkeep = upkeep
+        self._registry = registry
+        self._quarantines = quarantines
 
-    def source(found: Stream | Table | View) -> dict[str, object]:
-        return describe_source(found) | rights.described(found)
+    def describe_function(self, command: PreparedCommand[Describe], origin: Origin) -> Answer:
+        """Describe a function."""
+        return Answer(describe_function(command.statement.name))
 
-    match statement.what:
-        case "streams":
-            streams = {stream.name: stream for stream in catalog}
-            return _listed(statement, "streams", streams, lambda name: source(streams[name]))
-        case "tables":
-            tables = {table.name: table for table in catalog.tables()}
-            return _listed(statement, "tables", tables, lambda name: source(tables[name]))
-        case "views":
-            views = {view.name: view for view in catalog.views()}
-            return _listed(statement, "views", views, lambda name: source(views[name]))
-        case "groups":
-            everything = rights.is_operator(subscriber)
-            groups = all_groups(working, upkeep, catalog) if everything else own_groups(working, subscriber)
+    def show(self, command: PreparedCommand[Show], origin: Origin) -> Answer:
+        """Return one page; `next` is the name to go on AFTER. SHOW lists nothing about unreadable sources."""
+        return Answer(self._page(command.statement, command.key.subscriber, origin.accepted_ms))
 
-            def item(name: str) -> dict[str, object]:
-                group_id, use = GroupId(name), groups[GroupId(name)]
-                resting = {
-                    "quarantined": quarantines.of_group(use.stream_id, group_id),
-                    "paused": quarantines.pause(use.stream_id, group_id),
+    def _page(self, statement: Show, subscriber: Subscriber, now_ms: int) -> Result:
+        catalog, working = self._seen_by(subscriber), self._working
+        match statement.what:
+            case "streams":
+                return self._sources(statement, catalog)
+            case "tables":
+                return self._sources(statement, catalog.tables())
+            case "views":
+                return self._sources(statement, catalog.views())
+            case "groups":
+                everything = self._rights.is_operator(subscriber)
+                groups = all_groups(working, self._upkeep, catalog) if everything else own_groups(working, subscriber)
+                return _listed(statement, groups, lambda name: self._group(GroupId(name), groups, now_ms))
+            case "functions":
+                return _listed(statement, function_names(), function_item)
+            case "computations":
+                streams_seen = {stream.stream_id for stream in catalog}
+                tables_seen = {table.table_id for table in catalog.tables()}
+                known = {
+                    live.computation.computation_id: live
+                    for live in self._registry.computations.live()
+                    if live.stream_id in streams_seen and tables_seen.issuperset(live.computation.table_ids)
                 }
-                return _group(working, group_id, use, index) | resting
+                return _listed(statement, known, lambda name: _computation(working, known[name]))
+            case "cqs":
+                return self._cqs(statement, subscriber, working.names(subscriber).after, now_ms)
+            case "timers":
+                return self._cqs(statement, subscriber, partial(working.timed_names, subscriber), now_ms)
 
-            return _listed(statement, "groups", groups, item)
-        case "functions":
-            return _listed(statement, "functions", function_names(), function_item)
-        case "computations":
-            streams_seen = {stream.stream_id for stream in catalog}
-            tables_seen = {table.table_id for table in catalog.tables()}
-            known = {
-                live.computation.computation_id: live
-                for live in computations.live()
-                if live.stream_id in streams_seen and tables_seen.issuperset(live.computation.table_ids)
-            }
-            return _listed(statement, "computations", known, lambda name: _computation(working, known[name]))
-        case "cqs":
-            return _cqs(statement, subscriber, working, working.names(subscriber).after, next_tick)
-        case "timers":
-            return _cqs(statement, subscriber, working, partial(working.timed_names, subscriber), next_tick)
+    def _sources(self, statement: Show, sources: Iterable[Stream | Table | View]) -> Result:
+        found = {source.name: source for source in sources}
+        return _listed(
+            statement, found, lambda name: describe_source(found[name]) | self._rights.described(found[name])
+        )
 
+    def _cqs(
+        self, statement: Show, subscriber: Subscriber, names_after: Callable[[str], Iterator[str]], now_ms: int
+    ) -> Result:
+        limit, behind = page_limit(statement.limit), names_after((statement.after or "").casefold())
+        names, searched_to = search(behind, like_filter("%" if statement.like is None else statement.like), limit)
+        chosen = [CqKey(subscriber, CqName(name)) for name in names]
+        self._working.load(chosen)
+        item = partial(cq_item, self._working, now_ms=now_ms)
+        return page_of(statement.what, "cq", chosen, limit, item, searched_to)
 
-def _cqs(
-    statement: Show,
-    subscriber: Subscriber,
-    working: WorkingCopy,
-    names_after: Callable[[str], Iterator[str]],
-    next_tick: NextTick,
-) -> dict[str, object]:
-    limit, behind = page_limit(statement.limit), names_after((statement.after or "").casefold())
-    names, searched_to = search(behind, like_filter("%" if statement.like is None else statement.like), limit)
-    chosen = [CqKey(subscriber, CqName(name)) for name in names]
-    working.load(chosen)
-    return page_of(statement.what, "cq", chosen, limit, lambda key: cq_item(working, key, next_tick), searched_to)
+    def _group(self, group_id: GroupId, groups: Mapping[GroupId, GroupUse], now_ms: int) -> Result:
+        use, working = groups[group_id], self._working
+        plan = working.plan(use.stream_id, group_id)
+        return {
+            "group": group_id,
+            "signature": plan.signature,
+            "stream": working.inventory.streams[use.stream_id].name,
+            "cqs": use.cqs,
+            "constants": use.constants,
+            "index": self._registry.admission.index(plan, now_ms).kind,
+            "quarantined": self._quarantines.of_group(use.stream_id, group_id),
+            "paused": self._quarantines.pause(use.stream_id, group_id),
+        }
 
 
 def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tuple[list[_T], _T | None]:
@@ -142,9 +156,7 @@ def page_limit(limit: int | None) -> int:
     return _MOST if limit is None else min(limit, _MOST)
 
 
-def _listed(
-    statement: Show, what: str, names: Iterable[str], item: Callable[[str], dict[str, object]]
-) -> dict[str, object]:
+def _listed(statement: Show, names: Iterable[str], item: Callable[[str], Result]) -> Result:
     wanted = sorted(names, key=str.casefold)
     if statement.like is not None:
         matches = like_filter(statement.like)
@@ -152,7 +164,7 @@ def _listed(
     if statement.after is not None:
         after = statement.after.casefold()
         wanted = [name for name in wanted if name.casefold() > after]
-    return page_of(what, what[:-1], wanted, page_limit(statement.limit), item)
+    return page_of(statement.what, statement.what[:-1], wanted, page_limit(statement.limit), item)
 
 
 def page_of(
@@ -191,7 +203,7 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 
-def cq_item(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
+def cq_item(working: WorkingCopy, key: CqKey, now_ms: int) -> dict[str, object]:
     """Return how SHOW lists a CQ; it must have been loaded."""
     cq = working.unit.cq(key)
     assert cq is not None, "its name was listed"
@@ -202,7 +214,7 @@ def cq_item(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, 
         "cq": cq.name,
         "group": destination.group_id,
         "status": "paused" if cq.paused else "active",
-        "trigger": trigger_result(destination.trigger, cq, next_tick),
+        "trigger": trigger_result(destination.trigger, cq, now_ms),
         "destination": destination.destination_id,
         "created_at": instant(cq.created_ms),
     }
@@ -218,18 +230,4 @@ def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, objec
         "rows_per_event": "one" if computation.single else "several",
         "groups": len(live.groups),
         "cqs": live.cqs,
-    }
-
-
-def _group(
-    working: WorkingCopy, group_id: GroupId, use: GroupUse, index: Callable[[GroupPlan], AccessPath]
-) -> dict[str, object]:
-    plan = working.plan(use.stream_id, group_id)
-    return {
-        "group": group_id,
-        "signature": plan.signature,
-        "stream": working.inventory.streams[use.stream_id].name,
-        "cqs": use.cqs,
-        "constants": use.constants,
-        "index": index(plan).kind,
     }

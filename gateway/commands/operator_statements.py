@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 
 import msgspec
 
 from gateway.access.roles import OPERATOR, in_role, is_operator
-from gateway.commands.answers import NextTick
 from gateway.commands.listing import cq_item, like_filter, page_limit, page_of, search
+from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.model.group_pause import GroupPause
 from gateway.model.quota import QUOTA_NAMES, Quota
 from gateway.model.unit import CqKey
 from gateway.registry.registry import Registry
+from gateway.sources.declarations import Origin
 from gateway.state.catalog_records import pause_record, quota_record
 from gateway.state.match_counts import MatchCounts
 from gateway.state.work import Change, joined
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import InputError
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
-from grouping.model.operator_statements import DropCqs, OperatorStatement, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
+from grouping.model.query import DropCqs, Pause, SetQuota, ShowCqsOf, ShowQuota
 from grouping.settings.settings import Settings
 from grouping.statements.tokens import clipped
 
-__all__ = ["OperatorStatements"]
+__all__ = ["OperatorStatements", "check_operator"]
 
 _DROPPED_AT_ONCE = 2_000
 """CQs that a DROP CQS drops: a unit of work has room for thousands."""
-
-_OWN: dict[type[OperatorStatement], str] = {
-    ShowCqsOf: "SHOW CQS without OF lists your own CQs.",
-    DropCqs: "DROP CQ name drops one CQ of your own.",
-    PauseGroup: "PAUSE CQ name pauses one CQ of your own.",
-}
-"""From a statement of operators to the statement that does the same for the sender's own CQs."""
 
 
 class OperatorStatements:
@@ -47,53 +42,21 @@ class OperatorStatements:
         self._registry = registry
         self._counts = counts
 
-    def carry_out(
-        self, statement: OperatorStatement, subscriber: Subscriber, now_ms: int, next_tick: NextTick
-    ) -> tuple[dict[str, object], Change]:
-        """Return the result of a statement, and its change to the registry.
-
-        Args:
-            statement: The statement.
-            subscriber: Who sends it.
-            now_ms: The time of acceptance.
-            next_tick: When a CQ fires next.
+    def show_cqs(self, command: PreparedCommand[ShowCqsOf], origin: Origin) -> Answer:
+        """Return one page of the CQs of a subscriber, or of all.
 
         Raises:
-            InputError: ``not-allowed``: the subscriber is no operator. ``syntax-error``: AFTER is no place.
-                ``unknown-group``: there is none of that id.
+            InputError: ``syntax-error``: AFTER is no place.
         """
-        if not is_operator(self._settings, subscriber):
-            named = in_role(self._settings, subscriber, OPERATOR)
-            raise InputError(
-                "only an operator may send this statement",
-                code="not-allowed",
-                detail="Without tokens nothing proves who sent the command."
-                if named
-                else "The statement is about other subscribers.",
-                hint="CQ_AUTH_MODE=token asks for tokens; CQ_AUTH_OPERATORS_BY_KEY=true believes the record's key."
-                if named
-                else _OWN.get(type(statement)),
-            )
-        match statement:
-            case ShowCqsOf():
-                return self._show(statement, next_tick), Change()
-            case DropCqs():
-                return self._drop(statement, now_ms)
-            case SetQuota():
-                return self._set_quota(statement)
-            case ShowQuota(name):
-                return self._quota(name), Change()
-            case PauseGroup():
-                return self._pause(statement, subscriber, now_ms)
-
-    def _show(self, statement: ShowCqsOf, next_tick: NextTick) -> dict[str, object]:
+        statement = command.statement
         limit = page_limit(statement.limit)
         matches = like_filter("%" if statement.like is None else statement.like)
         chosen, last = search(self._behind(statement), lambda key: matches(key.name), limit)
         self._working.load(chosen)
         place, of_all = ("after", True) if statement.subscriber is None else ("cq", False)
         searched_to = None if last is None else json.dumps(last) if of_all else last.name
-        return page_of("cqs", place, chosen, limit, lambda key: self._item(key, next_tick), searched_to)
+        item = partial(self._item, now_ms=origin.accepted_ms)
+        return Answer(page_of("cqs", place, chosen, limit, item, searched_to))
 
     def _behind(self, statement: ShowCqsOf) -> Iterator[CqKey]:
         """Yield the CQs behind AFTER, by subscriber and name."""
@@ -107,8 +70,8 @@ class OperatorStatements:
             names = chain(names, ((each, name) for each in others for name in own(each).after("")))
         return (CqKey(who, CqName(name)) for who, name in names)
 
-    def _item(self, key: CqKey, next_tick: NextTick) -> dict[str, object]:
-        item = cq_item(self._working, key, next_tick)
+    def _item(self, key: CqKey, now_ms: int) -> Result:
+        item = cq_item(self._working, key, now_ms)
         cq = self._working.unit.cq(key)
         assert cq is not None, "its name was listed"
         membership = self._working.unit.membership(cq.destination_id)
@@ -120,24 +83,30 @@ class OperatorStatements:
         cost = {"matches": matches, "text_bytes": len(str(cq.text).encode("utf-8", "surrogatepass"))}
         return {"subscriber": key.subscriber, **item, "cost": cost, "after": json.dumps(key)}
 
-    def _drop(self, statement: DropCqs, now_ms: int) -> tuple[dict[str, object], Change]:
-        subscriber = Subscriber(statement.subscriber)
-        names = filter(like_filter(statement.like), list(self._working.names(subscriber).after("")))
+    def drop_cqs(self, command: PreparedCommand[DropCqs], origin: Origin) -> Answer:
+        """Drop the CQs of a subscriber that a pattern selects, up to a number."""
+        subscriber = Subscriber(command.statement.subscriber)
+        names = filter(like_filter(command.statement.like), list(self._working.names(subscriber).after("")))
         keys = [CqKey(subscriber, CqName(name)) for name in islice(names, _DROPPED_AT_ONCE + 1)]
         left, keys = len(keys) > _DROPPED_AT_ONCE, keys[:_DROPPED_AT_ONCE]
         self._registry.load(keys, ())
-        changes = [self._registry.drop(key, key.name, now_ms) for key in keys]
-        return {"subscriber": subscriber, "dropped": len(keys), "more": left}, joined(changes)
+        changes = [self._registry.drop(key, key.name, origin.accepted_ms) for key in keys]
+        return Answer({"subscriber": subscriber, "dropped": len(keys), "more": left}, joined(changes))
 
-    def _set_quota(self, statement: SetQuota) -> tuple[dict[str, object], Change]:
-        name = statement.subscriber
+    def set_quota(self, command: PreparedCommand[SetQuota], origin: Origin) -> Answer:
+        """Set limits of a subscriber, and return all of them."""
+        name = command.statement.subscriber
         old = self._working.inventory.quotas.get(name, Quota())
-        new = msgspec.structs.replace(old, **dict(statement.limits))
+        new = msgspec.structs.replace(old, **dict(command.statement.limits))
         kept = None if new == Quota() else new
         self._working.unit.set_quota(name, kept)
-        return self._quota(name), Change(catalog=(quota_record(name, kept),))
+        return Answer(self._quota(name), Change(catalog=(quota_record(name, kept),)))
 
-    def _quota(self, name: str) -> dict[str, object]:
+    def show_quota(self, command: PreparedCommand[ShowQuota], origin: Origin) -> Answer:
+        """Return the limits of a subscriber."""
+        return Answer(self._quota(command.statement.subscriber))
+
+    def _quota(self, name: str) -> Result:
         """Return the limits of a subscriber, and the names of its own limits."""
         inventory, limits = self._working.inventory, self._settings.limits
         own = inventory.quotas.get(name, Quota())
@@ -147,17 +116,23 @@ class OperatorStatements:
             "own": [each for each in QUOTA_NAMES if getattr(own, each) is not None],
         }
 
-    def _pause(self, statement: PauseGroup, operator: str, now_ms: int) -> tuple[dict[str, object], Change]:
-        group_id, inventory = GroupId(statement.group), self._working.inventory
+    def pause_group(self, command: PreparedCommand[Pause], origin: Origin) -> Answer:
+        """Pause or resume a group.
+
+        Raises:
+            InputError: ``unknown-group``: there is none of that id.
+        """
+        statement = command.statement
+        group_id, inventory = GroupId(statement.name), self._working.inventory
         stream_id = self._stream_of(group_id)
         pause = inventory.pauses.get(stream_id, {}).get(group_id)
         change = Change()
         if (pause is not None) != statement.paused:
-            pause = GroupPause(operator, now_ms) if statement.paused else None
+            pause = GroupPause(origin.owner, origin.accepted_ms) if statement.paused else None
             self._working.unit.set_pause(stream_id, group_id, pause)
             change = Change(catalog=(pause_record(stream_id, group_id, pause),))
-        result = {"group": group_id, "stream": inventory.streams[stream_id].name, "paused": statement.paused}
-        return result, change
+        result: Result = {"group": group_id, "stream": inventory.streams[stream_id].name, "paused": statement.paused}
+        return Answer(result, change)
 
     def _stream_of(self, group_id: GroupId) -> StreamId:
         """Return the stream of a group that lives, or is paused."""
@@ -171,6 +146,32 @@ class OperatorStatements:
             detail="Its last CQ may have gone.",
             hint="SHOW GROUPS lists the groups that there are.",
         )
+
+
+def check_operator(settings: Settings, subscriber: str, own_form: str | None) -> None:
+    """Check that a subscriber may send statements of operators.
+
+    Args:
+        settings: The settings.
+        subscriber: The sender.
+        own_form: The statement that does the same for the sender's own CQs.
+
+    Raises:
+        InputError: ``not-allowed``.
+    """
+    if is_operator(settings, subscriber):
+        return
+    named = in_role(settings, subscriber, OPERATOR)
+    raise InputError(
+        "only an operator may send this statement",
+        code="not-allowed",
+        detail="Without tokens nothing proves who sent the command."
+        if named
+        else "The statement is about other subscribers.",
+        hint="CQ_AUTH_MODE=token asks for tokens; CQ_AUTH_OPERATORS_BY_KEY=true believes the record's key."
+        if named
+        else own_form,
+    )
 
 
 def _place(statement: ShowCqsOf) -> CqKey:

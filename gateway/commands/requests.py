@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.commands.dead_letters import LONGEST_KEY, command_letter
-from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Place, Record
+from gateway.kafka import FITTING_BYTES, LARGEST_RECORD, OutgoingRecord, Place, Record
 from gateway.sdk.signing import TOKEN_HEADER
 from gateway.state.command_ids import CommandIds
 from gateway.turns.rates import CommandRates
@@ -23,6 +22,8 @@ __all__ = ["Request", "RequestReader"]
 
 _KEY_BYTES = 4096
 """Bytes of the longest subscriber's name."""
+_LETTER_KEY_BYTES = 1 << 20
+"""Bytes of a key that a dead letter, or a reply, repeats."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def answerable(self) -> bool:
         """Whether the record has a key that a reply can have."""
-        return bool(self.record.key) and len(self.record.key or b"") <= LONGEST_KEY
+        return bool(self.record.key) and len(self.record.key or b"") <= _LETTER_KEY_BYTES
 
 
 class RequestReader:
@@ -143,7 +144,7 @@ class RequestReader:
             hint="Send an object with command_id, subscriber and text.",
         )
         place = f"{record.topic}/{record.position}"
-        letter = command_letter(self._letters, place, error.detail, record.key, record.value)
+        letter = _command_letter(self._letters, place, error.detail, record.key, record.value)
         subscriber = _text(record.key or b"")
         return Request(record, error.command_id, subscriber, "", error.encoding, None, refusal, letter)
 
@@ -183,3 +184,26 @@ def _text(key: bytes) -> str:
 
 def _clip(name: str) -> str:
     return name if len(name) <= 100 else name[:100] + "…"
+
+
+def _command_letter(topic: str, source: str, detail: str, key: bytes | None, value: bytes | None) -> OutgoingRecord:
+    """Return the dead letter of a record.
+
+    Args:
+        topic: That of dead letters.
+        source: The record's own place, as text.
+        detail: Why it is no command.
+        key: The record's key.
+        value: The record's value.
+
+    Example:
+        >>> letter = _command_letter("cq.deadletters", "cq.commands/0/7", "It is nothing.", b"alice", bytes(20 << 20))
+        >>> letter.key, len(letter.value) < 16 << 20, letter.headers[1]
+        (b'alice', True, ('detail', b'It is nothing. This letter holds its beginning only.'))
+    """
+    kept_key = key and key[:_LETTER_KEY_BYTES]
+    kept_value = value and value[: FITTING_BYTES - len(kept_key or b"")]
+    if (kept_key, kept_value) != (key, value):
+        detail += " This letter holds its beginning only."
+    headers = (("code", b"malformed-command"), ("detail", detail.encode()), ("source", source.encode()))
+    return OutgoingRecord(topic, kept_key, kept_value, headers)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
-from gateway.access.source_rights import SourceRights, kind_of
+from gateway.access.source_rights import SourceRights
+from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
 from gateway.sources.declarations import Origin, is_declared
@@ -15,139 +16,126 @@ from gateway.sources.tables import create_table, describe_table, drop_table, exa
 from gateway.sources.topics_read import MadeTopics
 from gateway.sources.views import create_view, describe_view, drop_view
 from gateway.state.catalog_records import pause_record, source_record
-from gateway.state.work import Change, joined
+from gateway.state.work import CatalogChange, Change, joined
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicDesk, TopicQuestions
-from grouping.model.access_statements import Grant, Revoke
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.query import (
-    CreateStream,
-    CreateTable,
-    CreateView,
-    DescribeStream,
-    DescribeTable,
-    DescribeView,
-    DropStream,
-    DropTable,
-    DropView,
-)
+from grouping.model.query import ChangeAccess, CreateStream, CreateTable, CreateView, Describe, Drop
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 
-__all__ = ["SourceChange", "SourceDescription", "SourceOutcome", "SourceStatements", "describe_source"]
+__all__ = ["SourceStatements", "describe_source"]
 
-SourceChange = CreateStream | DropStream | CreateTable | DropTable | CreateView | DropView | Grant | Revoke
-"""A statement after which queries compile differently."""
-SourceDescription = DescribeStream | DescribeTable | DescribeView
 Source = Stream | Table | View
-
-
-class SourceOutcome(NamedTuple):
-    """The outcome of a statement about a source."""
-
-    result: dict[str, object]
-    change: Change = Change()
 
 
 class SourceStatements:
     """Carries out statements about sources within the working copy's unit."""
 
     def __init__(
-        self, settings: Settings, rights: SourceRights, working: WorkingCopy, topics: TopicDesk, registry: Registry
+        self,
+        settings: Settings,
+        rights: SourceRights,
+        working: WorkingCopy,
+        topics: TopicDesk,
+        registry: Registry,
+        seen_by: Callable[[str], Catalog],
     ) -> None:
+        """Begin; `seen_by` tells the sources that a subscriber may read."""
         self._settings = settings
         self._rights = rights
         self._working = working
         self._topics = topics
         self._registry = registry
+        self._seen_by = seen_by
         self._made = MadeTopics()
         self._grants = SourceGrants(rights, working, SourceReaders(working, lambda: registry.computations))
 
-    def carry_out(self, statement: SourceChange, catalog: Catalog, origin: Origin) -> SourceOutcome:
-        """Declare, drop or grant a source, in the catalog too.
-
-        Args:
-            statement: The parsed command.
-            catalog: The sources as the sender sees them.
-            origin: The command.
+    def create(self, command: PreparedCommand[CreateStream | CreateTable], origin: Origin) -> Answer:
+        """Declare a stream or a table, in the catalog too.
 
         Raises:
-            InputError: Why it cannot be done; nothing was changed.
+            InputError: Why the source cannot be declared; nothing was changed.
             NotYet: Kafka has not answered; nothing was changed.
         """
-        match statement:
-            case CreateStream() | CreateTable():
-                with self._topics.of(origin.owner, origin.position) as topics:
-                    return self._create(statement, catalog, topics, origin)
-            case CreateView():
-                found = catalog.find_source(statement.name) if statement.if_not_exists else None
-                if isinstance(found, View) and is_declared(found, statement):
-                    return self._kept(found, origin)
-                view = create_view(self._settings, self._working, catalog, statement, origin)
-                return self._created(view, describe_view(view), origin)
-            case DropStream() | DropTable() | DropView():
-                return self._drop(statement, catalog, origin)
-            case Grant() | Revoke():
-                return self._grant(statement, catalog, origin)
-
-    def _create(
-        self, statement: CreateStream | CreateTable, catalog: Catalog, topics: TopicQuestions, origin: Origin
-    ) -> SourceOutcome:
+        statement, catalog = command.statement, self._seen_by(origin.owner)
         settings, working = self._settings, self._working
+        with self._topics.of(origin.owner, origin.position) as topics:
+            found = catalog.find_source(statement.name) if statement.if_not_exists else None
+            if isinstance(found, Stream | Table) and is_declared(found, statement) and _fits(statement, topics):
+                return self._kept(found)
+            if isinstance(statement, CreateStream):
+                stream = create_stream(settings, working, catalog, topics, self._made, statement, origin)
+                return self._created(stream, describe_stream(stream))
+            table, warning = create_table(settings, working, catalog, topics, self._made, statement, origin)
+            return self._created(table, describe_table(table, warning))
+
+    def create_view(self, command: PreparedCommand[CreateView], origin: Origin) -> Answer:
+        """Declare a view, in the catalog too.
+
+        Raises:
+            InputError: Why the view cannot be declared; nothing was changed.
+        """
+        statement, catalog = command.statement, self._seen_by(origin.owner)
         found = catalog.find_source(statement.name) if statement.if_not_exists else None
-        if isinstance(found, Stream | Table) and is_declared(found, statement) and _fits(statement, topics):
-            return self._kept(found, origin)
-        if isinstance(statement, CreateStream):
-            stream = create_stream(settings, working, catalog, topics, self._made, statement, origin)
-            return self._created(stream, describe_stream(stream), origin)
-        table, warning = create_table(settings, working, catalog, topics, self._made, statement, origin)
-        return self._created(table, describe_table(table, warning), origin)
+        if isinstance(found, View) and is_declared(found, statement):
+            return self._kept(found)
+        view = create_view(self._settings, self._working, catalog, statement, origin)
+        return self._created(view, describe_view(view))
 
-    def _created(self, source: Source, described: dict[str, object], origin: Origin) -> SourceOutcome:
-        told = described | self._rights.described(source)
-        return SourceOutcome(told, Change(catalog=(source_record(source),)))
+    def _created(self, source: Source, described: Result) -> Answer:
+        return Answer(described | self._rights.described(source), Change(catalog=(source_record(source),)))
 
-    def _kept(self, source: Source, origin: Origin) -> SourceOutcome:
-        """Return the outcome of IF NOT EXISTS where the source is there."""
-        return SourceOutcome(describe_source(source) | self._rights.described(source))
+    def _kept(self, source: Source) -> Answer:
+        """Return the answer to IF NOT EXISTS where the source is there."""
+        return Answer(describe_source(source) | self._rights.described(source))
 
-    def _drop(self, statement: DropStream | DropTable | DropView, catalog: Catalog, origin: Origin) -> SourceOutcome:
+    def drop(self, command: PreparedCommand[Drop], origin: Origin) -> Answer:
+        """Drop a stream, table or view, in the catalog too.
+
+        Raises:
+            InputError: unknown-stream, not-allowed, stream-in-use.
+        """
+        statement = command.statement
         try:
-            return self._dropped(statement, catalog, origin)
+            source, pauses = self._dropped(statement, self._seen_by(origin.owner), origin.owner)
         except InputError as error:
             if not statement.if_exists or error.code != "unknown-stream":
                 raise
-            kind = {DropStream: "stream", DropTable: "table", DropView: "view"}[type(statement)]
-            return SourceOutcome({kind: statement.name, "dropped": False})
+            return Answer({statement.kind: statement.name, "dropped": False})
+        change = Change(catalog=(source_record(source, gone=True), *pauses))
+        return Answer({statement.kind: source.name, "dropped": True}, change)
 
-    def _dropped(self, statement: DropStream | DropTable | DropView, catalog: Catalog, origin: Origin) -> SourceOutcome:
-        rights, working, sender = self._rights, self._working, origin.owner
-        source: Source
-        match statement:
-            case DropStream():
-                source = stream = drop_stream(rights, working, catalog, statement, sender)
+    def _dropped(self, statement: Drop, catalog: Catalog, sender: str) -> tuple[Source, list[CatalogChange]]:
+        """Drop a source, and return it with the records of pauses that end with it."""
+        rights, working, name = self._rights, self._working, statement.name
+        match statement.kind:
+            case "stream":
+                stream = drop_stream(rights, working, catalog, name, sender)
                 ended = working.unit.end_pauses(stream.stream_id)
-                pauses = tuple(pause_record(stream.stream_id, group_id, None) for group_id in ended)
-                return SourceOutcome(
-                    {"stream": source.name, "dropped": True},
-                    Change(catalog=(source_record(source, gone=True), *pauses)),
-                )
-            case DropTable():
-                source = drop_table(rights, working, catalog, self._registry.computations, statement, sender)
-            case DropView():
-                source = drop_view(rights, working, catalog, statement, sender)
-        change = Change(catalog=(source_record(source, gone=True),))
-        return SourceOutcome({kind_of(source): source.name, "dropped": True}, change)
+                return stream, [pause_record(stream.stream_id, group_id, None) for group_id in ended]
+            case "table":
+                return drop_table(rights, working, catalog, self._registry.computations, name, sender), []
+            case "view":
+                return drop_view(rights, working, catalog, name, sender), []
+            case "cq":
+                raise AssertionError("a CQ is no source")
 
-    def _grant(self, statement: Grant | Revoke, catalog: Catalog, origin: Origin) -> SourceOutcome:
-        source = self._grants.change(statement, catalog, origin.owner)
-        result: dict[str, object] = {statement.kind: source.name} | self._rights.described(source)
+    def change_access(self, command: PreparedCommand[ChangeAccess], origin: Origin) -> Answer:
+        """Grant or revoke the right to read a source, in the catalog too; CASCADE drops CQs of those who lost it.
+
+        Raises:
+            InputError: unknown-stream, not-allowed, quota-exceeded.
+        """
+        statement = command.statement
+        source = self._grants.change(statement, self._seen_by(origin.owner), origin.owner)
+        result: Result = {statement.kind: source.name} | self._rights.described(source)
         result["readers"] = readers_of(source)
         change = Change(catalog=(source_record(source),))
-        if isinstance(statement, Grant):
-            return SourceOutcome(result, change)
+        if statement.granted:
+            return Answer(result, change)
         found = self._grants.losers(statement, source)
         result |= {"cqs": len(found.keys), "more": found.more, "dropped": 0}
         if statement.cascade:
@@ -155,43 +143,40 @@ class SourceStatements:
             dropped = [self._registry.drop(key, key.name, origin.accepted_ms) for key in found.keys]
             change = joined([change, *dropped])
             result["dropped"] = len(dropped)
-        return SourceOutcome(result, change)
+        return Answer(result, change)
 
-    def describe(self, statement: SourceDescription, catalog: Catalog, origin: Origin) -> dict[str, object]:
-        """Return the result of a DESCRIBE.
-
-        Args:
-            statement: The parsed command.
-            catalog: The sources as the sender sees them.
-            origin: The command.
+    def describe(self, command: PreparedCommand[Describe], origin: Origin) -> Answer:
+        """Describe a stream, table or view.
 
         Raises:
             InputError: unknown-stream.
             NotYet: Kafka has not answered.
             OperationalError: A server does not answer.
         """
-        described: dict[str, object]
-        source: Source
-        match statement:
-            case DescribeStream(name):
-                source = stream = catalog.stream(name)
-                described = describe_stream(stream)
-                if stream.lenient:
-                    described["misfits"] = self._working.evaluator.misfits(stream.stream_id)
-            case DescribeTable(name):
-                source = table = catalog.table(name)
+        source, described = self._described(command.statement, self._seen_by(origin.owner), origin)
+        described |= self._rights.described(source)
+        if self._rights.owns(origin.owner, source):
+            described["readers"] = readers_of(source)
+        return Answer(described)
+
+    def _described(self, statement: Describe, catalog: Catalog, origin: Origin) -> tuple[Source, Result]:
+        match statement.kind:
+            case "stream":
+                stream = catalog.stream(statement.name)
+                misfits = {"misfits": self._working.evaluator.misfits(stream.stream_id)} if stream.lenient else {}
+                return stream, describe_stream(stream) | misfits
+            case "table":
+                table = catalog.table(statement.name)
                 with self._topics.of(origin.owner, origin.position) as topics:
                     described = describe_table(table, exactness(self._settings, topics, table))
                     states = TableStates(topics, self._registry.admission.replicas)
                     state = states.of([table], origin.accepted_ms)[table.name]
-                described |= {"cqs": self._registry.computations.cqs(table.table_id)} | state
-            case DescribeView(name):
-                source = view = catalog.view(name)
-                described = describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}
-        described |= self._rights.described(source)
-        if self._rights.owns(origin.owner, source):
-            described["readers"] = readers_of(source)
-        return described
+                return table, described | {"cqs": self._registry.computations.cqs(table.table_id)} | state
+            case "view":
+                view = catalog.view(statement.name)
+                return view, describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}
+            case "cq" | "function":
+                raise AssertionError("neither is a source")
 
 
 def describe_source(source: Source) -> dict[str, object]:

@@ -9,10 +9,10 @@ import msgspec
 from gateway.access.source_rights import SourceRights
 from gateway.sources.readers import FoundReaders, SourceReaders
 from gateway.state.working_copy import WorkingCopy
-from grouping.model.access_statements import AccessStatement, Grant, Revoke
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.ids import Subscriber
+from grouping.model.query import ChangeAccess
 from grouping.model.source_access import Access
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -33,7 +33,7 @@ class SourceGrants:
         self._working = working
         self._readers = readers
 
-    def change(self, statement: AccessStatement, catalog: Catalog, subscriber: str) -> Stream | Table | View:
+    def change(self, statement: ChangeAccess, catalog: Catalog, subscriber: str) -> Stream | Table | View:
         """Change who may read a source, and return the changed source.
 
         Args:
@@ -45,7 +45,7 @@ class SourceGrants:
             InputError: unknown-stream, not-allowed, quota-exceeded.
         """
         source = _find(catalog, statement)
-        self._rights.check_owner(subscriber, source, "GRANT" if isinstance(statement, Grant) else "REVOKE")
+        self._rights.check_owner(subscriber, source, "GRANT" if statement.granted else "REVOKE")
         changed = _with_access(source, _changed(source.access, statement))
         if len(changed.access.readers) > _MOST_READERS:
             raise InputError(
@@ -59,7 +59,7 @@ class SourceGrants:
             catalog.whole.add(changed)
         return changed
 
-    def losers(self, statement: Revoke, source: Stream | Table | View) -> FoundReaders:
+    def losers(self, statement: ChangeAccess, source: Stream | Table | View) -> FoundReaders:
         """Return CQs whose subscribers have lost the right to read the source.
 
         Args:
@@ -82,7 +82,7 @@ def readers_of(source: Stream | Table | View) -> list[str] | str:
     return "ALL" if source.access.everybody else list(source.access.readers)
 
 
-def _find(catalog: Catalog, statement: AccessStatement) -> Stream | Table | View:
+def _find(catalog: Catalog, statement: ChangeAccess) -> Stream | Table | View:
     match statement.kind:
         case "stream":
             return catalog.stream(statement.name)
@@ -92,8 +92,8 @@ def _find(catalog: Catalog, statement: AccessStatement) -> Stream | Table | View
             return catalog.view(statement.name)
 
 
-def _changed(access: Access, statement: AccessStatement) -> Access:
-    granted = isinstance(statement, Grant)
+def _changed(access: Access, statement: ChangeAccess) -> Access:
+    granted = statement.granted
     if not statement.readers:
         return msgspec.structs.replace(access, everybody=granted)
     named = set(statement.readers)

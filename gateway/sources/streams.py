@@ -17,7 +17,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import StreamId
-from grouping.model.query import CreateStream, DropStream
+from grouping.model.query import CreateStream
 from grouping.model.source_access import Access
 from grouping.model.wording import counted
 from grouping.settings.settings import Settings
@@ -73,15 +73,13 @@ def create_stream(
     return stream
 
 
-def drop_stream(
-    rights: SourceRights, working: WorkingCopy, catalog: Catalog, statement: DropStream, subscriber: str
-) -> Stream:
+def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:
     """Forget a stream that no CQ uses.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
     """
-    stream = catalog.stream(statement.name)
+    stream = catalog.stream(name)
     rights.check_owner(subscriber, stream, "DROP STREAM")
     groups = working.inventory.groups(stream.stream_id).values()
     if views := reading_views(working.inventory, stream.name):

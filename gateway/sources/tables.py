@@ -16,7 +16,7 @@ from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog
-from grouping.model.query import CreateTable, DropTable
+from grouping.model.query import CreateTable
 from grouping.model.source_access import Access
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
@@ -99,7 +99,7 @@ def drop_table(
     working: WorkingCopy,
     catalog: Catalog,
     computations: Computations,
-    statement: DropTable,
+    name: str,
     subscriber: str,
 ) -> Table:
     """Forget a table without reading CQs and views; batches may still join it for CQs dropped earlier.
@@ -107,7 +107,7 @@ def drop_table(
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
     """
-    table = catalog.table(statement.name)
+    table = catalog.table(name)
     rights.check_owner(subscriber, table, "DROP TABLE")
     cqs, views = computations.cqs(table.table_id), reading_views(working.inventory, table.name)
     check_unread(catalog, "table", table.name, cqs, views)

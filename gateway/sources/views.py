@@ -8,7 +8,7 @@ from gateway.sources.declarations import Origin, check_count, check_name, check_
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog
-from grouping.model.query import CreateView, DropView
+from grouping.model.query import CreateView
 from grouping.model.source_access import Access
 from grouping.model.view import View
 from grouping.settings.settings import Settings
@@ -35,15 +35,13 @@ def create_view(
     return view
 
 
-def drop_view(
-    rights: SourceRights, working: WorkingCopy, catalog: Catalog, statement: DropView, subscriber: str
-) -> View:
+def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> View:
     """Forget a view that no CQ and no other view reads.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
     """
-    view = catalog.view(statement.name)
+    view = catalog.view(name)
     rights.check_owner(subscriber, view, "DROP VIEW")
     cqs = working.unit.sources.view_cqs(view.name)
     check_unread(catalog, "view", view.name, cqs, reading_views(working.inventory, view.name))

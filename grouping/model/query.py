@@ -10,44 +10,40 @@ from typing import Literal
 
 import msgspec
 
-from grouping.model.access_statements import AccessStatement
 from grouping.model.column import StreamColumn
-from grouping.model.operator_statements import OperatorStatement
 from grouping.model.source_access import AccessKind
 from grouping.model.sql_type import SqlType
 
 __all__ = [
     "AlterCq",
+    "ChangeAccess",
     "ChangeBased",
     "CreateCq",
     "CreateStream",
     "CreateTable",
     "CreateView",
     "CronBased",
-    "DescribeCq",
-    "DescribeStream",
-    "DescribeFunction",
-    "DescribeTable",
-    "DescribeView",
+    "Describe",
     "DigestClause",
-    "DropCq",
-    "DropStream",
-    "DropTable",
-    "DropView",
+    "Drop",
+    "DropCqs",
     "ExplainCq",
-    "ExplainEvent",
     "ExplainSelect",
-    "ExplainStages",
-    "PackedDigest",
-    "PauseCq",
-    "Publish",
-    "ResumeCq",
     "Listed",
+    "PackedDigest",
+    "Pause",
+    "Publish",
+    "SetQuota",
     "Show",
+    "ShowCqsOf",
+    "ShowQuota",
+    "SourceKind",
     "Statement",
     "TimerBased",
     "Trigger",
 ]
+
+SourceKind = Literal["stream", "table", "view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +144,6 @@ class CreateStream:
 
 
 @dataclass(frozen=True, slots=True)
-class DropStream:
-    """DROP STREAM [IF EXISTS]."""
-
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, options as they were written and not yet checked against a topic."""
 
@@ -174,14 +162,6 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class DropTable:
-    """DROP TABLE [IF EXISTS]."""
-
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class CreateView:
     """CREATE VIEW."""
 
@@ -190,14 +170,6 @@ class CreateView:
     """The SELECT's text."""
     access: AccessKind | None = None
     if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropView:
-    """DROP VIEW [IF EXISTS]."""
-
-    name: str
-    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +183,34 @@ class AlterCq:
 
 
 @dataclass(frozen=True, slots=True)
-class DropCq:
-    """DROP CQ [IF EXISTS], or NiagaraCQ's DELETE CQ."""
+class Drop:
+    """DROP kind [IF EXISTS], or NiagaraCQ's DELETE CQ."""
 
+    kind: Literal["cq", "stream", "table", "view"]
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class PauseCq:
-    """PAUSE CQ."""
+class Pause:
+    """PAUSE CQ or RESUME CQ; with a group's id PAUSE GROUP or RESUME GROUP, an operator's."""
 
+    kind: Literal["cq", "group"]
     name: str
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeCq:
-    """RESUME CQ."""
+class ChangeAccess:
+    """GRANT READ ON kind name TO subscriber, … | ALL; REVOKE READ ON … FROM … [CASCADE]."""
 
+    granted: bool
+    kind: SourceKind
     name: str
+    readers: tuple[str, ...]
+    """The subscribers; empty for ALL."""
+    cascade: bool = False
+    """Whether REVOKE drops CQs of subscribers that may not read the source any more."""
 
 
 Listed = Literal["streams", "tables", "views", "cqs", "groups", "computations", "timers", "functions"]
@@ -246,94 +227,85 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeCq:
-    """DESCRIBE CQ."""
+class Describe:
+    """DESCRIBE kind name."""
 
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeStream:
-    """DESCRIBE STREAM."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTable:
-    """DESCRIBE TABLE."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeView:
-    """DESCRIBE VIEW."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeFunction:
-    """DESCRIBE FUNCTION."""
-
+    kind: Literal["cq", "stream", "table", "view", "function"]
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainCq:
-    """EXPLAIN CQ."""
+    """EXPLAIN CQ; with FOR: whether an event matches the CQ, and whether the event would be delivered."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainEvent:
-    """EXPLAIN CQ … FOR: whether an event matches it, and whether it would be delivered."""
-
-    name: str
-    event: str
-    """The event's value, as JSON."""
+    event: str | None = None
+    """The event's value, as JSON; None without FOR."""
     given: tuple[tuple[str, str], ...] = ()
     """The contents of WITH, by name: rows of joined tables as a JSON array, the record's `_key` and `_time`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainSelect:
-    """EXPLAIN SELECT …: the plan of a query that is not created."""
+    """EXPLAIN SELECT …: the plan of a query that is not created; with STAGES its tree after each compiler stage."""
 
     select: str
+    stages: bool = False
+
+
+# -- statements of operators, about CQs and quotas of other subscribers ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainStages:
-    """EXPLAIN STAGES SELECT …: the tree of a query after each stage of the compiler."""
+class ShowCqsOf:
+    """SHOW CQS OF ALL | OF subscriber [LIKE …] [AFTER …] [LIMIT n]."""
 
-    select: str
+    subscriber: str | None
+    """None for all."""
+    like: str | None = None
+    after: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropCqs:
+    """DROP CQS LIKE pattern OF subscriber."""
+
+    like: str
+    subscriber: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """SET QUOTA name = n | DEFAULT, … FOR subscriber."""
+
+    subscriber: str
+    limits: tuple[tuple[str, int | None], ...]
+    """Each limit with its number; None for the limit of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowQuota:
+    """SHOW QUOTA FOR subscriber."""
+
+    subscriber: str
 
 
 Statement = (
     CreateCq
     | CreateStream
-    | DropStream
     | CreateTable
-    | DropTable
     | CreateView
-    | DropView
     | AlterCq
-    | DropCq
-    | PauseCq
-    | ResumeCq
+    | Drop
+    | Pause
+    | ChangeAccess
     | Show
-    | DescribeCq
-    | DescribeStream
-    | DescribeTable
-    | DescribeView
-    | DescribeFunction
+    | Describe
     | ExplainCq
-    | ExplainEvent
     | ExplainSelect
-    | ExplainStages
-    | AccessStatement
-    | OperatorStatement
+    | ShowCqsOf
+    | DropCqs
+    | SetQuota
+    | ShowQuota
 )

@@ -6,8 +6,8 @@ from typing import cast
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.access_statements import Grant, Revoke, SourceKind
 from grouping.model.errors import InputError
+from grouping.model.query import ChangeAccess, SourceKind
 from grouping.statements.tokens import Tokens
 
 __all__ = ["ACCESS_CHOICES", "accept_if_exists", "accept_if_not_exists", "read_grant", "read_revoke"]
@@ -27,7 +27,7 @@ def accept_if_not_exists(tokens: Tokens) -> bool:
     return tokens.accept("IF", "NOT", "EXISTS")
 
 
-def read_grant(tokens: Tokens) -> Grant:
+def read_grant(tokens: Tokens) -> ChangeAccess:
     """Read the rest of GRANT READ.
 
     Raises:
@@ -35,10 +35,10 @@ def read_grant(tokens: Tokens) -> Grant:
     """
     kind, name = _source(tokens)
     tokens.expect("TO")
-    return Grant(kind, name, _subscribers(tokens))
+    return ChangeAccess(True, kind, name, _subscribers(tokens))
 
 
-def read_revoke(tokens: Tokens) -> Revoke:
+def read_revoke(tokens: Tokens) -> ChangeAccess:
     """Read the rest of REVOKE READ.
 
     Raises:
@@ -46,7 +46,7 @@ def read_revoke(tokens: Tokens) -> Revoke:
     """
     kind, name = _source(tokens)
     tokens.expect("FROM")
-    return Revoke(kind, name, _subscribers(tokens), tokens.accept("CASCADE"))
+    return ChangeAccess(False, kind, name, _subscribers(tokens), tokens.accept("CASCADE"))
 
 
 def _source(tokens: Tokens) -> tuple[SourceKind, str]:

@@ -6,35 +6,26 @@ The SELECT inside a statement stays text, for the compiler: only its end is foun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Literal, cast
 
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError, near_name
-from grouping.model.operator_statements import ShowCqsOf
 from grouping.model.query import (
     AlterCq,
     ChangeBased,
     CreateCq,
     CreateView,
-    DescribeCq,
-    DescribeFunction,
-    DescribeStream,
-    DescribeTable,
-    DescribeView,
-    DropCq,
-    DropStream,
-    DropTable,
-    DropView,
+    Describe,
+    Drop,
     ExplainCq,
-    ExplainEvent,
     ExplainSelect,
-    ExplainStages,
     Listed,
-    PauseCq,
+    Pause,
     Publish,
-    ResumeCq,
     Show,
+    ShowCqsOf,
+    SourceKind,
     Statement,
 )
 from grouping.model.refusals import MAX_DEPTH, too_deep
@@ -48,14 +39,7 @@ from grouping.statements.access import (
 )
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
 from grouping.statements.declaration import Options, read_options
-from grouping.statements.operators import (
-    HIGHEST_LIMIT,
-    read_drop_cqs,
-    read_pause_group,
-    read_resume_group,
-    read_set_quota,
-    read_show_quota,
-)
+from grouping.statements.operators import HIGHEST_LIMIT, read_drop_cqs, read_set_quota, read_show_quota
 from grouping.statements.refused_forms import ksqldb_declaration
 from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
@@ -77,7 +61,7 @@ def parse(text: str) -> Statement:
 
     Example:
         >>> parse("DROP CQ intel;")
-        DropCq(name='intel', if_exists=False)
+        Drop(kind='cq', name='intel', if_exists=False)
     """
     tokens = Tokens(text)
     for count in _WORDS:
@@ -187,18 +171,18 @@ def _alter_cq(tokens: Tokens) -> AlterCq:
     return AlterCq(name, settings.trigger, settings.start, settings.expire)
 
 
-def _explain(tokens: Tokens) -> ExplainCq | ExplainEvent | ExplainSelect | ExplainStages:
+def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect:
     if tokens.accept("CQ"):
         name = tokens.name("the name of the CQ")
         return _explain_event(tokens, name) if tokens.accept("FOR") else ExplainCq(name)
     if tokens.accept("STAGES"):
-        return ExplainStages(_select_alone(tokens, "EXPLAIN takes", "a SELECT"))
+        return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "a SELECT"), stages=True)
     if tokens.word() not in ("", "SELECT", "WITH"):
         raise tokens.unexpected("CQ and a name", hint=f"Write EXPLAIN CQ {clipped(tokens.source())}.")
     return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
 
 
-def _explain_event(tokens: Tokens, name: str) -> ExplainEvent:
+def _explain_event(tokens: Tokens, name: str) -> ExplainCq:
     event = tokens.string("an event as JSON")
     given: dict[str, tuple[str, str]] = {}
     if tokens.accept("WITH"):
@@ -212,7 +196,7 @@ def _explain_event(tokens: Tokens, name: str) -> ExplainEvent:
             if not tokens.accept_symbol(TokenType.COMMA):
                 break
         tokens.expect_symbol(TokenType.R_PAREN, ")")
-    return ExplainEvent(name, event, tuple(given.values()))
+    return ExplainCq(name, event, tuple(given.values()))
 
 
 def _show(what: Listed) -> Callable[[Tokens], Show]:
@@ -242,33 +226,33 @@ def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
     return ShowCqsOf(subscriber, *_page(tokens))
 
 
-def _describe_function(tokens: Tokens) -> DescribeFunction:
+def _describe_function(tokens: Tokens) -> Describe:
     word = tokens.source()
     if not word.isidentifier():  # a word such as IF or LEFT is no name elsewhere
-        return DescribeFunction(tokens.name("the name of a function"))
+        return Describe("function", tokens.name("the name of a function"))
     tokens.index += 1
-    return DescribeFunction(word)
+    return Describe("function", word)
 
 
-def _drop_cq(tokens: Tokens) -> DropCq:
-    if_exists = accept_if_exists(tokens)
-    return DropCq(tokens.name("the name of the CQ"), if_exists)
+def _name(tokens: Tokens, kind: Literal["cq", SourceKind]) -> str:
+    return tokens.name("the name of the CQ") if kind == "cq" else tokens.stream_name()
 
 
-def _drop(statement: Callable[[str, bool], Statement]) -> Callable[[Tokens], Statement]:
-    def read(tokens: Tokens) -> Statement:
+def _drop(kind: Literal["cq", SourceKind]) -> Callable[[Tokens], Drop]:
+    def read(tokens: Tokens) -> Drop:
         if_exists = accept_if_exists(tokens)
-        return statement(tokens.stream_name(), if_exists)
+        return Drop(kind, _name(tokens, kind), if_exists)
 
     return read
 
 
-def _cq(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
-    return lambda tokens: statement(tokens.name("the name of the CQ"))
+def _describe(kind: Literal["cq", SourceKind]) -> Callable[[Tokens], Describe]:
+    return lambda tokens: Describe(kind, _name(tokens, kind))
 
 
-def _stream(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
-    return lambda tokens: statement(tokens.stream_name())
+def _pause(kind: Literal["cq", "group"], *, paused: bool) -> Callable[[Tokens], Pause]:
+    wanted = "the name of the CQ" if kind == "cq" else "the id of a group"
+    return lambda tokens: Pause(kind, tokens.name(wanted), paused)
 
 
 def _declared(read: Callable[[Tokens], Statement]) -> Callable[[Tokens], Statement]:
@@ -291,19 +275,19 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "STREAM"): _declared(read_stream),
     ("CREATE", "TABLE"): _declared(read_table),
     ("CREATE", "VIEW"): _create_view,
-    ("DROP", "CQ"): _drop_cq,
+    ("DROP", "CQ"): _drop("cq"),
     ("DROP", "CQS"): read_drop_cqs,
-    ("DELETE", "CQ"): _drop_cq,
-    ("DROP", "STREAM"): _drop(DropStream),
-    ("DROP", "TABLE"): _drop(DropTable),
-    ("DROP", "VIEW"): _drop(DropView),
+    ("DELETE", "CQ"): _drop("cq"),
+    ("DROP", "STREAM"): _drop("stream"),
+    ("DROP", "TABLE"): _drop("table"),
+    ("DROP", "VIEW"): _drop("view"),
     ("GRANT", "READ"): read_grant,
     ("REVOKE", "READ"): read_revoke,
     ("ALTER", "CQ"): _alter_cq,
-    ("PAUSE", "CQ"): _cq(PauseCq),
-    ("RESUME", "CQ"): _cq(ResumeCq),
-    ("PAUSE", "GROUP"): read_pause_group,
-    ("RESUME", "GROUP"): read_resume_group,
+    ("PAUSE", "CQ"): _pause("cq", paused=True),
+    ("RESUME", "CQ"): _pause("cq", paused=False),
+    ("PAUSE", "GROUP"): _pause("group", paused=True),
+    ("RESUME", "GROUP"): _pause("group", paused=False),
     ("SHOW", "STREAMS"): _show("streams"),
     ("SHOW", "TABLES"): _show("tables"),
     ("SHOW", "VIEWS"): _show("views"),
@@ -314,10 +298,10 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("SET", "QUOTA"): read_set_quota,
     ("SHOW", "TIMERS"): _show("timers"),
     ("SHOW", "FUNCTIONS"): _show("functions"),
-    ("DESCRIBE", "CQ"): _cq(DescribeCq),
-    ("DESCRIBE", "STREAM"): _stream(DescribeStream),
-    ("DESCRIBE", "TABLE"): _stream(DescribeTable),
-    ("DESCRIBE", "VIEW"): _stream(DescribeView),
+    ("DESCRIBE", "CQ"): _describe("cq"),
+    ("DESCRIBE", "STREAM"): _describe("stream"),
+    ("DESCRIBE", "TABLE"): _describe("table"),
+    ("DESCRIBE", "VIEW"): _describe("view"),
     ("DESCRIBE", "FUNCTION"): _describe_function,
     ("EXPLAIN",): _explain,
 }

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowQuota
+from grouping.model.query import DropCqs, SetQuota, ShowQuota
 from grouping.statements.tokens import Tokens
 
 __all__ = [
     "HIGHEST_LIMIT",
     "read_drop_cqs",
-    "read_pause_group",
-    "read_resume_group",
     "read_set_quota",
     "read_show_quota",
 ]
@@ -51,16 +49,6 @@ def read_show_quota(tokens: Tokens) -> ShowQuota:
     """Read the subscriber of SHOW QUOTA."""
     tokens.expect("FOR")
     return ShowQuota(tokens.name("a subscriber"))
-
-
-def read_pause_group(tokens: Tokens) -> PauseGroup:
-    """Read the group of PAUSE GROUP."""
-    return PauseGroup(tokens.name("the id of a group"), paused=True)
-
-
-def read_resume_group(tokens: Tokens) -> PauseGroup:
-    """Read the group of RESUME GROUP."""
-    return PauseGroup(tokens.name("the id of a group"), paused=False)
 
 
 def read_drop_cqs(tokens: Tokens) -> DropCqs:

@@ -13,7 +13,6 @@ from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
-from grouping.model.query import DropTable
 from grouping.model.table import Table
 from grouping.plan.computation import Computation, Join
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
@@ -58,7 +57,7 @@ class _Gateway:
         catalog = Catalog([_STREAM], _TABLES, [])
         for table in _TABLES:
             rights, computations = SourceRights(self.settings), Computations(self.working)
-            drop_table(rights, self.working, catalog, computations, DropTable(table.name), table.owner)
+            drop_table(rights, self.working, catalog, computations, table.name, table.owner)
         self.working.commit()
 
     def kept(self) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.commands.statements import Answer, PreparedCommand, Statements
+from gateway.commands.prepared import Answer, PreparedCommand
+from gateway.commands.statements import Statements
 from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
 from gateway.state.journal import Journal
 from schemas.codec import Reply, encode_reply

@@ -23,7 +23,7 @@ _TRACE, _SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 def _answered(number: int, *, parent: str = "", sent_ms: int = _BEGAN // 1_000_000 - 5) -> CommandOutcome:
     headers = (("traceparent", parent.encode()),) if parent else ()
     record = Record("cq.commands", 1, number, sent_ms, b"alice", b"", headers)
-    return CommandOutcome(Request(record, f"c{number}", "alice", "SHOW CQS", "json", None), "ShowCqs", "ok")
+    return CommandOutcome(Request(record, f"c{number}", "alice", "SHOW CQS", "json", None), "SHOW CQS OF", "ok")
 
 
 def _told(share: float, *answered: CommandOutcome) -> InMemorySpanExporter:
@@ -51,7 +51,7 @@ def test_a_command_without_a_context_has_a_trace_of_its_own(parent: str) -> None
     [whole] = [span for span in spans if span.parent is None]
     assert whole.name == "command"
     assert whole.attributes is not None
-    assert whole.attributes["cq.statement"] == "ShowCqs"
+    assert whole.attributes["cq.statement"] == "ShowCqsOf"
     assert whole.attributes["messaging.kafka.offset"] == 1
 
 

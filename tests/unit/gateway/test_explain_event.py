@@ -14,7 +14,7 @@ from gateway.testing import ACCEPTED_AT, InputError, Stream, Table
 from gateway.testing.query import checked
 from grouping.model.group import canonical_constants
 from grouping.model.ids import DestinationId
-from grouping.model.query import ExplainEvent
+from grouping.model.query import ExplainCq
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 
@@ -34,7 +34,7 @@ def _told(
 ) -> dict[str, Any]:
     """Return the gateway's answer to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
     statement = parse(f"EXPLAIN CQ intel FOR {given}")
-    assert isinstance(statement, ExplainEvent)
+    assert isinstance(statement, ExplainCq)
     asked = checked(query, stream, ACCEPTED_AT, [_PROFILES])
     plan, row = asked.query.plan, asked.query.row
     destination = Destination(

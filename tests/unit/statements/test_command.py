@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.errors import InputError
-from grouping.model.query import CreateCq, CreateStream, DropCq, Show, Statement
+from grouping.model.query import CreateCq, CreateStream, Drop, Show, Statement
 from grouping.statements.command import parse
 from tests.cases import Case, load, refusal
 
@@ -81,8 +81,8 @@ def test_large_text_is_answered_shortly(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=50))
 def test_quoted_name_is_read_back(name: str) -> None:
     """A name in quotes, its quotes doubled, is read as it was, in either quotes."""
-    assert parse('DROP CQ "' + name.replace('"', '""') + '"') == DropCq(name)
-    assert parse("DROP CQ `" + name.replace("`", "``") + "`") == DropCq(name)
+    assert parse('DROP CQ "' + name.replace('"', '""') + '"') == Drop("cq", name)
+    assert parse("DROP CQ `" + name.replace("`", "``") + "`") == Drop("cq", name)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))

@@ -1,0 +1,54 @@
+"""A command after parsing and compiling, and its answer."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from gateway.commands.answers import CqResult
+from gateway.model.unit import CqKey
+from gateway.registry.placement import DestinationRequest
+from gateway.state.work import Change
+from grouping.plan.group import CompiledQuery
+from grouping.statements.cq_text import CqText
+
+__all__ = ["Answer", "Create", "PreparedCommand", "Result"]
+
+Result = dict[str, object]
+_Statement_co = TypeVar("_Statement_co", covariant=True)
+_NONE = Change()
+
+
+class Create(msgspec.Struct, frozen=True):
+    """A CREATE CQ, compiled."""
+
+    text: CqText
+    query: CompiledQuery
+    request: DestinationRequest
+
+
+class PreparedCommand(msgspec.Struct, Generic[_Statement_co], frozen=True):
+    """A command after parsing and compiling, before anything was looked up for it."""
+
+    statement: _Statement_co
+    title: str
+    """The title of the statement's row in `STATEMENTS` (statement_table.py)."""
+    key: CqKey
+    """The CQ that the command is about; without a name where the command is about no CQ."""
+    text: str = ""
+    """The text of a statement whose SELECT is not compiled yet: errors name places in the text."""
+    create: Create | None = None
+    """The further fields of a CREATE CQ."""
+    asked_ms: int = 0
+    """When the command was tried first, epoch milliseconds: EVERY counts from here, however long it was held."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The outcome of a statement."""
+
+    result: Result | CqResult
+    change: Change = _NONE
+    """The change that the statement makes, to be written with its unit of work."""
+    not_before_ms: int = 0
+    """The earliest time of the answer, epoch milliseconds: the statement follows something that is dated later."""
