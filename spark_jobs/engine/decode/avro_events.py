@@ -16,6 +16,7 @@ from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
 from schemas.avro_limits import body_check
 from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
+from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = ["AvroReader"]
 
@@ -37,8 +38,8 @@ class AvroReader:
         self._header = single_object_header(schema)
         self._texts = [column.name for column in columns if column.type == STRING or column.type.is_nested]
         nested = NestedChecks(AvroTypes(schema))
-        checks = ((column.name, _check_of(column, nested)) for column in columns)
-        self._checks = [(name, check) for name, check in checks if check]
+        checks = ((column, _check_of(column, nested)) for column in columns)
+        self._checks = [(column, check) for column, check in checks if check]
 
     def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
         """Decode the values of a batch.
@@ -68,12 +69,18 @@ class AvroReader:
             record = self._read(value, start, "strict")
         except UnicodeDecodeError:
             record, broken = self._read(value, start, "surrogateescape"), True
-        for name, check in self._checks:
-            if record[name] is not None:
-                record[name] = check(record[name])
+        for column, check in self._checks:
+            if (found := record[column.name]) is not None:
+                try:
+                    record[column.name] = check(found)
+                except Misfit as exc:
+                    raise _WrongRecord(misfit_detail(column, exc)) from None
         if broken:
             for name in self._texts:  # a field without a column does no harm
-                check_texts(record[name])
+                try:
+                    check_texts(record[name])
+                except UnicodeEncodeError:
+                    raise _WrongRecord(f'Column "{name}" has a string that is no valid UTF-8.') from None
         return record
 
     def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:

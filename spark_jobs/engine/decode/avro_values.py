@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
 from schemas.avro_columns import AvroTypes
+from spark_jobs.engine.decode.misfit import Misfit
 
 __all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
-"""Takes a value that is not NULL, gives the column's value; raises ValueError or OverflowError."""
+"""Takes a value that is not NULL, gives the column's value; raises Misfit."""
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,11 +26,8 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 def plain_check(sql_type: SqlType) -> Check | None:
     """Return a check and conversion of a type without parts, None where its values are right as they come."""
     if sql_type.name in _BITS:
-        return _whole(_BITS[sql_type.name])
-    if sql_type.is_decimal:
-        precision, scale = sql_type.precision, sql_type.scale
-        return lambda unscaled: _decimal(unscaled, precision, scale)
-    return None
+        return _whole(_BITS[sql_type.name], sql_type)
+    return (lambda unscaled: _decimal(unscaled, sql_type)) if sql_type.is_decimal else None
 
 
 class NestedChecks:
@@ -55,10 +54,10 @@ class NestedChecks:
             part = definition["items" if sql_type.name == "ARRAY" else "values"]
             return (_array if sql_type.name == "ARRAY" else _map)(self._check(part, sql_type.element))
         if sql_type == DATE:
-            return lambda days: date.fromordinal(_EPOCH_DAY + days)
+            return partial(_date, sql_type)
         if sql_type == TIMESTAMP:
             step = 1000 if definition["logicalType"] == "timestamp-millis" else 1
-            return lambda count: _EPOCH + timedelta(microseconds=count * step)
+            return partial(_time, sql_type, step)
         return plain_check(sql_type)
 
 
@@ -82,21 +81,33 @@ def check_texts(value: object) -> None:
 
 def _struct(parts: list[tuple[str, Check | None]]) -> Check:
     checks = [(name, _each(check)) for name, check in parts]
-    return lambda record: {name: check(record[name]) for name, check in checks}
+
+    def convert(record: dict[str, Any]) -> dict[str, object]:
+        return {name: _part(check, record[name], name) for name, check in checks}
+
+    return convert
 
 
 def _array(check: Check | None) -> Check | None:
     if check is None:
         return None
     each = _each(check)
-    return lambda values: [each(value) for value in values]
+    return lambda values: [_part(each, value, place) for place, value in enumerate(values)]
 
 
 def _map(check: Check | None) -> Check | None:
     if check is None:
         return None
     each = _each(check)
-    return lambda entries: {key: each(value) for key, value in entries.items()}
+    return lambda entries: {key: _part(each, value, key) for key, value in entries.items()}
+
+
+def _part(check: Check, value: Any, step: str | int) -> object:
+    try:
+        return check(value)
+    except Misfit as exc:
+        exc.within(step)
+        raise
 
 
 def _each(check: Check | None) -> Check:
@@ -106,17 +117,31 @@ def _each(check: Check | None) -> Check:
     return lambda value: None if value is None else check(value)
 
 
-def _whole(bits: int) -> Check:
+def _whole(bits: int, sql_type: SqlType) -> Check:
     def check(value: int) -> int:
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise ValueError(f"an int has more than {bits} bits")
+            raise Misfit("the number is out of range", sql_type)
         return value
 
     return check
 
 
-def _decimal(unscaled: bytes, precision: int, scale: int) -> Decimal:
+def _decimal(unscaled: bytes, sql_type: SqlType) -> Decimal:
     number = int.from_bytes(unscaled, "big", signed=True)
-    if abs(number) >= 10**precision:
-        raise ValueError(f"a decimal has more than {precision} digits")
-    return Decimal(f"{number}E-{scale}")  # from text: arithmetic would round to the context's 28 digits
+    if abs(number) >= 10**sql_type.precision:
+        raise Misfit(f"the number has more than {sql_type.precision} digits", sql_type)
+    return Decimal(f"{number}E-{sql_type.scale}")  # from text: arithmetic would round to the context's 28 digits
+
+
+def _date(sql_type: SqlType, days: int) -> date:
+    try:
+        return date.fromordinal(_EPOCH_DAY + days)
+    except (ValueError, OverflowError):
+        raise Misfit("the date is beyond the years 1 to 9999", sql_type) from None
+
+
+def _time(sql_type: SqlType, step: int, count: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=count * step)
+    except OverflowError:
+        raise Misfit("the time is beyond the years 1 to 9999", sql_type) from None

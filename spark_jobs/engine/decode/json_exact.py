@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import NoReturn
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.column_place import RecordPath, path_text
+from grouping.model.column_place import RecordPath
 from grouping.model.sql_type import (
     BIGINT,
     BINARY,
@@ -36,6 +36,7 @@ from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.variant import MISSING, variant_number, write_variant
 from spark_jobs.engine.decode.json_lenient import STRICT, Leniency, relaxed
 from spark_jobs.engine.decode.json_number import JsonNumber
+from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = [
     "DECIMAL_TEXT",
@@ -55,24 +56,12 @@ _JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
 """The least double that is rounded to an infinite FLOAT."""
-_LONGEST_PLACE = 300
-"""Characters of a path in the detail of a dead letter: the keys of a MAP may be long."""
 _LONGEST_INTEGER = 20
 """Characters of the longest BIGINT: longer texts are not even converted."""
 
 
 class WrongRecord(ValueError):
     """The record is a dead letter; the message is its detail, a full sentence."""
-
-
-class _Misfit(ValueError):
-    """A value that a type cannot hold; the message is the reason, part of a sentence."""
-
-    def __init__(self, reason: str, sql_type: SqlType, path: str) -> None:
-        super().__init__(reason)
-        self.sql_type = sql_type
-        self.path = path
-        """Leads from the column's value to this one."""
 
 
 def read_record(
@@ -136,7 +125,7 @@ def read_text(
             text = _loads(value)
         except (WrongRecord, RecursionError, json.JSONDecodeError):
             if misfits is None:
-                raise WrongRecord(_refusal(column, column.type, "", "the text is no JSON")) from None
+                raise WrongRecord(misfit_detail(column, Misfit("the text is no JSON", column.type))) from None
     elif column.type == TIMESTAMP and leniency.timestamps and _JSON_NUMBER.fullmatch(str(text)):
         text = JsonNumber(text)
     return _read_column(text, column, leniency, misfits)
@@ -178,44 +167,31 @@ def _read_column(value: object, column: StreamColumn, leniency: Leniency, misfit
 def _fitted(value: object, column: StreamColumn, leniency: Leniency) -> object:
     try:
         if leniency != STRICT:
-            try:
-                value = relaxed(value, column.type, leniency)
-            except ValueError as exc:
-                raise _Misfit(str(exc), column.type, "") from None
+            value = relaxed(value, column.type, leniency)
         return _value(value, column.type)
     except RecursionError:
         raise WrongRecord(f'Column "{column.name}" is nested too deeply.') from None
-    except _Misfit as exc:
-        raise WrongRecord(_refusal(column, exc.sql_type, exc.path, str(exc))) from None
-
-
-def _refusal(column: StreamColumn, sql_type: SqlType, path: str, reason: str) -> str:
-    """Return the sentence for a value that its column cannot hold: with its path, if this is not the column's name."""
-    at = ""
-    if path or column.from_text:
-        place = column.place
-        begin = "" if place.path is None else path_text(place.path)
-        kind = {"value": "", "key": "the key ", "header": f'the header "{place.header}" '}[place.kind]
-        at = f" at {kind}{begin}{path}"[:_LONGEST_PLACE].rstrip()
-    return f'Column "{column.name}" of type {sql_type} cannot hold the value{at}: {reason}.'
+    except Misfit as exc:
+        raise WrongRecord(misfit_detail(column, exc)) from None
 
 
 def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> object:
     """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone.
 
     Raises:
-        _Misfit: The type cannot hold the value; `step` leads to the value from the one around it.
+        Misfit: The type cannot hold the value; `step` leads to the value from the one around it.
     """
     if value is MISSING or (value is None and sql_type != VARIANT):
         return None
     try:
         return _convert(value, sql_type)
-    except _Misfit as exc:
-        if step is not None:
-            exc.path = path_text((step,))[1:] + exc.path
-        raise
+    except Misfit as exc:
+        misfit = exc
     except ValueError as exc:
-        raise _Misfit(str(exc), sql_type, "" if step is None else path_text((step,))[1:]) from None
+        misfit = Misfit(str(exc), sql_type)
+    if step is not None:
+        misfit.within(step)
+    raise misfit from None
 
 
 def _convert(value: object, sql_type: SqlType) -> object:

@@ -17,6 +17,7 @@ import msgspec
 from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, SqlType
 from grouping.values.variant import MISSING
 from spark_jobs.engine.decode.json_number import JsonNumber
+from spark_jobs.engine.decode.misfit import Misfit
 
 __all__ = ["LENIENT_DELICATE", "STRICT", "Leniency", "relaxed", "time_reader"]
 
@@ -49,7 +50,11 @@ LENIENT_DELICATE = (
 
 
 def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a JSON value as one of a column's type, as far as the stream's options let it fit."""
+    """Return a JSON value as one of a column's type, as far as the stream's options let it fit.
+
+    Raises:
+        Misfit: A number is no time.
+    """
     if value is None or value is MISSING:
         return value
     is_number, is_text = isinstance(value, JsonNumber), isinstance(value, str) and not isinstance(value, JsonNumber)
@@ -61,7 +66,10 @@ def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
     if sql_type.is_nested:
         return _nested(value, sql_type, leniency)
     if sql_type == TIMESTAMP and is_number and leniency.timestamps:
-        return epoch_time(str(value), leniency.timestamps).isoformat()
+        try:
+            return epoch_time(str(value), leniency.timestamps).isoformat()
+        except ValueError as exc:
+            raise Misfit(str(exc), sql_type) from None
     if leniency.lenient and is_number:
         return _of_number(str(value), sql_type)
     return value
@@ -98,12 +106,20 @@ def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
     """Return a value with its parts relaxed; a value without parts stays as it is."""
     element = sql_type.element
     if isinstance(value, list) and element is not None and sql_type.key is None:
-        return [relaxed(each, element, leniency) for each in value]
+        return [_part(each, element, leniency, place) for place, each in enumerate(value)]
     if isinstance(value, dict) and element is not None and sql_type.key is not None:
-        return {key: relaxed(each, element, leniency) for key, each in value.items()}
+        return {key: _part(each, element, leniency, key) for key, each in value.items()}
     if isinstance(value, dict) and element is None:
-        return {name: relaxed(value.get(name, MISSING), part, leniency) for name, part in sql_type.fields}
+        return {name: _part(value.get(name, MISSING), part, leniency, name) for name, part in sql_type.fields}
     return value
+
+
+def _part(value: object, sql_type: SqlType, leniency: Leniency, step: str | int) -> object:
+    try:
+        return relaxed(value, sql_type, leniency)
+    except Misfit as exc:
+        exc.within(step)
+        raise
 
 
 def epoch_time(text: str, unit: str) -> datetime:

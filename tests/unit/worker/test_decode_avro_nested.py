@@ -52,20 +52,27 @@ def test_nested_columns():
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "detail"),
     [
-        {"tags": [b"\xff"]},
-        {"times": {"at": 2**62}},
-        {"who": {"id": 7, "surplus": 0, "born": 2**30, "owes": b"", "manager": None}},
-        {"who": {"id": 7, "surplus": 0, "born": None, "owes": b"\x7f\xff", "manager": None}},
+        ({"tags": [b"\xff"]}, 'Column "tags" has a string that is no valid UTF-8.'),
+        ({"times": {"at": 2**62}}, 'Field "times.at" of type TIMESTAMP cannot hold the value: the time is beyond'),
+        (
+            {"who": {"id": 7, "surplus": 0, "born": 2**30, "owes": b"", "manager": None}},
+            'Field "who.born" of type DATE cannot hold the value: the date is beyond',
+        ),
+        (
+            {"who": {"id": 7, "surplus": 0, "born": None, "owes": b"\x7f\xff", "manager": None}},
+            'Field "who.owes" of type DECIMAL(4,2) cannot hold the value: the number has more than 4 digits.',
+        ),
     ],
     ids=["no UTF-8", "a time after the calendar", "a date after it", "a DECIMAL of five digits"],
 )
-def test_what_a_nested_column_cannot_hold(values):
-    """The value makes a dead letter if the column names it, and spoils no record otherwise."""
+def test_what_a_nested_column_cannot_hold(values, detail):
+    """The value makes a dead letter that names its path if the column has it, and spoils no record otherwise."""
     body = nested_body(**values)
     _, dead = decode(batch([body]), nested_stream(*NESTED_COLUMNS), SETTINGS)
     assert "undecodable" == header(dead.to_pylist()[0], "code")
+    assert detail in header(dead.to_pylist()[0], "detail")
     _, dead = decode(batch([body]), nested_stream("who STRUCT<id: BIGINT>"), SETTINGS)
     assert dead is None
 

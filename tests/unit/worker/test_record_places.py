@@ -76,8 +76,10 @@ def test_a_column_is_what_lies_at_its_place(column: str, value: bytes, expected:
 REFUSED = [
     ("p DOUBLE FROM '$.data.p'", b'{"data": {"p": "x"}}', "DOUBLE cannot hold the value at $.data.p: a string is no"),
     ("x INT FROM '$[0]'", b"[1.5]", "of type INT cannot hold the value at $[0]: the number has a fraction"),
-    ("r STRUCT<a: STRUCT<at: TIMESTAMP>>", b'{"r": {"a": {"at": 7}}}', 'Column "r" of type TIMESTAMP cannot hold the value at $.r.a.at: a number is no string.'),  # noqa: E501
-    ("r ARRAY<INT> FROM '$'", b'[1, "b"]', '"r" of type INT cannot hold the value at $[1]: a string is no number.'),
+    ("r STRUCT<a: STRUCT<at: TIMESTAMP>>", b'{"r": {"a": {"at": 7}}}', 'Field "r.a.at" of type TIMESTAMP cannot hold the value: a number is no'),  # noqa: E501
+    ("r ARRAY<STRUCT<a: INT>>", b'{"r": [{}, 1]}', 'Field "r[1]" of type STRUCT cannot hold the value: a number is no'),
+    ("r MAP<STRING, INT>", b'{"r": {"a b": 1.5}}', """Field "r["a b"]" of type INT cannot hold"""),  # noqa: E501
+    ("r ARRAY<INT> FROM '$'", b'[1, "b"]', 'Field "r[1]" of type INT cannot hold the value at $[1]: a string is no'),
     ("r ARRAY<INT> FROM '$'", b"{}", "an object is no array"),
     ("x INT FROM '$.a.b'", b"[]", "The value is JSON but no object."),
     ("x INT FROM '$.a.b'", b"{", "The value is not one JSON object"),
