@@ -23,12 +23,13 @@ from gateway.sources.declarations import Origin
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.function_guide import describe_function, function_item, function_names
-from grouping.compiler.signature import render_joins, render_name
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import CqName, GroupId, Subscriber
 from grouping.model.query import Describe, Show
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.scan import Scan
+from grouping.plan.signature import render_source
 from grouping.statements.tokens import NAME_LENGTH
 
 __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search"]
@@ -221,12 +222,12 @@ def cq_item(working: WorkingCopy, key: CqKey, now_ms: int) -> dict[str, object]:
 
 
 def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, object]:
-    stream, computation = working.inventory.streams[live.stream_id].name, live.computation
+    stream, computation = working.inventory.streams[live.stream_id], live.computation
     return {
         "computation": computation.computation_id,
-        "stream": stream,
+        "stream": stream.name,
         "tables": [working.inventory.tables[table_id].name for table_id in computation.table_ids],
-        "text": f"{render_name(stream)}{render_joins(computation)}",
+        "text": render_source(Scan(stream), computation),
         "rows_per_event": "one" if computation.single else "several",
         "groups": len(live.groups),
         "cqs": live.cqs,

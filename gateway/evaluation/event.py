@@ -50,8 +50,7 @@ def answered(question: EventQuestion) -> EventOutcome:
 
 
 def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> EventOutcome:
-    computation = standing.query.plan.computation
-    missing = [join.prefix for join in computation.joins if join.table_id not in standing.views] if computation else []
+    missing = [node.prefix for node in standing.query.plan.nodes if node.table_id not in standing.views]
     try:
         if missing:
             return _by_the_stream_alone(standing, record, missing)

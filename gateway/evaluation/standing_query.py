@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.model.records import TriggerSpec
-from grouping.compiler.signature import render_part
 from grouping.model.catalog import Stream
 from grouping.model.expression import Call, Expression
+from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 

@@ -53,9 +53,10 @@ _MEASURED_PAIRS = 1_000
 _KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
 """Time of a group in each micro-batch of few events: with a key, with another index, and without an index."""
 _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
-"""Time besides: where an index other than a key leaves conjuncts to be checked; where a looked up value is computed."""
-_JOIN_MICROS = 1_500.0
-"""Time of a join with a table. All six are figures of the benchmark ``fixed``, rounded."""
+"""Time besides: where an index other than a key leaves conjuncts to be checked; where a looked up value is computed.
+
+All five are rounded figures of the benchmark ``fixed``; nodes of computations have figures of their own.
+"""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -103,14 +104,14 @@ class Admission:
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
         return self._shape(plan).path if load is None else load.path
 
-    def check(self, query: CompiledQuery, destination: Destination, now_ms: int, joins: int = 0) -> None:
+    def check(self, query: CompiledQuery, destination: Destination, now_ms: int, computed: float = 0.0) -> None:
         """Check that a group and its workers can take a new destination, and count the destination as admitted.
 
         Args:
             query: The query to create.
             destination: Its destination; a virtual destination may match any number of events.
             now_ms: The time.
-            joins: How many joins with tables the stream's queries make.
+            computed: Expected time of the stream's computations in each micro-batch, in microseconds.
 
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
@@ -124,7 +125,7 @@ class Admission:
             raise predicate_too_large(f"{group.shape.nodes:,}", limits.normal_form)
         if plan.computation is not None:
             self._check_tables(plan.computation, now_ms)
-        self._check_batch_time(plan, group, known, joins)
+        self._check_batch_time(plan, group, known, computed)
         if group.shape.residual_micros:
             rows = inventory.groups(plan.stream_id).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
@@ -183,7 +184,7 @@ class Admission:
                     hint="Remove rows that are not needed any more, or ask for a higher limit.",
                 )
 
-    def _check_batch_time(self, plan: GroupPlan, group: _Group, known: StreamStatistics, joins: int) -> None:
+    def _check_batch_time(self, plan: GroupPlan, group: _Group, known: StreamStatistics, computed: float) -> None:
         """Check that a new group leaves each micro-batch of its stream short, and count the group."""
         live, stream_id = self._working.inventory.groups(plan.stream_id), plan.stream_id
         if plan.group_id in live:
@@ -194,7 +195,7 @@ class Admission:
             return None if load is None else _batch_micros(load.path)
 
         own, limit = group.shape.batch_micros, self._limits.batch_milliseconds
-        expected = self._batch_times.expected(stream_id, known, live, measured) + joins * _JOIN_MICROS + own
+        expected = self._batch_times.expected(stream_id, known, live, measured) + computed + own
         if expected > limit * 1000:
             raise InputError(
                 "the queries of the stream take too long in every micro-batch",

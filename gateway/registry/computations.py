@@ -92,9 +92,13 @@ class Computations:
             hint="Constants in the keys of a join make it another one: write them in WHERE.",
         )
 
-    def count(self, stream_id: StreamId) -> int:
-        """Return how many joins the queries of a stream make, as far as they are known; some may have ended lately."""
-        return sum(each.stream_id == stream_id for each in (self._known or {}).values())
+    def batch_micros(self, stream_id: StreamId) -> float:
+        """Return the expected time of a stream's computations in each micro-batch, in microseconds.
+
+        Computations count as far as they are known; some may have ended lately.
+        """
+        known = (self._known or {}).values()
+        return sum(each.computation.batch_micros for each in known if each.stream_id == stream_id)
 
     def cqs(self, table_id: str) -> int:
         """Return how many CQs join a table."""

@@ -125,8 +125,8 @@ class Registry:
         if self._working.unit.membership(destination_id) is None:
             self.quarantine_quota.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
-            joins = self.computations.count(destination.stream_id)
-            self.admission.check(query, destination, now_ms, joins)
+            micros = self.computations.batch_micros(destination.stream_id)
+            self.admission.check(query, destination, now_ms, micros)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             # Its reader may still have to pass over records that others of the group had caused meanwhile.

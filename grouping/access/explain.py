@@ -12,11 +12,11 @@ from grouping.access.explain_tree import Use, plan_tree, tree_lines
 from grouping.access.stream_statistics import StreamStatistics
 from grouping.binding.budget import Budget
 from grouping.compiler.compiler import stage_texts
-from grouping.compiler.signature import render_part
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
+from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
 
 __all__ = ["explain", "explain_stages", "shown_constants"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from grouping.access.access_path import AccessPath
-from grouping.compiler.signature import join_condition, key_condition, render_part
 from grouping.model.catalog import Stream
-from grouping.model.expression import Expression, Slot, Value, walk
+from grouping.model.expression import Expression, Slot, walk
 from grouping.model.wording import counted
-from grouping.plan.computation import Computation, Join
+from grouping.plan.computation import Computation
+from grouping.plan.expression_text import render_part
 from grouping.plan.group import GroupPlan
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
@@ -104,23 +104,17 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
-    for join in computation.joins:
-        table = use.tables.get(join.table_id, SourceUse(join.prefix, 0))
-        kind, condition = "left" if join.outer else "inner", join_condition(join)
-        named = {"node": "table", "table": table.name, "join": kind, "on": condition}
-        yield {**named, "cqs": table.cqs, "rows": table.rows, "constants": list(_kept(join))}
-
-
-def _kept(join: Join) -> Iterator[dict[str, str]]:
-    """Yield the parts of ON with constants that stay with the join: keys of the look-up, or conditions."""
-    looked_up = [(key_condition(join, key), "look-up") for key in join.keys if _has_values(key.left)]
-    met = [(render_part(part), "join") for part in join.rest if _has_values(part)]
-    for text, place in (*looked_up, *met):
-        yield {"in": text, "decided_by": place}
-
-
-def _has_values(expression: Expression) -> bool:
-    return any(isinstance(each, Value) for each in walk(expression))
+    for node in computation.nodes:
+        table = use.tables.get(node.table_id, SourceUse(node.prefix, 0))
+        yield {
+            "node": "table",
+            "table": table.name,
+            "join": "left" if node.outer else "inner",
+            "on": node.condition,
+            "cqs": table.cqs,
+            "rows": table.rows,
+            "constants": [{"in": text, "decided_by": place} for text, place in node.literals()],
+        }
 
 
 def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from grouping.compiler.signature import render_part
 from grouping.model.expression import Call, Column, Expression, Slot, walk
 from grouping.model.group import ConstantRow, ConstantValue
+from grouping.plan.expression_text import render_part
 from grouping.plan.group import GroupPlan
 
 __all__ = ["query_warnings"]

@@ -9,8 +9,8 @@ from grouping.binding.bound import Bound
 from grouping.binding.budget import Budget
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.errors import InputError, near_name
-from grouping.model.expression import Column
-from grouping.plan.computation import Computation
+from grouping.plan.computation import Computation, Node
+from grouping.plan.scan import Scan
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
 
@@ -50,6 +50,11 @@ class Scope(NamedTuple):
     """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()
     """The conditions of views and subqueries, and the parts of ON that join nothing."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that join tables with the stream's events."""
+        return self.computation.nodes if self.computation else ()
 
     def resolve(self, qualifier: str, name: str, *, quoted: bool = False) -> tuple[str, Bound]:
         """Return a column's shown name in its source, and its expression.
@@ -137,12 +142,9 @@ class Scope(NamedTuple):
 
 def stream_source(stream: Stream, alias: str | None) -> Source:
     """Return a stream as a query names it, under an alias or by its own name."""
-    columns = {
-        column.name.casefold(): (column.name, Column(column.name, column.type_text)) for column in stream.columns
-    }
-    fields = {
-        name: (name, Column(name, str(sql_type))) for name, sql_type in RECORD_FIELDS.items() if name not in columns
-    }
+    scan = Scan(stream)
+    columns = {column.name.casefold(): (column.name, column) for column in scan.columns}
+    fields = {column.name: (column.name, column) for column in scan.record_fields}
     return Source(alias or stream.name, columns, fields, own_name=stream.name)
 
 

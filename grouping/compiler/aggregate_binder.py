@@ -13,10 +13,10 @@ from grouping.binding.constants import lift, settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_call import AggregateCall, aggregate_call, aggregate_name
-from grouping.compiler.aggregate_texts import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
+from grouping.compiler.aggregate_texts import LiftedKey, aggregate_text, in_parentheses, lifted_key, marked
 from grouping.compiler.commuted import commuted
 from grouping.compiler.normalize import normalize, normalize_value
-from grouping.compiler.signature import AGGREGATE, order, render_part
+from grouping.compiler.order import order
 from grouping.functions.aggregates import AGGREGATES, aggregate_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
@@ -24,6 +24,7 @@ from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
 from grouping.plan.aggregate import AggregateKey, AggregateValue
+from grouping.plan.expression_text import AGGREGATE, all_of, render_part
 from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["BoundKey", "AggregateBinder", "bind_keys", "has_aggregates"]

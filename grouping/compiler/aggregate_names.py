@@ -13,9 +13,9 @@ import msgspec
 from grouping.binding.bound import Constant
 from grouping.compiler.aggregate_texts import in_parentheses
 from grouping.compiler.plan import BoundAggregation
-from grouping.compiler.signature import AGGREGATE, render_part
 from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name, walk
 from grouping.plan.aggregate import AggregateValue
+from grouping.plan.expression_text import AGGREGATE, render_part
 from grouping.plan.group import SelectItem
 
 __all__ = ["named_without_constants"]

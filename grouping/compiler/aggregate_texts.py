@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Constant, Term
-from grouping.compiler.signature import placeholder, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import STRING, SqlType
+from grouping.plan.expression_text import placeholder, render_part, shape
 
-__all__ = ["LiftedKey", "aggregate_text", "all_of", "in_parentheses", "lifted_key", "marked"]
+__all__ = ["LiftedKey", "aggregate_text", "in_parentheses", "lifted_key", "marked"]
 
 LiftedKey = tuple[str, tuple[tuple[SqlType, ConstantValue], ...]]
 """An aggregate's text without constants, and these."""
@@ -21,11 +21,6 @@ def lifted_key(term: Term) -> LiftedKey:
     text, *constants = term.args
     assert isinstance(text, Value), "it begins with its text"
     return str(text.value), tuple((each.type, each.value) for each in constants if isinstance(each, Constant))
-
-
-def all_of(conjuncts: tuple[Expression, ...]) -> Expression | None:
-    """Return one condition, None where there is none."""
-    return conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "BOOLEAN") if conjuncts else None
 
 
 def aggregate_text(name: str, args: Sequence[Expression], condition: Expression | None, *, distinct: bool) -> str:

@@ -17,8 +17,8 @@ from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
 from grouping.compiler.hidden_literals import hidden_literals
 from grouping.compiler.normalize import normalize, normalize_value
+from grouping.compiler.order import order
 from grouping.compiler.plan import plan
-from grouping.compiler.signature import order, render, render_aggregation
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
@@ -26,8 +26,10 @@ from grouping.model.expression import Expression, Slot, Value, walk
 from grouping.model.group import group_id
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
-from grouping.plan.aggregate import Aggregate
+from grouping.plan.aggregate import Aggregate, render_aggregate
 from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
+from grouping.plan.scan import Scan
+from grouping.plan.signature import render
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
@@ -90,8 +92,8 @@ def _rendered(draft: Draft) -> Draft:
 def _signature(
     draft: Draft, where: Iterable[Expression], keys: Iterable[Expression], kept: Sequence[Expression]
 ) -> str:
-    text = render(draft.stream.name, where, draft.computation)
-    return text if draft.aggregation is None else text + render_aggregation(keys, kept)
+    text = render(Scan(draft.stream), draft.computation, where)
+    return text if draft.aggregation is None else text + render_aggregate(keys, kept)
 
 
 def _shown_signature(draft: Draft) -> str:

@@ -19,7 +19,7 @@ from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
 from grouping.binding.scope import Scope, Source, stream_source
 from grouping.compiler.normalize import normalize
-from grouping.compiler.signature import order
+from grouping.compiler.order import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.expression import LEFT_ON, Column, Value, joined_name, source_of
@@ -27,7 +27,8 @@ from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.plan.computation import Computation, Join, JoinKey, computation_id
+from grouping.plan.computation import Computation
+from grouping.plan.lookup_join import JoinKey, LookupJoin, table_columns
 
 __all__ = ["InlinedSelect", "Relation", "read_from"]
 
@@ -123,10 +124,8 @@ def _inlined(select: InlinedSelect, name: str, kind: str, own_name: str = "") ->
 
 
 def _table_source(table: Table, alias: str | None) -> Source:
-    columns = {
-        column.name.casefold(): (column.name, Column(joined_name(table.name, column.name), column.type_text))
-        for column in table.columns
-    }
+    declared = zip(table.columns, table_columns(table, table.name), strict=True)
+    columns = {column.name.casefold(): (column.name, joined) for column, joined in declared}
     return Source(alias or table.name, columns, {}, "table", own_name=table.name)
 
 
@@ -159,7 +158,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
         raise _without_keys(conditions, prefix, right.source.name)
     single = {key.column for key in keys} >= set(table.key)
     free, bound = _divided(rest, prefix, outer=outer)
-    join = Join(table.table_id, prefix, tuple(keys), outer, single=single)
+    join = LookupJoin(table.table_id, prefix, tuple(keys), outer, single=single)
     source = right.source._replace(merged=merged)
     if not single:
         equal, _ = _keys(conditions, prefix)
@@ -173,9 +172,8 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     elif single and not outer:
         free, bound = (), rest
     join = replace(join, rest=tuple(map(settle, order(free)[0])))
-    joins = (*(scope.computation.joins if scope.computation else ()), join)
     assert scope.stream is not None, "a stream stands first"
-    computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
+    computation = Computation.of(scope.stream.stream_id, (*scope.nodes, join))
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
 
 
@@ -220,7 +218,7 @@ def _check_kind(node: exp.Join) -> bool:
 
 
 def _free_prefix(scope: Scope, name: str) -> str:
-    taken = {join.prefix for join in scope.computation.joins} if scope.computation else set()
+    taken = {node.prefix for node in scope.nodes}
     number, prefix = 1, name
     while prefix in taken:
         number += 1

@@ -47,9 +47,8 @@ def _literal_sets(query: CompiledQuery) -> tuple[set[str], set[str]]:
 def _predicates(query: CompiledQuery) -> Iterator[Expression]:
     """Yield the expressions that decide which events match, and their join partners."""
     yield from query.plan.conjuncts
-    for join in query.plan.computation.joins if query.plan.computation else ():
-        yield from (key.left for key in join.keys)
-        yield from join.rest
+    for node in query.plan.nodes:
+        yield from node.expressions
     yield from query.plan.kept.having if query.plan.kept else ()
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from grouping.compiler.reader_functions import Form, form_of
-from grouping.compiler.signature import render_part
 from grouping.functions.functions import result_type
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType
+from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]

@@ -11,10 +11,13 @@ from datetime import date
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import render_aggregation, render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
+from grouping.plan.aggregate import render_aggregate
+from grouping.plan.expression_text import render_name, render_part, shape
+from grouping.plan.scan import Scan
+from grouping.plan.signature import render_source
 
 __all__ = [
     "constant_text",
@@ -36,10 +39,8 @@ _MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
 def planned_text(draft: Draft) -> str:
     """Return the tree after `plan`: names looked up, constants read by the expression beside them."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
-    joins = render_joins(draft.computation)
-    return _text(
-        [f"FROM {render_name(draft.stream.name)}{joins}", *where, *_planned_aggregation(draft), *_items(draft.items)]
-    )
+    source = render_source(Scan(draft.stream), draft.computation)
+    return _text([f"FROM {source}", *where, *_planned_aggregation(draft), *_items(draft.items)])
 
 
 def normalized_text(draft: Draft) -> str:
@@ -136,7 +137,7 @@ def _planned_aggregation(draft: Draft) -> Iterator[str]:
     if draft.aggregation is None:
         return
     keys = (key.expression for key in draft.aggregation.keys)
-    yield render_aggregation(keys, ()).strip() or "GROUP BY nothing"
+    yield render_aggregate(keys, ()).strip() or "GROUP BY nothing"
     if draft.aggregation.having is not None:
         yield "HAVING"
         yield from _indented(_tree(draft.aggregation.having))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import order
+from grouping.compiler.order import order
 from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Stream

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from grouping.model.expression import Column, Expression
 from grouping.model.sql_type import SqlType
+from grouping.plan.expression_text import all_of, render_part
 
-__all__ = ["AggregateValue", "AggregateKey", "Aggregate"]
+__all__ = ["Aggregate", "AggregateKey", "AggregateValue", "render_aggregate"]
 
 
 class AggregateKey(msgspec.Struct, frozen=True):
@@ -44,9 +47,21 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """How matches become aggregates."""
+    """The node above a group that makes aggregates of the matches with equal keys."""
 
     keys: tuple[AggregateKey, ...]
     """In canonical order; none where all matches are one aggregate."""
     aggregates: tuple[AggregateValue, ...]
     """Each once."""
+
+
+def render_aggregate(keys: Iterable[Expression], having: Sequence[Expression]) -> str:
+    """Return GROUP BY and HAVING of a signature.
+
+    Example:
+        >>> render_aggregate([Column("venue", "STRING")], [])
+        ' GROUP BY venue'
+    """
+    names = list(map(render_part, keys))
+    text = f" GROUP BY {', '.join(names)}" if names else ""
+    return text if (condition := all_of(having)) is None else f"{text} HAVING {render_part(condition)}"

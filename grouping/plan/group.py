@@ -8,7 +8,7 @@ from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.plan.aggregate import Aggregate
-from grouping.plan.computation import Computation
+from grouping.plan.computation import Computation, Node
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
 
@@ -41,6 +41,11 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     def computation_id(self) -> str:
         """The computation's id, "" where there is none."""
         return self.computation.computation_id if self.computation else ""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes between the stream and the group; none where the rows are the events."""
+        return self.computation.nodes if self.computation else ()
 
     @property
     def table_ids(self) -> tuple[str, ...]:

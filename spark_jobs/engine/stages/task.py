@@ -19,7 +19,7 @@ from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
-from spark_jobs.engine.operators.lookup_join.join import LookupJoin
+from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
 from spark_jobs.engine.results.encode import EvaluateExpression
@@ -125,7 +125,7 @@ class Task:
 
         parts = snapshot.by_computation()
         joins = [
-            JoinedGroups(each, LookupJoin(each, views, value_bytes, event_rows), parts[each.computation_id])
+            JoinedGroups(each, LookupJoinOperator(each, views, value_bytes, event_rows), parts[each.computation_id])
             for each in snapshot.computations
         ]
         counting = AggregateCounting(evaluate, too_large, snapshot.bounds, singly_until)

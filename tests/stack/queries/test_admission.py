@@ -20,8 +20,9 @@ from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow, canonical_constants
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
-from grouping.plan.computation import Computation, Join
+from grouping.plan.computation import Computation
 from grouping.plan.group import CompiledQuery, GroupPlan, SelectItem, SelectList
+from grouping.plan.lookup_join import LookupJoin
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.limit_settings import LimitSettings
 from grouping.settings.settings import RedisSettings, Settings
@@ -264,7 +265,7 @@ def test_joined_tables_count_with_constant_tables(settings: Settings, working: W
     assert {"t1": 700, "t2": 801} == {
         table.name: figures.rows for table in tables if (figures := admission.replicas.of(table, 10_000))
     }
-    joins = [Join(table.table_id, table.name, ()) for table in tables]
+    joins = [LookupJoin(table.table_id, table.name, ()) for table in tables]
     small, large = [
         msgspec.structs.replace(_EQUAL, group_id=f"g_{join.prefix}", computation=Computation("j", (join,)))
         for join in joins

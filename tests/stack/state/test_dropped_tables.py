@@ -14,8 +14,9 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
 from grouping.model.table import Table
-from grouping.plan.computation import Computation, Join
+from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.lookup_join import LookupJoin
 from grouping.statements.cq_text import CqText
 from grouping.store.table_store import TableStore
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
@@ -24,7 +25,7 @@ from tests.ground import Ground
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
 _TABLES = [Table(f"t_{number}", f"t{number}", (), ("k",), "t", "json", "") for number in (1, 2)]
 _SELECT = SelectList("s00", (SelectItem("a", Column("a", "BIGINT")),))
-_PLAN = GroupPlan("g_" + "1" * 24, "s_1", "", (), Computation("j_1", (Join("t_1", "p", ()),)))
+_PLAN = GroupPlan("g_" + "1" * 24, "s_1", "", (), Computation("j_1", (LookupJoin("t_1", "p", ()),)))
 _DESTINATION = Destination("d_" + "1" * 24, "s_1", _PLAN.group_id, "s00", "[]", "shared", 0)
 _KEY = CqKey.of("alice", "q")
 _EVENTS = (100,)

@@ -12,7 +12,8 @@ from grouping.model.expression import Column
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.plan.computation import Join, JoinKey, computation_id
+from grouping.plan.computation import Computation
+from grouping.plan.lookup_join import JoinKey, LookupJoin
 
 
 def _columns(text: str) -> tuple[StreamColumn, ...]:
@@ -201,9 +202,10 @@ def test_a_table_twice_with_constants_in_on() -> None:
 def test_ids_of_joins_that_groups_decide_nothing_of() -> None:
     """A join without the newer fields keeps its id from earlier versions."""
     keys = (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)
-    plain = Join("t_2", "owners", keys, outer=True, single=False)
-    assert computation_id(StreamId("s_1"), (plain,)) == "j_9ad1f18137fec45bd00ec8d4"
-    assert len({computation_id(StreamId("s_1"), (replace(plain, **more),)) for more in _MORE}) == len(_MORE)
+    plain = LookupJoin("t_2", "owners", keys, outer=True, single=False)
+    assert Computation.of(StreamId("s_1"), (plain,)).computation_id == "j_9ad1f18137fec45bd00ec8d4"
+    computations = [Computation.of(StreamId("s_1"), (replace(plain, **more),)) for more in _MORE]
+    assert len({each.computation_id for each in computations}) == len(_MORE)
 
 
 _MORE: list[dict[str, bool]] = [{}, {"unique": True}, {"undecided": True}, {"unique": True, "undecided": True}]

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Call, Column, Expression, Slot
-from grouping.plan.computation import Computation, Join, JoinKey
+from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.lookup_join import JoinKey, LookupJoin
 from grouping.store.work_units import KILLED, unit_of
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.decode.decode import decode
@@ -222,7 +223,7 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
     assert [] == held[-1]
 
 
-_JOINED = Computation("j_1", (Join("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
+_JOINED = Computation("j_1", (LookupJoin("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
 
 
 def _joined_snapshot() -> Snapshot:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
-from spark_jobs.engine.operators.lookup_join.join import JoinedSlice, LookupJoin, join
+from spark_jobs.engine.operators.lookup_join.join import JoinedSlice, LookupJoinOperator, join
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.headers import event_ids
 from tests.join_oracle import QUERIES, Row, alone
@@ -151,7 +151,7 @@ def test_parts_of_a_tables_row() -> None:
     assert found == [(0, "Oslo", 2), (1, None, 0), (2, None, None)]
 
 
-def _slices(events: Events, lookup: LookupJoin) -> list[JoinedSlice]:
+def _slices(events: Events, lookup: LookupJoinOperator) -> list[JoinedSlice]:
     """Return the slices of a join's only step."""
     return [*lookup.step(lookup.begin(), events)[1]]
 
@@ -166,7 +166,7 @@ def test_slices_have_the_same_rows(select: str, events: list[Row], profiles: Row
     views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
     batch, computation = batch_of(select, events)
     whole = join(batch, computation, views)
-    join_by_slices = LookupJoin(computation, views, slice_rows=most)
+    join_by_slices = LookupJoinOperator(computation, views, slice_rows=most)
     slices = [(done, rows) for done, rows in _slices(batch, join_by_slices) if rows is not None]
     assert [done for done, _ in slices] == sorted({done for done, _ in slices})
     assert slices[-1][0] == batch.count
@@ -189,7 +189,7 @@ def test_an_event_with_too_many_rows_is_left_out_alone(
     views = {"t_2": view_of(OWNERS, owned)}
     batch, computation = batch_of(_TWICE, events)
     counts = np.bincount(join(batch, computation, views).event, minlength=batch.count)
-    slices = _slices(batch, LookupJoin(computation, views, event_rows=most_of_event, slice_rows=most))
+    slices = _slices(batch, LookupJoinOperator(computation, views, event_rows=most_of_event, slice_rows=most))
     assert np.flatnonzero(counts > most_of_event).tolist() == [done - 1 for done, rows in slices if rows is None]
     made = [event for _, rows in slices if rows is not None for event in rows.event.tolist()]
     assert made == [event for event, n in enumerate(counts.tolist()) for _ in range(n) if n <= most_of_event]
@@ -202,7 +202,7 @@ def test_too_many_rows_are_noticed_before_they_are_made(more: str) -> None:
     views = {"t_2": view_of(OWNERS, [*owned, {"owner": "p", "symbol": "b", "n": 1}])}
     events = [{"symbol": symbol, "price": 1.0, "n": 1} for symbol in "ab"]
     batch, computation = batch_of(_TWICE + more, events)
-    (_, none), (done, rows) = _slices(batch, LookupJoin(computation, views))
+    (_, none), (done, rows) = _slices(batch, LookupJoinOperator(computation, views))
     assert none is None
     assert rows is not None
     assert (done, rows.event.tolist()) == (2, [1])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.model.expression import joined_name
-from spark_jobs.engine.operators.lookup_join.join import LookupJoin
+from grouping.plan.lookup_join import table_columns
+from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from tests.join_oracle import Row
 from tests.unit.joins.join_queries import EVENTS, OWNER_ROWS, OWNERS, PROFILE_ROWS, PROFILES, batch_of, view_of
 from tests.unit.operators.cutting import driven, pieces
@@ -33,11 +33,9 @@ def test_any_cutting_makes_the_same_rows(
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
     _, computation = batch_of(select, [])
     views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
-    join = LookupJoin(computation, views)
+    join = LookupJoinOperator(computation, views)
     columns = [
-        joined_name(each.prefix, column.name)
-        for each in computation.joins
-        for column in views[each.table_id].table.columns
+        column.name for node in computation.nodes for column in table_columns(views[node.table_id].table, node.prefix)
     ]
 
     def rows(steps: list[list[Row]]) -> list[tuple[Any, ...]]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from gateway.registry.computations import Computations
 from grouping.model.catalog import Stream
 from grouping.model.ids import GroupId, StreamId
-from grouping.plan.computation import Computation, Join
+from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
+from grouping.plan.lookup_join import LookupJoin
 
 _STREAM = StreamId("s_1")
 
@@ -38,7 +39,8 @@ def test_what_no_cq_uses_is_forgotten() -> None:
     working = _Working()
     computations = Computations(working)  # type: ignore[arg-type]
     for number in range(500):
-        plan = GroupPlan(GroupId(f"g_{number}"), _STREAM, "", (), Computation(f"j_{number}", (Join("t_1", "p", ()),)))
+        computation = Computation(f"j_{number}", (LookupJoin("t_1", "p", ()),))
+        plan = GroupPlan(GroupId(f"g_{number}"), _STREAM, "", (), computation)
         working.looks = 0
         computations.check(plan, limit=10)
         assert working.looks <= 20

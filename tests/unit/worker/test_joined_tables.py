@@ -11,7 +11,8 @@ import pytest
 
 from grouping.model.expression import Column
 from grouping.model.table import Table
-from grouping.plan.computation import Computation, Join, JoinKey
+from grouping.plan.computation import Computation
+from grouping.plan.lookup_join import JoinKey, LookupJoin
 from grouping.store.notes import ReplicaNote, TablePins
 from grouping.store.table_store import BatchCommitted
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
@@ -19,7 +20,7 @@ from spark_jobs.runtime.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
 _TABLE = table("symbol STRING", "n INT", key=["symbol"])
-_JOIN = Computation("j_1", (Join("t_1", "t_1", (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)),))  # type: ignore[arg-type]
+_JOIN = Computation("j_1", (LookupJoin("t_1", "t_1", (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)),))  # type: ignore[arg-type]
 
 
 class _Log(MemoryLog):

@@ -12,8 +12,9 @@ import pytest
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.ids import GroupId
-from grouping.plan.computation import Computation, Join
+from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
+from grouping.plan.lookup_join import LookupJoin
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
@@ -126,7 +127,7 @@ def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
 
 def test_a_table_that_was_dropped_with_its_topic_stops_nobody(redis: _Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups joined with the table have no results; while the topic may come back the whole stream waits."""
-    joined = Computation("j_1", (Join("t_1", "p", ()),))
+    joined = Computation("j_1", (LookupJoin("t_1", "p", ()),))
     redis.known_plans["g_2"] = msgspec.structs.replace(
         redis.known_plans["g_1"], group_id=GroupId("g_2"), computation=joined
     )

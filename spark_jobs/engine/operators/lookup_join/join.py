@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.expression import Column
-from grouping.plan.computation import Computation, Join, JoinKey
+from grouping.plan.computation import Computation
+from grouping.plan.lookup_join import JoinKey, LookupJoin
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
@@ -19,7 +20,7 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.engine.rows.events import Events, arrow_type
 
-__all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoin", "join"]
+__all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoinOperator", "join"]
 
 EVENT_ROWS: int = EvaluatorSettings().event_rows
 """Rows that one event may make, where no settings say otherwise."""
@@ -36,7 +37,7 @@ JoinedSlice = tuple[int, JoinedEvents | None]
 
 
 @dataclass(frozen=True, slots=True)
-class LookupJoin:
+class LookupJoinOperator:
     """The join of events with tables (`operators.operator.Operator`).
 
     The rows of the tables are taken at the batch's pins, so the operator keeps nothing of earlier events.
@@ -69,7 +70,7 @@ class LookupJoin:
         return state, self._slices(rows)
 
     def _slices(self, events: Events) -> Iterator[JoinedSlice]:
-        scattered = any(len(one.keys) > 1 and not one.single for one in self.computation.joins)
+        scattered = any(len(one.keys) > 1 and not one.single for one in self.computation.nodes)
         width = _PROBES if scattered else max(events.count, 1)
         waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
         while waiting:
@@ -124,12 +125,12 @@ class _TooManyRows(Exception):
 def _joined(
     rows: JoinedEvents, computation: Computation, views: Mapping[str, TableView], value_bytes: int, most: int | None
 ) -> JoinedEvents:
-    for each in computation.joins:
+    for each in computation.nodes:
         rows = _met(rows, each, views[each.table_id], value_bytes, most)
     return rows
 
 
-def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
+def _met(rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
     """Return the rows of a further join."""
     columns = tuple(key.column for key in one.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)

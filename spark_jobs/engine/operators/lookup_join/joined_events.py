@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grouping.model.catalog import Stream
 from grouping.model.expression import source_of
 from grouping.model.sql_type import SqlType
-from grouping.plan.computation import Join
+from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.key_tuples import plain
 from spark_jobs.engine.operators.lookup_join.numbers import NO_NUMBERS, Numbers
@@ -68,7 +68,7 @@ class JoinedEvents:
         """Return the events before anything is joined with them."""
         return cls(events, np.arange(events.count), {})
 
-    def meeting(self, probe: Ints, one: Join, view: TableView, row: Ints) -> JoinedEvents:
+    def meeting(self, probe: Ints, one: LookupJoin, view: TableView, row: Ints) -> JoinedEvents:
         """Return the rows of a further join.
 
         Args:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grouping.plan.computation import Join
+from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints
 
 __all__ = ["NO_NUMBERS", "Numbers"]
@@ -25,7 +25,7 @@ class Numbers(NamedTuple):
     shared: Ints | None
     """The numbers, where rows may have the same; else each row of an event has the next one."""
 
-    def after(self, one: Join, event: Ints, probe: Ints, row: Ints) -> Numbers:
+    def after(self, one: LookupJoin, event: Ints, probe: Ints, row: Ints) -> Numbers:
         """Return the numbers of the rows that one more join makes.
 
         Args:
@@ -54,7 +54,7 @@ NO_NUMBERS = Numbers(False, None)
 """The numbers of events alone."""
 
 
-def _zeros_or_none(numbers: Numbers, one: Join, probe: Ints) -> Ints | None:
+def _zeros_or_none(numbers: Numbers, one: LookupJoin, probe: Ints) -> Ints | None:
     if one.unique or numbers.shared is not None:
         return np.zeros(probe.size, np.int64)
     return None

@@ -1,0 +1,129 @@
+"""Expressions as text: in signatures, in EXPLAIN and in error messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from grouping.model.errors import InternalError
+from grouping.model.expression import (
+    LEFT_ON,
+    Call,
+    Column,
+    Expression,
+    Slot,
+    Value,
+    computed_text,
+    source_of,
+    variable_text,
+)
+from grouping.model.sql_type import VARIANT, SqlType
+
+__all__ = [
+    "AGGREGATE",
+    "INFIX",
+    "all_of",
+    "placeholder",
+    "render_column",
+    "render_name",
+    "render_part",
+    "shape",
+]
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
+_BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
+INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
+"""The operators that are put in parentheses within others."""
+
+AGGREGATE = "aggregate"
+"""An aggregate with constants in HAVING: its text, with a `placeholder` for each constant, and the constants."""
+_PLACEHOLDER = re.compile("\0(\\d+)\0")
+
+
+def render_name(name: str) -> str:
+    """Return a name for SQL, in quotes where needed."""
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
+    """Return the text of an operator or function.
+
+    Args:
+        op: The operator.
+        args: The texts of its arguments.
+        inner: Their operators, "" for columns and constants: operators go into parentheses, functions don't.
+        kind: The type of the result.
+    """
+    if op in ("and", "or"):
+        parts = zip(args, inner, strict=True)
+        return f" {op.upper()} ".join(f"({arg})" if below in ("and", "or") else arg for arg, below in parts)
+    sides = [f"({arg})" if below in INFIX else arg for arg, below in zip(args, inner, strict=True)]
+    if op in _BETWEEN_SIDES:
+        return f"{sides[0]} {op.upper()} {sides[1]}"
+    if op == "like":
+        return f"{sides[0]} LIKE {sides[1]}" + (f" ESCAPE {sides[2]}" if len(sides) == 3 else "")
+    if op == "rlike":
+        return f"{sides[0]} RLIKE {sides[1]}"
+    if op == "is_null":
+        return f"{sides[0]} IS NULL"
+    if op == "not":
+        return f"NOT {sides[0]}"
+    if op == "field":
+        return f"{args[0]}.{args[1]}"
+    if op == "element":
+        return f"{args[0]}[{args[1]}]"
+    if op == "cast":
+        return f"cast({args[0]} AS {kind})"
+    if (
+        op == "array"
+        and any(":c" in arg for arg in args)
+        and (element := SqlType.of(kind).element)
+        and element.is_number
+    ):
+        return f"array<{element}>({', '.join(args)})"  # the constants decide it
+    if op == "variant_get" and kind != str(VARIANT):
+        return f"variant_get({args[0]}, {args[1]}, '{kind}')"
+    if op == LEFT_ON:
+        return f"{args[1]} in ON of {args[0][1:-1]}"
+    if op == AGGREGATE:
+        text = args[0][1:-1].replace("''", "'")
+        return _PLACEHOLDER.sub(lambda found: args[1 + int(found[1])], text)
+    return f"{op}({', '.join(args)})"
+
+
+def placeholder(index: int) -> str:
+    """Return the placeholder of a constant in the text of an aggregate; no other text has this form."""
+    return f"\0{index}\0"
+
+
+def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
+    """Return the text of a part of a signature; with the texts of constants, these stand in their slots."""
+    match expression:
+        case Slot(index):
+            return constants[index] if constants else f":c{index}"
+        case Call(op, args, kind):
+            inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
+            return shape(op, [render_part(argument, constants) for argument in args], inner, kind)
+        case Column(name):
+            return render_column(name)
+        case Value(value):
+            return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value).upper()
+    raise InternalError(f"not an expression: {expression}")
+
+
+@lru_cache(maxsize=10_000)  # the names of few streams, in the signatures of many queries
+def render_column(name: str) -> str:
+    """Return the text of a column's reference."""
+    if (text := computed_text(name) or variable_text(name)) is not None:
+        return text
+    prefix, column = source_of(name)
+    return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)
+
+
+def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
+    """Return conjuncts as one condition; None where there is none."""
+    return conjuncts[0] if len(conjuncts) == 1 else Call("and", tuple(conjuncts), "BOOLEAN") if conjuncts else None

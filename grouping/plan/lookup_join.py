@@ -1,0 +1,117 @@
+"""The node that joins each row with the rows of a table that have its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from grouping.model.expression import Call, Column, Expression, Slot, Value, joined_name, walk
+from grouping.model.sql_type import SqlType
+from grouping.model.table import Table
+from grouping.plan.expression_text import render_column, render_name, render_part
+
+__all__ = ["JoinKey", "LookupJoin", "table_columns"]
+
+_HIDDEN = ("?",)
+
+
+class JoinKey(msgspec.Struct, frozen=True):
+    """An equality of ON."""
+
+    left: Expression
+    """Over the columns of the nodes below."""
+    column: str
+    """The table's column, spelt as declared."""
+    type_text: str = msgspec.field(name="type")
+
+    @property
+    def type(self) -> SqlType:
+        """The column's type, to which values of `left` are brought before they are looked up."""
+        return SqlType.of(self.type_text)
+
+
+class LookupJoin(msgspec.Struct, frozen=True):
+    """The join of the rows below with a table.
+
+    A row keeps the position and the time of its event; a number tells the rows of one event apart, unless every join
+    is `single`.
+    """
+
+    batch_micros: ClassVar[float] = 1_500.0
+    """Time in each micro-batch of few events: a rounded figure of the benchmark ``fixed``."""
+
+    table_id: str
+    prefix: str
+    """The qualifier of the table's columns within the computation."""
+    keys: tuple[JoinKey, ...]
+    outer: bool = False
+    """LEFT JOIN: a row without a row in the table is joined with NULLs."""
+    rest: tuple[Expression, ...] = ()
+    """The further conditions of ON, over the columns of both sides, without constants of queries."""
+    single: bool = True
+    """Whether the keys are the whole primary key: a row meets one row at most."""
+    unique: bool = False
+    """Whether the keys are the whole primary key together with equalities with constants, which groups decide: a row
+    meets several, but at most one for the constants of any query."""
+    undecided: bool = False
+    """A LEFT JOIN with constants in ON, which groups decide (`grouping.model.expression.LEFT_ON`): every row is joined
+    with NULLs too, behind its rows in the table."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that make an id: a join without the newer fields keeps its id from earlier versions."""
+        fields = msgspec.structs.asdict(self)
+        return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that decide which rows of the table a row meets."""
+        return (*(key.left for key in self.keys), *self.rest)
+
+    @property
+    def condition(self) -> str:
+        """ON as text; `?` hides its constants from others."""
+        equalities = (self._equality(key, _without_values(key.left), _HIDDEN) for key in self.keys)
+        return " AND ".join([*equalities, *(render_part(_without_values(part), _HIDDEN) for part in self.rest)])
+
+    def signature(self, lifted: Mapping[str, Expression]) -> str:
+        """Return the join as SQL, in which the prefix stands for an alias.
+
+        Args:
+            lifted: By prefix, the conditions of ON with constants, which a group decides.
+        """
+        text = f" {'LEFT ' * self.outer}JOIN {render_name(self.prefix)} ON {self.condition}"
+        if (condition := lifted.get(self.prefix)) is None:
+            return text
+        shown = render_part(condition)
+        return f"{text} AND " + (f"({shown})" if isinstance(condition, Call) and condition.op == "or" else shown)
+
+    def literals(self) -> Iterator[tuple[str, str]]:
+        """Yield the conditions whose constants stay with the join, each with the part of the join that decides it."""
+        for key in self.keys:
+            if _has_values(key.left):
+                yield self._equality(key, key.left), "look-up"
+        for part in self.rest:
+            if _has_values(part):
+                yield render_part(part), "join"
+
+    def _equality(self, key: JoinKey, left: Expression, constants: Sequence[str] = ()) -> str:
+        return f"{render_part(left, constants)} = {render_column(joined_name(self.prefix, key.column))}"
+
+
+def table_columns(table: Table, prefix: str) -> tuple[Column, ...]:
+    """Return the columns that a join with a table adds to its rows, under a prefix."""
+    return tuple(Column(joined_name(prefix, column.name), column.type_text) for column in table.columns)
+
+
+def _has_values(expression: Expression) -> bool:
+    return any(isinstance(each, Value) for each in walk(expression))
+
+
+def _without_values(expression: Expression) -> Expression:
+    """Return an expression with slot 0 for each constant."""
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(_without_values, expression.args)), expression.type_text)
+    return Slot(0) if isinstance(expression, Value) else expression

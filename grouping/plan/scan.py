@@ -1,0 +1,33 @@
+"""The lowest node of each plan: the events of a stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grouping.model.catalog import RECORD_FIELDS, Stream
+from grouping.model.expression import Column
+from grouping.plan.expression_text import render_name
+
+__all__ = ["Scan"]
+
+
+class Scan(NamedTuple):
+    """The events of a stream. The position of a row is its record's partition and offset, and `_time` its time."""
+
+    stream: Stream
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The declared columns."""
+        return tuple(Column(column.name, column.type_text) for column in self.stream.columns)
+
+    @property
+    def record_fields(self) -> tuple[Column, ...]:
+        """The record's own fields, without those that a declared column hides."""
+        hidden = {column.name.casefold() for column in self.stream.columns}
+        return tuple(Column(name, str(kind)) for name, kind in RECORD_FIELDS.items() if name not in hidden)
+
+    @property
+    def signature(self) -> str:
+        """The text behind FROM."""
+        return render_name(self.stream.name)

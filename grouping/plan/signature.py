@@ -1,0 +1,45 @@
+"""The signature of a plan: its text without the constants of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from grouping.model.expression import LEFT_ON, Call, Expression, Value
+from grouping.plan.computation import Computation
+from grouping.plan.expression_text import all_of, render_part
+from grouping.plan.scan import Scan
+
+__all__ = ["render", "render_source"]
+
+
+def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression]) -> str:
+    """Return the signature of canonical conjuncts over the rows of a plan.
+
+    Example:
+        >>> from grouping.model.catalog import Stream
+        >>> from grouping.model.expression import Column, Slot
+        >>> quotes = Scan(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z"))
+        >>> render(quotes, None, [Call("<", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")])
+        'SELECT … FROM quotes WHERE price < :c0'
+    """
+    parts, lifted = [], {}
+    for conjunct in conjuncts:
+        match conjunct:
+            case Call(op, (Value(prefix), condition)) if op == LEFT_ON:
+                lifted[str(prefix)] = condition
+            case _:
+                parts.append(conjunct)
+    text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
+    return text if (where := all_of(parts)) is None else f"{text} WHERE {render_part(where)}"
+
+
+def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:
+    """Return the text behind FROM: the stream, and the nodes above it.
+
+    Args:
+        scan: The stream.
+        computation: The nodes above the stream; None for a stream alone.
+        lifted: By prefix, the conditions of ON with constants, which a group decides.
+    """
+    nodes = computation.nodes if computation else ()
+    return scan.signature + "".join(node.signature(lifted or {}) for node in nodes)
