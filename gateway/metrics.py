@@ -22,6 +22,7 @@ __all__ = [
     "LATE_TICKS",
     "LIVE_CQS",
     "MATCHES",
+    "MISFITS",
     "QUARANTINED",
     "REBUILDS",
     "REPEATED_MATCHES",
@@ -68,6 +69,11 @@ GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest grou
 MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
 RESULT_BYTES = Counter("cq_result_bytes", "bytes of their keys, values and headers, by stream", ["stream"])
+MISFITS = Gauge(
+    "cq_misfits",
+    "values of a lenient stream that did not fit and are NULL, by stream and column; beyond ten columns as column *",
+    ["stream", "column"],
+)
 REBUILDS = Counter("cq_rebuilds", "how often Redis was filled anew from the catalog")
 QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")

@@ -312,6 +312,8 @@ class _Service:
                 "quarantined": quarantines.of_stream(stream.stream_id),
                 **evaluators.get(stream.name, {}),
             }
+            if warning := self._gauges.warning(stream.stream_id):
+                self._streams[stream.name]["warnings"] = [warning]
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count
         self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())

@@ -149,6 +149,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}{who}")
         if "reason" in stream:
             print(f"    does not go on: {stream['reason']}")
+        for warning in stream.get("warnings", ()):
+            print(f"    {warning}")
         for share, why in stream.get("quarantined", {}).items():
             print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
     for name, table in answer["tables"].items():

@@ -163,8 +163,7 @@ class SourceStatements:
         match statement.kind:
             case "stream":
                 stream = catalog.stream(statement.name)
-                misfits = {"misfits": self._working.evaluator.misfits(stream.stream_id)} if stream.lenient else {}
-                return stream, describe_stream(stream) | misfits
+                return stream, describe_stream(stream) | self._told(stream)
             case "table":
                 table = catalog.table(statement.name)
                 with self._topics.of(origin.owner, origin.position) as topics:
@@ -177,6 +176,13 @@ class SourceStatements:
                 return view, describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}
             case "cq" | "function":
                 raise AssertionError("neither is a source")
+
+    def _told(self, stream: Stream) -> Result:
+        """Return what the evaluator tells of a stream's records: values and records that did not fit."""
+        notes, ids = self._working.evaluator, [stream.stream_id]
+        misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
+        warning = notes.first_records(ids)[stream.stream_id].warning
+        return misfits if warning is None else {**misfits, "warnings": [warning]}
 
 
 def describe_source(source: Source) -> dict[str, object]:

@@ -95,7 +95,7 @@ class _Decoded(Observer):
 
     events: Events | None = None
 
-    def decoded(self, events: Events) -> None:
+    def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Keep them."""
         self.events = events
 

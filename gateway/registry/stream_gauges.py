@@ -11,6 +11,7 @@ from gateway.metrics import (
     GROUPS,
     LIVE_CQS,
     MATCHES,
+    MISFITS,
     RESULT_BYTES,
     RESULTS,
     TABLE_AGE,
@@ -24,6 +25,7 @@ from gateway.registry.admission import Admission
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.ids import GroupId, StreamId
+from grouping.store.first_records import FirstRecords
 from grouping.store.notes import Output
 
 __all__ = ["StreamGauges"]
@@ -31,6 +33,9 @@ __all__ = ["StreamGauges"]
 _TURNS = 5
 """Looks in which the notes of all streams are read: there may be very many, and of many groups each."""
 _COSTLIEST = 10
+_MOST_COLUMNS = 10
+"""Columns of a stream with a series of their own for values that did not fit."""
+_OTHER_COLUMNS = "*"
 
 
 class _Progress(NamedTuple):
@@ -60,6 +65,9 @@ class StreamGauges:
         self._evaluated: dict[StreamId, _Progress] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
         self._shown: set[tuple[str, str]] = set()
+        self._misfits: set[tuple[str, str]] = set()
+        """Streams and columns with a series of values that did not fit."""
+        self._first_records: dict[StreamId, FirstRecords] = {}
         self._show_memory()
 
     def look(self, now_ms: int) -> None:
@@ -69,7 +77,7 @@ class StreamGauges:
             OperationalError: Redis does not answer.
         """
         streams = list(self._working.inventory.streams.values())
-        for kept in (self._changed, self._output, self._evaluated, self._cores):
+        for kept in (self._changed, self._output, self._evaluated, self._cores, self._first_records):
             for gone in kept.keys() - self._working.inventory.streams.keys():
                 del kept[gone]
         for stream in streams:
@@ -79,8 +87,31 @@ class StreamGauges:
         if some:
             self._count(some)
             self._costs(some, now_ms)
+            self._first_records |= self._working.evaluator.first_records([stream.stream_id for stream in some])
+        if self._turn == 0:
+            self._count_misfits([stream for stream in streams if stream.lenient])
         self._show_costliest()
         self._show_memory()
+
+    def warning(self, stream_id: StreamId) -> str | None:
+        """Return the warning about the first records of a stream, as of the last look; None where there is none."""
+        return self._first_records.get(stream_id, FirstRecords()).warning
+
+    def _count_misfits(self, streams: Sequence[Stream]) -> None:
+        """Show the values that did not fit: the columns of a stream with most of them, and the sum of the rest."""
+        found = self._working.evaluator.misfits([stream.stream_id for stream in streams]) if streams else {}
+        shown: dict[tuple[str, str], int] = {}
+        for stream in streams:
+            counts = found[stream.stream_id]
+            most = heapq.nlargest(_MOST_COLUMNS, counts, counts.__getitem__)
+            shown |= {(stream.name, column): counts[column] for column in most}
+            if rest := sum(counts.values()) - sum(counts[column] for column in most):
+                shown[stream.name, _OTHER_COLUMNS] = rest
+        for labels in self._misfits - shown.keys():
+            MISFITS.remove(*labels)
+        for labels, count in shown.items():
+            MISFITS.labels(*labels).set(count)
+        self._misfits = set(shown)
 
     def _size(self, stream: Stream, now_ms: int) -> None:
         inventory, stream_id = self._working.inventory, stream.stream_id

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
+from grouping.store.first_records import FirstRecords
 from grouping.store.keys import role_title
 from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
 from grouping.store.ownership import Owner
@@ -54,17 +55,28 @@ class EvaluatorNotes:
 
     def outputs(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Output]:
         """Return the counts of records that the tasks of streams found and wrote, by stream; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.output, stream_ids))
+        return dict(zip(stream_ids, map(Output.unpack, found), strict=True))
+
+    def misfits(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, int]]:
+        """Return how many values did not fit, by stream and column, since Redis was filled; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.misfits, stream_ids))
+        return {
+            stream_id: {column.decode(): int(count) for column, count in sorted(counts.items())}
+            for stream_id, counts in zip(stream_ids, found, strict=True)
+        }
+
+    def first_records(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, FirstRecords]:
+        """Return the dead letters among the first records of streams, by stream; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.first_records, stream_ids))
+        return dict(zip(stream_ids, map(FirstRecords.unpack, found), strict=True))
+
+    def _hashes(self, keys: Iterable[str]) -> list[dict[bytes, bytes]]:
         pipeline = self._connection.redis.pipeline(transaction=False)
         with mapped():
-            for stream_id in stream_ids:
-                pipeline.hgetall(self._connection.keys.output(stream_id))
-            return dict(zip(stream_ids, map(Output.unpack, pipeline.execute()), strict=True))
-
-    def misfits(self, stream_id: StreamId) -> dict[str, int]:
-        """Return how many values of a lenient stream did not fit, by column, since Redis was filled."""
-        with mapped():
-            counts = self._connection.redis.hgetall(self._connection.keys.misfits(stream_id))
-        return {column.decode(): int(count) for column, count in sorted(counts.items())}
+            for key in keys:
+                pipeline.hgetall(key)
+            return list(pipeline.execute())
 
     def owners(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Owner]:
         """Return the live evaluators that own streams, by stream."""

@@ -23,7 +23,7 @@ def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
     events, letters = decode(batch, task.stream, task.settings)
     if letters is not None:
         yield letters
-    task.observer.decoded(events)
+    task.observer.decoded(events, letters)
     if events.count:
         offsets = events.offsets
         task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))

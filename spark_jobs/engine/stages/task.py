@@ -59,8 +59,8 @@ class JoinedGroups(NamedTuple):
 class Observer:
     """Observes the progress of a task; this class ignores everything."""
 
-    def decoded(self, events: Events) -> None:
-        """Take note of decoded events."""
+    def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
+        """Take note of decoded events, and of the dead letters of the other records."""
 
     def found(self, rows: RowSource, matches: Matches) -> None:
         """Take note of matches, before their records are made."""

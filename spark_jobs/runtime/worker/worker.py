@@ -181,6 +181,7 @@ class _Task:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
         if misfits := self._observer.misfits:
             self._watch.notes.report_misfits(misfits)
+        self._watch.first.report()
 
 
 @lru_cache(maxsize=1024)
@@ -218,8 +219,9 @@ class _TaskObserver(Observer):
         """Begin a batch of records."""
         self._began_ns, self._trail = time.time_ns(), None
 
-    def decoded(self, events: Events) -> None:
-        """Note which values did not fit, and follow sampled events."""
+    def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
+        """Note which values and records did not fit, and follow sampled events."""
+        self._watch.first.take(events, letters)
         self.misfits.update(events.misfits)
         if events.count:
             self._trail = self._traces.trail(events, self._began_ns) if self._traces else None

@@ -157,3 +157,13 @@ def test_a_lenient_stream_counts_what_does_not_fit(lab: Lab) -> None:
         return bool(described["misfits"] == {"at": 1, "price": 2})
 
     wait_until(counted, "the counts of misfits")
+
+
+def test_dead_letters_among_the_first_records_are_told(lab: Lab) -> None:
+    """DESCRIBE STREAM warns where half of a stream's first records are dead letters."""
+    source = lab.stream("id INT, repository STRUCT<created_at: TIMESTAMP>")
+    bad = b'{"repository": {"created_at": 7}}'
+    source.publish_values(b'{"id": 1}', bad, bad, b"[]")
+    detail = 'Field "repository.created_at" of type TIMESTAMP cannot hold the value: a number is no string.'
+    warning = f"3 of the first 4 records are dead letters, mostly for this reason: {detail}"
+    wait_until(lambda: lab.client.result(f"DESCRIBE STREAM {source.name}").get("warnings") == [warning], "the warning")

@@ -60,6 +60,17 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
     assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
 
 
+def test_dead_letters_among_the_first_records_are_told(run: RunFolder) -> None:
+    """The warning stands below the stream, which goes on."""
+    told = run.read(run.status("gateway"))
+    warning = "60 of the first 100 records are dead letters, mostly for this reason: The value is JSON but no object."
+    told["streams"]["quotes"]["warnings"] = [warning]
+    write_json(run.status("gateway"), told)
+    code, output = _status(run, None)
+    assert 0 == code
+    assert f"    {warning}" in output.splitlines()
+
+
 def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None:
     """With several evaluators, the gateway reports the evaluator of each stream, and a missing one."""
     told = run.read(run.status("gateway"))

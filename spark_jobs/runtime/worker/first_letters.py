@@ -1,0 +1,69 @@
+"""The first records of a stream: a worker counts the dead letters among them, and tells Redis."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+
+from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
+from grouping.store.first_records import FIRST_RECORDS, FirstRecordsStore
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.headers import unpacked_headers
+
+__all__ = ["FirstLetters"]
+
+log = logging.getLogger(__name__)
+
+
+class FirstLetters:
+    """The first records of one stream, as a worker sees them. The workers of a stream count together, in Redis.
+
+    A micro-batch that is evaluated again counts again, and two workers may count some records too many.
+    """
+
+    def __init__(self, stream_id: StreamId, store: FirstRecordsStore) -> None:
+        """Begin without records.
+
+        Args:
+            stream_id: The stream.
+            store: The counts of all workers.
+        """
+        self._stream_id = stream_id
+        self._store = store
+        self._details: list[str | None] = []
+        """The records of the task in their order: the detail of a dead letter, None for a good record."""
+        self._is_over = False
+
+    def take(self, events: Events, letters: pa.RecordBatch | None) -> None:
+        """Take note of a decoded batch.
+
+        Args:
+            events: The good records.
+            letters: The dead letters of the others, None where there are none.
+        """
+        left = FIRST_RECORDS - len(self._details)
+        if self._is_over or left <= 0:
+            return
+        found: list[tuple[int, str | None]] = [(each, None) for each in events.source["offset"][:left].to_pylist()]
+        if letters is not None:
+            for packed in letters["headers"][:left].to_pylist():
+                headers = dict(unpacked_headers(packed))
+                offset = int(headers["source"].rpartition(b"/")[2])
+                found.append((offset, headers["detail"].decode("utf-8", "replace")))
+        self._details += [detail for _, detail in sorted(found, key=lambda each: each[0])[:left]]
+
+    def report(self) -> None:
+        """Write the first records of the task, as far as fewer are counted yet."""
+        details, self._details = self._details, []
+        if self._is_over or not details:
+            return
+        try:
+            told = self._store.count(self._stream_id)
+            if told < FIRST_RECORDS:
+                details = details[: FIRST_RECORDS - told]
+                told = self._store.add(self._stream_id, len(details), [each for each in details if each is not None])
+            self._is_over = told >= FIRST_RECORDS
+        except OperationalError as error:
+            log.warning("first records not counted", extra={"stream": self._stream_id, "reason": error.message})
