@@ -195,15 +195,13 @@ class Desk:
     def pause(self, name: str, paused: bool) -> None:
         """Pause or resume a CQ."""
         key = CqKey("bench", name)
-        self.working.load([key])
-        self._commit(self._registry.pause(key, name, paused, self.now_ms))
+        self._commit(self._registry.pause(self.working.load([key]), key, name, paused, self.now_ms))
 
     def drop(self, name: str) -> None:
         """Drop a CQ."""
         self._positions.begin()
         key = CqKey("bench", name)
-        self.working.load([key])
-        self._commit(self._registry.drop(key, name, self.now_ms))
+        self._commit(self._registry.drop(self.working.load([key]), key, name, self.now_ms))
 
     def publish(self, partition: int = 0) -> None:
         """Have an event on the topic that is not evaluated until `evaluate` says so, or a match follows."""
@@ -262,8 +260,7 @@ class Desk:
     def visibility(self, destination_id: str) -> tuple[VisibilityInterval, ...]:
         """Return the versions that a destination saw, as far as they are remembered."""
         self.working.begin()
-        self.working.load_memberships([destination_id])
-        membership = self.working.unit.membership(destination_id)
+        membership = self.working.load_memberships([destination_id]).membership(destination_id)
         return () if membership is None else membership.timed.visibility
 
     def look_after(self) -> bool:

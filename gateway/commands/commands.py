@@ -24,6 +24,7 @@ from gateway.commands.statement_table import STATEMENTS
 from gateway.commands.statements import Statements
 from gateway.kafka import FITTING_BYTES, LARGEST_RECORD, PlaceReader, Record, Topics
 from gateway.model.held import NotYet
+from gateway.model.loaded import Loaded
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
@@ -210,14 +211,14 @@ class Commands:
         repeats.read()
         known = repeats.keys
         fresh = [each.prepared for each in run if each.request.remember not in known]
-        self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
+        loaded = self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
         for each in run:
             number, request, prepared = each.number, each.request, each.prepared
             key, began = request.record.key, time.perf_counter()
             replies, changes = len(batch.replies.records), len(batch.work.catalog)
             try:
                 if key not in batch.held:
-                    self._one(request, prepared, repeats, batch)
+                    self._one(request, prepared, loaded, repeats, batch)
                     batch.done.append(number)
                     self._held_since.pop(key, None)
             except NotYet as later:
@@ -239,7 +240,12 @@ class Commands:
         return None
 
     def _one(
-        self, request: Request, prepared: PreparedCommand[Statement] | InputError, repeats: Repeats, batch: _Batch
+        self,
+        request: Request,
+        prepared: PreparedCommand[Statement] | InputError,
+        loaded: Loaded,
+        repeats: Repeats,
+        batch: _Batch,
     ) -> None:
         replies, remember = batch.replies, request.remember
         try:
@@ -248,7 +254,7 @@ class Commands:
                 return
             if isinstance(prepared, InputError):
                 raise prepared
-            answer = self._statements.carry_out(prepared, request.record, batch.now_ms)
+            answer = self._statements.carry_out(prepared, loaded, request.record, batch.now_ms)
             batch.work.take(answer.change)
             message, at_ms = STATEMENTS[prepared.title].reply, max(batch.now_ms, answer.not_before_ms)
             reply = replies.accept(request.command_id, request.subscriber, message, answer.result, at_ms)

@@ -13,6 +13,7 @@ from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.uses import use_of
 from gateway.evaluation.process import Evaluations
+from gateway.model.loaded import Loaded
 from gateway.model.records import Cq, Destination, instant
 from gateway.model.unit import CqKey
 from gateway.registry.registry import Registry
@@ -57,41 +58,43 @@ class CqStatements:
         """Forget queries of the working copy, which was read anew."""
         self._known_queries = {}
 
-    def create(self, command: PreparedCommand[CreateCq], origin: Origin) -> Answer:
+    def create(self, loaded: Loaded, command: PreparedCommand[CreateCq], origin: Origin) -> Answer:
         """Create or replace a CQ, and describe it."""
         create = command.create
         assert create is not None, "a CREATE was compiled"
         wanted, now_ms = create.request.destination_id, origin.accepted_ms
-        change = self._registry.create(command.key, create.text, command.statement, create.query, wanted, now_ms)
-        return self._changed(command.key, change, now_ms)
+        change = self._registry.create(
+            loaded, command.key, create.text, command.statement, create.query, wanted, now_ms
+        )
+        return self._changed(loaded, command.key, change, now_ms)
 
-    def drop(self, command: PreparedCommand[Drop], origin: Origin) -> Answer:
+    def drop(self, loaded: Loaded, command: PreparedCommand[Drop], origin: Origin) -> Answer:
         """Drop a CQ."""
         name = command.statement.name
-        if command.statement.if_exists and self._working.unit.cq(command.key) is None:
+        if command.statement.if_exists and loaded.cq(command.key) is None:
             return Answer({"cq": name, "dropped": False})
-        change = self._registry.drop(command.key, name, origin.accepted_ms)
+        change = self._registry.drop(loaded, command.key, name, origin.accepted_ms)
         assert change.cq is not None, "the change is a CQ's"
         return Answer({"cq": change.cq.name}, change, change.cq.latest_ms)
 
-    def pause(self, command: PreparedCommand[Pause], origin: Origin) -> Answer:
+    def pause(self, loaded: Loaded, command: PreparedCommand[Pause], origin: Origin) -> Answer:
         """Pause or resume a CQ, and describe it."""
         name, paused = command.statement.name, command.statement.paused
-        change = self._registry.pause(command.key, name, paused, origin.accepted_ms)
-        return self._changed(command.key, change, origin.accepted_ms)
+        change = self._registry.pause(loaded, command.key, name, paused, origin.accepted_ms)
+        return self._changed(loaded, command.key, change, origin.accepted_ms)
 
-    def alter(self, command: PreparedCommand[AlterCq], origin: Origin) -> Answer:
+    def alter(self, loaded: Loaded, command: PreparedCommand[AlterCq], origin: Origin) -> Answer:
         """Change a CQ's trigger or times, and describe the CQ."""
-        change = self._registry.alter(command.key, command.statement, command.asked_ms, origin.accepted_ms)
-        return self._changed(command.key, change, origin.accepted_ms)
+        change = self._registry.alter(loaded, command.key, command.statement, command.asked_ms, origin.accepted_ms)
+        return self._changed(loaded, command.key, change, origin.accepted_ms)
 
-    def _changed(self, key: CqKey, change: Change, now_ms: int) -> Answer:
+    def _changed(self, loaded: Loaded, key: CqKey, change: Change, now_ms: int) -> Answer:
         cq = change.cq
         assert cq is not None, "the change is a CQ's"
-        return Answer(self._cq(key, cq, now_ms), change, cq.latest_ms)
+        return Answer(self._cq(loaded, key, cq, now_ms), change, cq.latest_ms)
 
-    def _cq(self, key: CqKey, cq: Cq, now_ms: int) -> CqResult:
-        destination, member = self._registry.destination_of(cq), self._registry.stays.token(key, cq)
+    def _cq(self, loaded: Loaded, key: CqKey, cq: Cq, now_ms: int) -> CqResult:
+        destination, member = loaded.destination_of(cq), self._registry.stays.token(key, cq)
         return cq_result(self._settings, cq, member, destination, self._shared_query(destination), now_ms)
 
     def _shared_query(self, destination: Destination) -> SharedQuery:
@@ -108,18 +111,17 @@ class CqStatements:
             self._known_queries[group_id, select_id] = shared
         return shared
 
-    def describe(self, command: PreparedCommand[Describe], origin: Origin) -> Answer:
+    def describe(self, loaded: Loaded, command: PreparedCommand[Describe], origin: Origin) -> Answer:
         """Describe a CQ of the sender's."""
-        cq = self._registry.find(command.key, command.statement.name)
-        membership = self._working.unit.membership(cq.destination_id)
-        assert membership is not None, "a CQ has a destination"
+        cq = self._registry.find(loaded, command.key, command.statement.name)
+        membership = loaded.membership_of(cq)
         destination = membership.destination
         matches: int | None
         if destination.mode == "virtual":
             matches, last_ms = None, None  # each reader of a virtual destination filters the group's records itself
         else:
             matches, last_ms = self._counts.of(destination.stream_id, membership.number)
-        described: Result = msgspec.to_builtins(self._cq(command.key, cq, origin.accepted_ms))
+        described: Result = msgspec.to_builtins(self._cq(loaded, command.key, cq, origin.accepted_ms))
         stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
         return Answer(
             described
@@ -134,17 +136,17 @@ class CqStatements:
             }
         )
 
-    def explain(self, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
+    def explain(self, loaded: Loaded, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
         """Tell the plan of a CQ of the sender's."""
-        cq = self._registry.find(command.key, command.statement.name)
-        destination = self._registry.destination_of(cq)
+        cq = self._registry.find(loaded, command.key, command.statement.name)
+        destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         return Answer(self._explained(CompiledQuery(plan, destination.row, select), stream, origin.accepted_ms))
 
-    def explain_event(self, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
+    def explain_event(self, loaded: Loaded, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
         """Tell whether an event matches a CQ of the sender's, and whether the event would be delivered."""
-        cq, now_ms = self._registry.find(command.key, command.statement.name), origin.accepted_ms
-        destination = self._registry.destination_of(cq)
+        cq, now_ms = self._registry.find(loaded, command.key, command.statement.name), origin.accepted_ms
+        destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
         not_evaluated = self._quarantines.why_not_evaluated(stream.stream_id, plan.group_id, destination.select_id)

@@ -15,6 +15,7 @@ from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import describe_source
 from gateway.commands.uses import GroupUse, all_groups, own_groups
+from gateway.model.loaded import Loaded
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
 from gateway.registry.computations import LiveComputation
@@ -114,8 +115,7 @@ class Listing:
         limit, behind = page_limit(statement.limit), names_after((statement.after or "").casefold())
         names, searched_to = search(behind, like_filter("%" if statement.like is None else statement.like), limit)
         chosen = [CqKey(subscriber, CqName(name)) for name in names]
-        self._working.load(chosen)
-        item = partial(cq_item, self._working, now_ms=now_ms)
+        item = partial(cq_item, self._working.load(chosen), now_ms=now_ms)
         return page_of(statement.what, "cq", chosen, limit, item, searched_to)
 
     def _group(self, group_id: GroupId, groups: Mapping[GroupId, GroupUse], now_ms: int) -> Result:
@@ -204,13 +204,10 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 
-def cq_item(working: WorkingCopy, key: CqKey, now_ms: int) -> dict[str, object]:
-    """Return how SHOW lists a CQ; it must have been loaded."""
-    cq = working.unit.cq(key)
-    assert cq is not None, "its name was listed"
-    membership = working.unit.membership(cq.destination_id)
-    assert membership is not None, "a CQ has a destination"
-    destination = membership.destination
+def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
+    """Return how SHOW lists a CQ."""
+    cq = loaded.existing(key)
+    destination = loaded.destination_of(cq)
     return {
         "cq": cq.name,
         "group": destination.group_id,

@@ -13,6 +13,7 @@ from gateway.access.roles import OPERATOR, in_role, is_operator
 from gateway.commands.listing import cq_item, like_filter, page_limit, page_of, search
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.model.group_pause import GroupPause
+from gateway.model.loaded import Loaded
 from gateway.model.quota import QUOTA_NAMES, Quota
 from gateway.model.unit import CqKey
 from gateway.registry.registry import Registry
@@ -52,10 +53,10 @@ class OperatorStatements:
         limit = page_limit(statement.limit)
         matches = like_filter("%" if statement.like is None else statement.like)
         chosen, last = search(self._behind(statement), lambda key: matches(key.name), limit)
-        self._working.load(chosen)
+        page = self._working.load(chosen)
         place, of_all = ("after", True) if statement.subscriber is None else ("cq", False)
         searched_to = None if last is None else json.dumps(last) if of_all else last.name
-        item = partial(self._item, now_ms=origin.accepted_ms)
+        item = partial(self._item, page, now_ms=origin.accepted_ms)
         return Answer(page_of("cqs", place, chosen, limit, item, searched_to))
 
     def _behind(self, statement: ShowCqsOf) -> Iterator[CqKey]:
@@ -70,12 +71,9 @@ class OperatorStatements:
             names = chain(names, ((each, name) for each in others for name in own(each).after("")))
         return (CqKey(who, CqName(name)) for who, name in names)
 
-    def _item(self, key: CqKey, now_ms: int) -> Result:
-        item = cq_item(self._working, key, now_ms)
-        cq = self._working.unit.cq(key)
-        assert cq is not None, "its name was listed"
-        membership = self._working.unit.membership(cq.destination_id)
-        assert membership is not None, "a CQ has a destination"
+    def _item(self, loaded: Loaded, key: CqKey, now_ms: int) -> Result:
+        item, cq = cq_item(loaded, key, now_ms), loaded.existing(key)
+        membership = loaded.membership_of(cq)
         destination = membership.destination
         matches: int | None = None
         if destination.mode != "virtual":
@@ -89,8 +87,8 @@ class OperatorStatements:
         names = filter(like_filter(command.statement.like), list(self._working.names(subscriber).after("")))
         keys = [CqKey(subscriber, CqName(name)) for name in islice(names, _DROPPED_AT_ONCE + 1)]
         left, keys = len(keys) > _DROPPED_AT_ONCE, keys[:_DROPPED_AT_ONCE]
-        self._registry.load(keys, ())
-        changes = [self._registry.drop(key, key.name, origin.accepted_ms) for key in keys]
+        found = self._registry.load(keys)
+        changes = [self._registry.drop(found, key, key.name, origin.accepted_ms) for key in keys]
         return Answer({"subscriber": subscriber, "dropped": len(keys), "more": left}, joined(changes))
 
     def set_quota(self, command: PreparedCommand[SetQuota], origin: Origin) -> Answer:

@@ -139,8 +139,8 @@ class SourceStatements:
         found = self._grants.losers(statement, source)
         result |= {"cqs": len(found.keys), "more": found.more, "dropped": 0}
         if statement.cascade:
-            self._registry.load(found.keys, ())
-            dropped = [self._registry.drop(key, key.name, origin.accepted_ms) for key in found.keys]
+            cqs = self._registry.load(found.keys)
+            dropped = [self._registry.drop(cqs, key, key.name, origin.accepted_ms) for key in found.keys]
             change = joined([change, *dropped])
             result["dropped"] = len(dropped)
         return Answer(result, change)

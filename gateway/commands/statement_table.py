@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from gateway.commands.cq_statements import CqStatements
@@ -12,6 +12,7 @@ from gateway.commands.listing import Listing
 from gateway.commands.operator_statements import OperatorStatements
 from gateway.commands.prepared import Answer, PreparedCommand
 from gateway.commands.source_statements import SourceStatements
+from gateway.model.loaded import Loaded
 from gateway.sources.declarations import Origin
 from grouping.model.query import ChangeAccess, Describe, Drop, ExplainCq, ExplainSelect, Pause, Statement
 
@@ -30,8 +31,8 @@ class Desks(NamedTuple):
 class StatementRow(NamedTuple):
     """The properties of one kind of statements."""
 
-    handler: Callable[[Desks], Callable[[PreparedCommand[Any], Origin], Answer]]
-    """Selects the method that carries the statement out."""
+    handler: Callable[[Desks, Loaded], Callable[[PreparedCommand[Any], Origin], Answer]]
+    """Selects the method that carries the statement out; a method about a CQ needs what was loaded."""
     reply: str = "done"
     """The message of an accepted reply."""
     audit: Literal["", "answered", "always"] = ""
@@ -45,41 +46,49 @@ class StatementRow(NamedTuple):
     """Whether later commands compile differently once the statement is carried out."""
 
 
+def _about_cq(
+    method: Callable[[CqStatements, Loaded, PreparedCommand[Any], Origin], Answer], reply: str = "done"
+) -> StatementRow:
+    return StatementRow(lambda desks, loaded: partial(method, desks.cqs, loaded), reply, is_about_cq=True)
+
+
 STATEMENTS: dict[str, StatementRow] = {
-    "CREATE CQ": StatementRow(lambda desks: desks.cqs.create, "created", is_about_cq=True),
-    "DROP CQ": StatementRow(lambda desks: desks.cqs.drop, "dropped", is_about_cq=True),
-    "ALTER CQ": StatementRow(lambda desks: desks.cqs.alter, "altered", is_about_cq=True),
-    "PAUSE CQ": StatementRow(lambda desks: desks.cqs.pause, "paused", is_about_cq=True),
-    "RESUME CQ": StatementRow(lambda desks: desks.cqs.pause, "resumed", is_about_cq=True),
-    "DESCRIBE CQ": StatementRow(lambda desks: desks.cqs.describe, is_about_cq=True),
-    "EXPLAIN CQ": StatementRow(lambda desks: desks.cqs.explain, is_about_cq=True),
-    "EXPLAIN CQ FOR": StatementRow(lambda desks: desks.cqs.explain_event, is_about_cq=True),
-    "EXPLAIN SELECT": StatementRow(lambda desks: desks.cqs.explain_select),
-    "EXPLAIN STAGES": StatementRow(lambda desks: desks.cqs.explain_stages),
+    "CREATE CQ": _about_cq(CqStatements.create, "created"),
+    "DROP CQ": _about_cq(CqStatements.drop, "dropped"),
+    "ALTER CQ": _about_cq(CqStatements.alter, "altered"),
+    "PAUSE CQ": _about_cq(CqStatements.pause, "paused"),
+    "RESUME CQ": _about_cq(CqStatements.pause, "resumed"),
+    "DESCRIBE CQ": _about_cq(CqStatements.describe),
+    "EXPLAIN CQ": _about_cq(CqStatements.explain),
+    "EXPLAIN CQ FOR": _about_cq(CqStatements.explain_event),
+    "EXPLAIN SELECT": StatementRow(lambda desks, _: desks.cqs.explain_select),
+    "EXPLAIN STAGES": StatementRow(lambda desks, _: desks.cqs.explain_stages),
     **dict.fromkeys(
         ("CREATE STREAM", "CREATE TABLE"),
-        StatementRow(lambda desks: desks.sources.create, "created", "answered", changes_sources=True),
+        StatementRow(lambda desks, _: desks.sources.create, "created", "answered", changes_sources=True),
     ),
-    "CREATE VIEW": StatementRow(lambda desks: desks.sources.create_view, "created", "answered", changes_sources=True),
+    "CREATE VIEW": StatementRow(
+        lambda desks, _: desks.sources.create_view, "created", "answered", changes_sources=True
+    ),
     **dict.fromkeys(
         ("DROP STREAM", "DROP TABLE", "DROP VIEW"),
-        StatementRow(lambda desks: desks.sources.drop, "dropped", "answered", changes_sources=True),
+        StatementRow(lambda desks, _: desks.sources.drop, "dropped", "answered", changes_sources=True),
     ),
-    "GRANT": StatementRow(lambda desks: desks.sources.change_access, "granted", "always", changes_sources=True),
-    "REVOKE": StatementRow(lambda desks: desks.sources.change_access, "revoked", "always", changes_sources=True),
+    "GRANT": StatementRow(lambda desks, _: desks.sources.change_access, "granted", "always", changes_sources=True),
+    "REVOKE": StatementRow(lambda desks, _: desks.sources.change_access, "revoked", "always", changes_sources=True),
     **dict.fromkeys(
-        ("DESCRIBE STREAM", "DESCRIBE TABLE", "DESCRIBE VIEW"), StatementRow(lambda desks: desks.sources.describe)
+        ("DESCRIBE STREAM", "DESCRIBE TABLE", "DESCRIBE VIEW"), StatementRow(lambda desks, _: desks.sources.describe)
     ),
-    "DESCRIBE FUNCTION": StatementRow(lambda desks: desks.listing.describe_function),
-    "SHOW": StatementRow(lambda desks: desks.listing.show),
+    "DESCRIBE FUNCTION": StatementRow(lambda desks, _: desks.listing.describe_function),
+    "SHOW": StatementRow(lambda desks, _: desks.listing.show),
     "SHOW CQS OF": StatementRow(
-        lambda desks: desks.operators.show_cqs,
+        lambda desks, _: desks.operators.show_cqs,
         audit="always",
         operators_only=True,
         own_form="SHOW CQS without OF lists your own CQs.",
     ),
     "DROP CQS": StatementRow(
-        lambda desks: desks.operators.drop_cqs,
+        lambda desks, _: desks.operators.drop_cqs,
         "dropped",
         "always",
         operators_only=True,
@@ -88,14 +97,14 @@ STATEMENTS: dict[str, StatementRow] = {
     **dict.fromkeys(
         ("PAUSE GROUP", "RESUME GROUP"),
         StatementRow(
-            lambda desks: desks.operators.pause_group,
+            lambda desks, _: desks.operators.pause_group,
             audit="always",
             operators_only=True,
             own_form="PAUSE CQ name pauses one CQ of your own.",
         ),
     ),
-    "SET QUOTA": StatementRow(lambda desks: desks.operators.set_quota, "set", "always", operators_only=True),
-    "SHOW QUOTA": StatementRow(lambda desks: desks.operators.show_quota, audit="always", operators_only=True),
+    "SET QUOTA": StatementRow(lambda desks, _: desks.operators.set_quota, "set", "always", operators_only=True),
+    "SHOW QUOTA": StatementRow(lambda desks, _: desks.operators.show_quota, audit="always", operators_only=True),
 }
 """By title."""
 

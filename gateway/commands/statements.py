@@ -16,6 +16,7 @@ from gateway.commands.source_statements import SourceStatements
 from gateway.commands.statement_table import STATEMENTS, Desks, title_of
 from gateway.commands.table_states import TableStates
 from gateway.kafka import Record, Topics
+from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
 from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.registry import Registry
@@ -107,7 +108,7 @@ class Statements:
         request = self.registry.placing.request(create, query, key.subscriber, asked_ms)
         return PreparedCommand(create, "CREATE CQ", key, create=Create(cut, query, request), asked_ms=asked_ms)
 
-    def load(self, run: Iterable[PreparedCommand[Statement]]) -> None:
+    def load(self, run: Iterable[PreparedCommand[Statement]]) -> Loaded:
         """Look up the state that commands compiled against the same streams need, all at once."""
         keys, requests = [], []
         for prepared in run:
@@ -115,13 +116,14 @@ class Statements:
                 keys.append(prepared.key)
             if prepared.create is not None:
                 requests.append(prepared.create.request)
-        self.registry.load(keys, requests)
+        return self.registry.load(keys, requests)
 
-    def carry_out(self, prepared: PreparedCommand[Statement], record: Record, now_ms: int) -> Answer:
+    def carry_out(self, prepared: PreparedCommand[Statement], loaded: Loaded, record: Record, now_ms: int) -> Answer:
         """Carry out a statement, and return its answer.
 
         Args:
-            prepared: The loaded statement.
+            prepared: The statement.
+            loaded: The result of `load` for the run of commands that has the statement.
             record: The command's own, whose place names the new CQ or source.
             now_ms: The time of acceptance.
 
@@ -134,7 +136,7 @@ class Statements:
             check_operator(self._settings, prepared.key.subscriber, row.own_form)
         origin = Origin(prepared.key.subscriber, record.position, now_ms)
         try:
-            answer = row.handler(self._desks)(prepared, origin)
+            answer = row.handler(self._desks, loaded)(prepared, origin)
         except InputError as error:
             if isinstance(statement, ExplainSelect | CreateView):
                 raise in_statement(error, prepared.text, statement.select) from None

@@ -13,6 +13,7 @@ from collections import deque
 
 from gateway.commands.statements import Statements
 from gateway.model.held import NotYet
+from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
 from gateway.state.cq_pass import CqPass
 from gateway.state.work import Change, joined
@@ -106,23 +107,23 @@ class StoredQueries:
         """Compare the next waiting CQs with their texts, and return the changes of wrong CQs."""
         some = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LOADED_AT_ONCE))]
         some = [(key, template) for key, template in some if self._is_fixed.get(template, True)]
-        self._working.load(key for key, _ in some)
+        loaded = self._working.load(key for key, _ in some)
         changes = []
         for key, template in some:
-            query = self._compiled(key, template)
-            if query is None or not self._is_wrong(key, query):
+            query = self._compiled(loaded, key, template)
+            if query is None or not self._is_wrong(loaded, key, query):
                 continue
             try:
-                changes.append(self._replace(key, query, now_ms))
+                changes.append(self._replace(loaded, key, query, now_ms))
             except NotYet:
                 self._waiting.append((key, template))
             except InputError as error:
                 _log_kept(key, error)
         return changes
 
-    def _compiled(self, key: CqKey, template: bytes) -> CompiledQuery | None:
+    def _compiled(self, loaded: Loaded, key: CqKey, template: bytes) -> CompiledQuery | None:
         """Return the query of a loaded CQ's text; None where the CQ is right by its template, or gone."""
-        cq = self._working.unit.cq(key)
+        cq = loaded.cq(key)
         try:
             if cq is None or not self._may_be_wrong(template, cq.text):
                 return None
@@ -140,11 +141,9 @@ class StoredQueries:
             fixed = self._is_fixed[template] = self._preparer.has_fixed_literals(text)
         return fixed
 
-    def _is_wrong(self, key: CqKey, query: CompiledQuery) -> bool:
-        """Return whether a loaded CQ is stored with other literals than its compiled text has."""
-        cq = self._working.unit.cq(key)
-        assert cq is not None, "it was loaded"
-        destination = self._statements.registry.destination_of(cq)
+    def _is_wrong(self, loaded: Loaded, key: CqKey, query: CompiledQuery) -> bool:
+        """Return whether a CQ is stored with other literals than its compiled text has."""
+        destination = loaded.destination_of(loaded.existing(key))
         anew = (query.plan.group_id, query.select.select_id, canonical_constants(query.row))
         if anew == (destination.group_id, destination.select_id, destination.constants):
             return False
@@ -152,10 +151,10 @@ class StoredQueries:
         select = self._working.select(destination.stream_id, destination.select_id)
         return differ_in_literals(CompiledQuery(plan, destination.row, select), query)
 
-    def _replace(self, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
+    def _replace(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
         self._positions.begin()
         try:
-            change = self._statements.registry.recompile(key, query, now_ms)
+            change = self._statements.registry.recompile(loaded, key, query, now_ms)
         finally:
             self._positions.finish()
         self._replaced += 1

@@ -49,13 +49,9 @@ def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, Gr
     streams: dict[GroupId, StreamId] = {}
     keys = (CqKey(subscriber, CqName(name)) for name in islice(working.names(subscriber).after(""), _COUNTED))
     while some := list(islice(keys, _LOADED)):
-        working.load(some)
+        loaded = working.load(some)
         for key in some:
-            cq = working.unit.cq(key)
-            assert cq is not None, "its name was listed"
-            membership = working.unit.membership(cq.destination_id)
-            assert membership is not None, "a CQ has a destination"
-            destination = membership.destination
+            destination = loaded.destination_of(loaded.existing(key))
             group_id = destination.group_id
             streams[group_id] = destination.stream_id
             cqs[group_id] = cqs.get(group_id, 0) + 1

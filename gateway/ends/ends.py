@@ -17,6 +17,7 @@ import msgspec
 from gateway.ends.last_digests import LastDigests
 from gateway.kafka import OutgoingRecord
 from gateway.model.end_notice import EndNotice
+from gateway.model.loaded import Loaded
 from gateway.model.records import Destination, instant
 from gateway.state.commit import Commits
 from gateway.state.work import Change
@@ -75,21 +76,21 @@ class Ends:
         """Return the last digests, ends and changed notices to write now, as a change within the unit of work."""
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
-        self._load(some)
+        loaded = self._load(some)
         records: list[OutgoingRecord] = []
         over: list[EndNotice] = []
         size = 0
-        for notice, last in self._last_digests.of(self._due(some, epoch)):
+        for notice, last in self._last_digests.of(self._due(loaded, some, epoch)):
             over.append(notice)
             for record in (*last, *_told(self._settings, notice)):
                 records.append(record)
                 size += len(record.value or b"")
             if size > _UNIT_BYTES:
                 break
-        records += self._last_digests.forget(over)
+        records += self._last_digests.forget(loaded, over)
         self._delete_topics(now_ms)  # of ends that are written already: `records` go to their topics first
         for notice in over:
-            if notice.members or notice.destination.mode == "shared" or self._lives(notice):
+            if notice.members or notice.destination.mode == "shared" or _lives(loaded, notice):
                 self._notices.remove(notice)
             else:
                 self._notices.replace(msgspec.structs.replace(notice, written=True, written_ms=now_ms))
@@ -97,21 +98,17 @@ class Ends:
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
         return Change(catalog=tuple(changes), records=tuple(records))
 
-    def _load(self, notices: Iterable[EndNotice]) -> None:
-        self._working.load_memberships(notice.destination.destination_id for notice in notices)
+    def _load(self, notices: Iterable[EndNotice]) -> Loaded:
+        return self._working.load_memberships(notice.destination.destination_id for notice in notices)
 
-    def _lives(self, notice: EndNotice) -> bool:
-        """Tell whether a notice's destination has members now; it must be loaded."""
-        return self._working.unit.membership(notice.destination.destination_id) is not None
-
-    def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
+    def _due(self, loaded: Loaded, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
         """Yield the notices whose CQs can get no more results."""
         pins: dict[StreamId, tuple[int, int] | None] = {}
         committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
-            if notice.members and not self._lives(notice):
-                self._last_digests.forget([notice])
+            if notice.members and not _lives(loaded, notice):
+                self._last_digests.forget(loaded, [notice])
                 self._notices.remove(notice)  # the other members have left too: `cq.end` tells all readers
                 continue
             if notice.until:
@@ -122,7 +119,7 @@ class Ends:
                     version = self._working.unit.retire(notice.destination, notice.until)
                     self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
                 continue
-            if self._notices.held_up(notice) or self._others_follow(notice):
+            if self._notices.held_up(notice) or _others_follow(loaded, notice):
                 continue
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
@@ -131,13 +128,6 @@ class Ends:
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
-
-    def _others_follow(self, notice: EndNotice) -> bool:
-        """Tell whether the remaining members expire together with the departed, so a single end tells all readers."""
-        if not notice.members or notice.reason != "expired":
-            return False
-        membership = self._working.unit.membership(notice.destination.destination_id)
-        return membership is not None and not membership.outlives(notice.ended_ms)
 
     def _committed(self, stream_id: StreamId) -> Mapping[str, int] | None:
         """Return the evaluated offsets of a stream, by source partition; None for a dropped stream."""
@@ -156,19 +146,32 @@ class Ends:
         later = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms > since_ms]
         others = [*self._notices.open.values(), *later]
         in_use = {topic_of(self._settings, notice.destination) for notice in others}
-        self._load(due)
+        loaded = self._load(due)
         topics = set()
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
             virtual = self._working.inventory.virtual_groups(destination.stream_id)
             if destination.mode == "virtual" and (topic in in_use or destination.group_id in virtual):
                 continue
-            if topic not in in_use and not self._lives(notice):
+            if topic not in in_use and not _lives(loaded, notice):
                 topics.add(topic)
             self._notices.remove(notice)
         if topics:
             self._commits.finish()  # the thread may still be writing their `cq.end`
             self._topics.delete(topics)
+
+
+def _lives(loaded: Loaded, notice: EndNotice) -> bool:
+    """Tell whether a notice's destination has members now."""
+    return loaded.membership(notice.destination.destination_id) is not None
+
+
+def _others_follow(loaded: Loaded, notice: EndNotice) -> bool:
+    """Tell whether the remaining members expire together with the departed, so a single end tells all readers."""
+    if not notice.members or notice.reason != "expired":
+        return False
+    membership = loaded.membership(notice.destination.destination_id)
+    return membership is not None and not membership.outlives(notice.ended_ms)
 
 
 def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gateway.kafka import OutgoingRecord
 from gateway.model.end_notice import EndNotice
+from gateway.model.loaded import Loaded
 from gateway.model.records import incarnation_of
 from gateway.state.commit import Commits
 from gateway.state.working_copy import WorkingCopy
@@ -105,11 +106,12 @@ class LastDigests:
                 records, size = [], 0
         return records
 
-    def forget(self, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
+    def forget(self, loaded: Loaded, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
         """Forget destinations within the unit of work of their end, and return the tombstones of their cursors.
 
         Args:
-            notices: Notices of destinations that are loaded.
+            loaded: Has the destinations.
+            notices: Their notices.
         """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
         for notice in timed:
@@ -117,8 +119,8 @@ class LastDigests:
             self._last_ticks.pop(notice.key, None)
         timed = [notice for notice in timed if not notice.members]
         owed = [notice for notice in timed if self.owes(notice)]
-        memberships = self._working.unit.memberships
-        living = [notice.destination for notice in owed if memberships[notice.destination.destination_id] is not None]
+        homes = [notice.destination for notice in owed]
+        living = [home for home in homes if loaded.membership(home.destination_id) is not None]
         self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]

@@ -32,8 +32,7 @@ class Lifetimes:
         if not due:
             self._skip, self.busy = 0, False
             return Change()
-        self._working.load(due)
-        change = self._registry.expire(due, self._evaluated())
+        change = self._registry.expire(self._working.load(due), due, self._evaluated())
         removed = len(change.notices)
         # CQs of a stream that lags stay first in Redis, and the next step passes over them.
         self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0

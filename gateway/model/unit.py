@@ -80,14 +80,6 @@ class Unit:
         self.left: dict[CqKey | DestinationId, int] = {}
         """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""
 
-    def cq(self, key: CqKey) -> Cq | None:
-        """Return a CQ; it must have been loaded."""
-        return self.cqs[key]
-
-    def membership(self, destination_id: DestinationId) -> Membership | None:
-        """Return a destination with its members; it must have been loaded."""
-        return self.memberships[destination_id]
-
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
     ) -> Destination | None:

@@ -1,8 +1,8 @@
 """The registry: CQs are created, replaced, altered, paused and dropped.
 
 Every change is checked first and carried out in the working copy's unit afterwards, so that a refused command leaves
-nothing behind. Each method returns its other effects as a `Change`: the records for `cq.catalog`, and notices of
-destinations that end.
+nothing behind. `load` comes first: the other methods take its result. Each returns its other effects as a `Change`: the
+records for `cq.catalog`, and notices of destinations that end.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.model.dependencies import DependencyKind
 from gateway.model.end_notice import EndNotice
+from gateway.model.loaded import Loaded
 from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
@@ -64,18 +65,19 @@ class Registry:
         """Forget state derived from the working copy, which was read anew."""
         self.computations = Computations(self._working)
 
-    def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
+    def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest] = ()) -> Loaded:
         """Look up CQs, the destinations that they request, and the positions where readers of these begin."""
         requests = list(requests)
         wanted, working = self.placing.place(requests), self._working
-        working.load(keys, wanted.values())
-        membership = working.unit.membership
-        names = [name for name, each in wanted.items() if each.mode == "dedicated" and membership(name) is None]
+        loaded = working.load(keys, wanted.values())
+        names = [name for name, each in wanted.items() if each.mode == "dedicated" and loaded.membership(name) is None]
         names = self.placing.within_shares(names, requests)
         self._positions.prepare(names, self.placing.room(), wanted.keys() & working.inventory.dedicated)
+        return loaded
 
     def create(
         self,
+        loaded: Loaded,
         key: CqKey,
         text: CqText,
         statement: CreateCq,
@@ -86,21 +88,22 @@ class Registry:
         """Create or replace a CQ.
 
         Args:
-            key: The subscriber and the name; loaded.
+            loaded: Has the CQ and the requested destination.
+            key: The subscriber and the name.
             text: The command's text, kept for DESCRIBE.
             statement: The parsed command.
             query: Its SELECT, compiled.
-            destination_id: The requested destination; loaded.
+            destination_id: The requested destination.
             now_ms: The time of acceptance.
 
         Raises:
             InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable where Kafka
                 refuses its topic.
         """
-        old = self._working.unit.cq(key)
+        old = loaded.cq(key)
         if old is not None and statement.or_replace and old.text == text:
             return Change(old)
-        now_ms = self.stays.moment(key, destination_id, now_ms)
+        now_ms = self.stays.moment(loaded, key, destination_id, now_ms)
         if old is not None and not statement.or_replace:
             raise InputError(
                 f'CQ "{old.name}" exists already',
@@ -116,13 +119,13 @@ class Registry:
                 detail=f"There {are(count)} {count}, and the limit is {limit}.",
                 hint="Drop those that are not needed any more.",
             )
-        destination = self._destination(destination_id, key.subscriber)
+        destination = self._destination(loaded, destination_id, key.subscriber)
         start_ms = millis(statement.start) if statement.start is not None else None
         expire_ms = expiry(statement.expire, now_ms) if statement.expire is not None else None
         check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
-        self._times.check((start_ms, expire_ms), destination)
-        if self._working.unit.membership(destination_id) is None:
+        self._times.check(loaded, (start_ms, expire_ms), destination)
+        if loaded.membership(destination_id) is None:
             self.quarantine_quota.check(key.subscriber, destination)
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             micros = self.computations.batch_micros(destination.stream_id)
@@ -133,15 +136,14 @@ class Registry:
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
-        return self._put(key, cq, destination, now_ms, query)
+        return self._put(loaded, key, cq, destination, now_ms, query)
 
-    def _destination(self, destination_id: DestinationId, subscriber: Subscriber) -> Destination:
+    def _destination(self, loaded: Loaded, destination_id: DestinationId, subscriber: Subscriber) -> Destination:
         """Return a loaded destination, or a new destination if the limits allow this."""
-        unit = self._working.unit
-        membership = unit.membership(destination_id)
+        membership = loaded.membership(destination_id)
         if membership is not None:
             return membership.destination
-        return self.placing.new(unit.requested[destination_id], subscriber)
+        return self.placing.new(loaded.requested(destination_id), subscriber)
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -149,7 +151,13 @@ class Registry:
         return self._positions.end(destination)
 
     def _put(
-        self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
+        self,
+        loaded: Loaded,
+        key: CqKey,
+        cq: Cq,
+        destination: Destination,
+        now_ms: int,
+        query: CompiledQuery | None = None,
     ) -> Change:
         definitions: tuple[GroupPlan | SelectList, ...] = ()
         records: list[CatalogChange] = []
@@ -165,8 +173,8 @@ class Registry:
                 records.append(definition_record(stream_id, destination.group_id, query.plan))
             if new_select:
                 records.append(definition_record(stream_id, destination.select_id, query.select))
-        old = self._working.unit.cq(key)
-        home = None if old is None else self.destination_of(old)
+        old = loaded.cq(key)
+        home = None if old is None else loaded.destination_of(old)
         ended = self._working.unit.put(key, cq, destination, *definitions)
         notices: tuple[EndNotice, ...] = ()
         if ended is not None:
@@ -177,13 +185,13 @@ class Registry:
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
-    def find(self, key: CqKey, name: str) -> Cq:
+    def find(self, loaded: Loaded, key: CqKey, name: str) -> Cq:
         """Return the subscriber's own CQ of that name.
 
         Raises:
             InputError: ``unknown-cq``; another subscriber's is not disclosed.
         """
-        cq = self._working.unit.cq(key)
+        cq = loaded.cq(key)
         if cq is None:
             names = self._working.names(key.subscriber)
             raise InputError(
@@ -194,30 +202,31 @@ class Registry:
             )
         return cq
 
-    def drop(self, key: CqKey, name: str, now_ms: int) -> Change:
+    def drop(self, loaded: Loaded, key: CqKey, name: str, now_ms: int) -> Change:
         """Remove a CQ, which still sees events published until now."""
-        cq = self.find(key, name)
-        destination = self.destination_of(cq)
+        cq = self.find(loaded, key, name)
+        destination = loaded.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
         at_ms = max(now_ms, cq.latest_ms)
         until = self._positions.source_ends(destination.stream_id) if lasting else ()
         notice = self._remove(key, cq, destination, at_ms, "dropped", until)
         return Change(cq, (cq_gone(key),), (notice,))
 
-    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> Change:
-        """Remove CQs whose EXPIRE has come; the change has a record for `cq.catalog` for each.
+    def expire(self, loaded: Loaded, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> Change:
+        """Remove CQs at their EXPIRE; the change has a record for `cq.catalog` for each removed CQ.
 
         Args:
-            keys: Whose they are; loaded.
+            loaded: Has the CQs.
+            keys: The CQs.
             evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
         """
         catalog: list[CatalogChange] = []
         notices: list[EndNotice] = []
         for key in keys:
-            cq = self._working.unit.cq(key)
+            cq = loaded.cq(key)
             if cq is None or cq.expire_ms is None:
                 continue
-            destination = self.destination_of(cq)
+            destination = loaded.destination_of(cq)
             if evaluated[destination.stream_id] >= cq.expire_ms:
                 notices.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
                 catalog.append(cq_gone(key))
@@ -239,26 +248,27 @@ class Registry:
         self.admission.ended(destination)
         return notice
 
-    def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Change:
+    def pause(self, loaded: Loaded, key: CqKey, name: str, paused: bool, now_ms: int) -> Change:
         """Pause or resume a CQ; doing so twice changes nothing."""
-        cq = self.find(key, name)
+        cq = self.find(loaded, key, name)
         if cq.paused == paused:
             return Change(cq)
-        destination = self.destination_of(cq)
+        destination = loaded.destination_of(cq)
         pauses = cq.pauses
         if destination.mode == "virtual":
             ended = _ended(pauses, now_ms)
             pauses = (*ended, (now_ms, None)) if paused else ended
         if not paused:
-            self._times.check(cq.window, destination)
+            self._times.check(loaded, cq.window, destination)
         changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
-        return self._put(key, changed, destination, now_ms)
+        return self._put(loaded, key, changed, destination, now_ms)
 
-    def alter(self, key: CqKey, statement: AlterCq, asked_ms: int, now_ms: int) -> Change:
+    def alter(self, loaded: Loaded, key: CqKey, statement: AlterCq, asked_ms: int, now_ms: int) -> Change:
         """Change a CQ's trigger or times.
 
         Args:
-            key: The subscriber and the name; loaded.
+            loaded: Has the CQ.
+            key: The subscriber and the name.
             statement: The parsed command.
             asked_ms: When the command was tried first: EVERY counts from here.
             now_ms: The time of acceptance.
@@ -266,8 +276,8 @@ class Registry:
         Raises:
             InputError: unknown-cq, bad-time, already-expired, bad-interval, unsupported-query.
         """
-        cq = self.find(key, statement.name)
-        old = self.destination_of(cq)
+        cq = self.find(loaded, key, statement.name)
+        old = loaded.destination_of(cq)
         start_ms, expire_ms = cq.start_ms, cq.expire_ms
         if statement.start is not None:
             start_ms = millis(statement.start)
@@ -284,14 +294,14 @@ class Registry:
         if trigger != old.trigger:
             self._check_digest(old, trigger)
             request = self.placing.new_request(old, trigger, key.subscriber)
-            self.load((), [request])
-            destination = self._destination(request.destination_id, key.subscriber)
-            self._times.check((start_ms, expire_ms), destination)
-            moved = self._moved(key, cq, destination, now_ms)
+            loaded = self.load([key], [request])
+            destination = self._destination(loaded, request.destination_id, key.subscriber)
+            self._times.check(loaded, (start_ms, expire_ms), destination)
+            moved = self._moved(loaded, key, cq, destination, now_ms)
         elif not cq.paused:
-            self._times.check((start_ms, expire_ms), destination)
+            self._times.check(loaded, (start_ms, expire_ms), destination)
         changed = msgspec.structs.replace(moved, start_ms=start_ms, expire_ms=expire_ms)
-        return self._put(key, changed, destination, now_ms)
+        return self._put(loaded, key, changed, destination, now_ms)
 
     @staticmethod
     def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
@@ -303,34 +313,28 @@ class Registry:
                 hint="Create the CQ anew without VIRTUAL.",
             )
 
-    def recompile(self, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
+    def recompile(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
         """Give a CQ another compiled form of its own text; its trigger, times and pauses stay as they are.
 
-        As OR REPLACE of another text does, the CQ, which is loaded, goes to another destination between two batches.
+        As with OR REPLACE of another text, the CQ goes to another destination between two batches.
 
         Raises:
             InputError: Its new destination cannot be made.
             NotYet: The topic of its new destination is being made.
         """
-        cq = self.find(key, key.name)
-        request = self.placing.recompiled(self.destination_of(cq), query, key.subscriber)
-        self.load((), [request])
-        destination = self._destination(request.destination_id, key.subscriber)
-        self._times.check(cq.window, destination)
-        moved = self._moved(key, cq, destination, now_ms)
-        return self._put(key, msgspec.structs.replace(moved, views=query.views), destination, now_ms, query)
+        cq = self.find(loaded, key, key.name)
+        request = self.placing.recompiled(loaded.destination_of(cq), query, key.subscriber)
+        loaded = self.load([key], [request])
+        destination = self._destination(loaded, request.destination_id, key.subscriber)
+        self._times.check(loaded, cq.window, destination)
+        moved = self._moved(loaded, key, cq, destination, now_ms)
+        return self._put(loaded, key, msgspec.structs.replace(moved, views=query.views), destination, now_ms, query)
 
-    def _moved(self, key: CqKey, cq: Cq, destination: Destination, now_ms: int) -> Cq:
+    def _moved(self, loaded: Loaded, key: CqKey, cq: Cq, destination: Destination, now_ms: int) -> Cq:
         """Return a CQ as a member of another destination, from now on."""
         offset, wanted = self._begin(destination), destination.destination_id
-        joined_ms = self.stays.moment(key, wanted, now_ms)
+        joined_ms = self.stays.moment(loaded, key, wanted, now_ms)
         return msgspec.structs.replace(cq, destination_id=wanted, offset=offset, joined_ms=joined_ms)
-
-    def destination_of(self, cq: Cq) -> Destination:
-        """Return the destination of a CQ's results."""
-        membership = self._working.unit.membership(cq.destination_id)
-        assert membership is not None, "a CQ has a destination"
-        return membership.destination
 
 
 _Pauses = tuple[tuple[int, int | None], ...]

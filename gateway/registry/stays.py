@@ -7,6 +7,7 @@ so a stay begins later than whatever ended in its place.
 from __future__ import annotations
 
 from gateway.model.end_notice import EndNotice
+from gateway.model.loaded import Loaded
 from gateway.model.members import member_token
 from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
@@ -23,15 +24,16 @@ class Stays:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
 
-    def moment(self, key: CqKey, destination_id: DestinationId, now_ms: int) -> int:
+    def moment(self, loaded: Loaded, key: CqKey, destination_id: DestinationId, now_ms: int) -> int:
         """Return when a CQ's stay in a destination begins, epoch milliseconds.
 
         Args:
-            key: The CQ's identity; loaded.
+            loaded: Has the CQ.
+            key: The CQ's identity.
             destination_id: Where it is to be.
             now_ms: The present.
         """
-        cq, left, ending = self._working.unit.cq(key), self._working.unit.left, self._working.inventory.ending
+        cq, left, ending = loaded.cq(key), self._working.unit.left, self._working.inventory.ending
         moment = now_ms if cq is None else max(now_ms, cq.latest_ms)
         if left:
             moment = max(moment, left.get(key, 0) + 1, left.get(destination_id, 0) + 1)

@@ -6,6 +6,7 @@ second each would be as many rows, which each change of the destination writes a
 
 from __future__ import annotations
 
+from gateway.model.loaded import Loaded
 from gateway.model.membership import union
 from gateway.model.records import Destination, joined_with
 from gateway.model.unit import Unit
@@ -28,12 +29,13 @@ class TimesSeen:
         self._known: dict[DestinationId, list[Window]] = {}
         """Windows by destination in the present unit; CQs removed by the unit are still included."""
 
-    def check(self, window: Window, destination: Destination) -> None:
+    def check(self, loaded: Loaded, window: Window, destination: Destination) -> None:
         """Check that a CQ may join a destination.
 
         Args:
-            window: Its START and EXPIRE.
-            destination: Where it is to be; loaded.
+            loaded: Has the destination.
+            window: The CQ's START and EXPIRE.
+            destination: Where the CQ is to be.
 
         Raises:
             InputError: quota-exceeded.
@@ -44,7 +46,7 @@ class TimesSeen:
         if unit is not self._unit:
             self._unit, self._known = unit, {}
         for joined in joined_with(destination):
-            name, membership = joined.destination_id, unit.membership(joined.destination_id)
+            name, membership = joined.destination_id, loaded.membership(joined.destination_id)
             if membership is None or len(membership.windows) < MOST_TIMES:
                 continue
             known = self._known.get(name)

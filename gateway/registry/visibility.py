@@ -22,10 +22,10 @@ def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tupl
         working: The working copy, of which the unit of work takes the change.
         needed: By destination, the first epoch and version that matters.
     """
-    working.load_memberships(needed)
+    loaded = working.load_memberships(needed)
     records = []
     for name, table in needed.items():
-        membership = working.unit.membership(name)
+        membership = loaded.membership(name)
         if membership is not None:
             visibility = visibility_since(membership.timed.visibility, table)
             note = msgspec.structs.replace(membership.timed, visibility=visibility)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from gateway.model.loaded import Loaded
 from gateway.model.records import Cq
 from gateway.model.unit import CqKey
 from gateway.registry.computations import Computations
@@ -65,9 +66,9 @@ class SourceReaders:
             place = (_identity(source), subscriber)
             names = self._working.names(subscriber).after(self._reached.pop(place, ""))
             while some := [CqKey(subscriber, CqName(name)) for name in islice(names, _LOADED)]:
-                self._working.load(some)
+                loaded = self._working.load(some)
                 for key in some:
-                    if self._reads(key, source):
+                    if self._reads(loaded, key, source):
                         found.append(key)
                         if len(found) == most:
                             self._reached[place] = key.name
@@ -87,10 +88,9 @@ class SourceReaders:
             case View():
                 return self._working.unit.sources.view_cqs(source.name) > 0
 
-    def _reads(self, key: CqKey, source: Stream | Table | View) -> bool:
-        cq = self._working.unit.cq(key)
-        assert cq is not None, "its name was listed"
-        if not self._reaches(cq, source):
+    def _reads(self, loaded: Loaded, key: CqKey, source: Stream | Table | View) -> bool:
+        cq = loaded.existing(key)
+        if not self._reaches(loaded, cq, source):
             return False
         if not cq.views:
             return True
@@ -98,13 +98,11 @@ class SourceReaders:
         assert isinstance(statement, CreateCq), "the text of a CQ is a CREATE CQ"
         return self._names(statement.select, source.name.casefold(), key.subscriber)
 
-    def _reaches(self, cq: Cq, source: Stream | Table | View) -> bool:
+    def _reaches(self, loaded: Loaded, cq: Cq, source: Stream | Table | View) -> bool:
         """Tell whether a CQ reads a source in any way."""
         if isinstance(source, View):
             return any(name.casefold() == source.name.casefold() for name in cq.views)
-        membership = self._working.unit.membership(cq.destination_id)
-        assert membership is not None, "a CQ has a destination"
-        destination = membership.destination
+        destination = loaded.destination_of(cq)
         if isinstance(source, Stream):
             return destination.stream_id == source.stream_id
         return source.table_id in self._working.plan(destination.stream_id, destination.group_id).table_ids

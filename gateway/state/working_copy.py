@@ -17,9 +17,10 @@ from gateway.model.departures import Departures
 from gateway.model.dependencies import Dependency, DependencyCounts, DependencyKind
 from gateway.model.group_pause import GroupPause
 from gateway.model.inventory import Inventory
+from gateway.model.loaded import Loaded
 from gateway.model.names import Names
 from gateway.model.quota import Quota
-from gateway.model.records import Destination, feed_of
+from gateway.model.records import Destination, feed_of, joined_with
 from gateway.model.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
 from gateway.model.unit import CqKey, Unit
 from gateway.state.connection import Connection
@@ -148,7 +149,7 @@ class WorkingCopy:
         self._known_gone.clear()
         self.begin()
 
-    def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
+    def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> Loaded:
         """Read CQs with their destinations, the number of each subscriber's CQs, and further destinations."""
         by_subscriber: dict[Subscriber, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):
@@ -167,12 +168,12 @@ class WorkingCopy:
                 self.unit.cqs[key] = None
                 if body is not None:
                     found[key] = decode_cq(body)
-        wanted = [destination.destination_id for destination in destinations]
-        wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
+        wanted = [each.destination_id for destination in destinations for each in joined_with(destination)]
         homes = [stored.destination_id for stored in found.values()]
         self.load_memberships([*homes, *wanted])
         self._unpack(found, homes)
         self.unit.requested.update((destination.destination_id, destination) for destination in destinations)
+        return Loaded(self.unit)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[DestinationId]) -> None:
         """Add CQs of loaded destinations to the unit, with the stores of matches that the destinations read."""
@@ -196,18 +197,17 @@ class WorkingCopy:
             self.unit.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
         self.unit.stored_cqs.update(found)
 
-    def load_memberships(self, names: Iterable[DestinationId]) -> None:
+    def load_memberships(self, names: Iterable[DestinationId]) -> Loaded:
         """Read destinations into the unit."""
-        new = [name for name in dict.fromkeys(names) if name not in self.unit.memberships]
-        if self._known_gone:
-            self.unit.memberships.update(dict.fromkeys(self._known_gone.intersection(new)))
-            new = [name for name in new if name not in self._known_gone]
-        if not new:
-            return
-        with mapped():
-            bodies = self.connection.redis.hmget(self._keys.destinations, [raw_id(name) for name in new])
-        for name, body in zip(new, bodies, strict=True):
-            self.unit.memberships[name] = unpack_membership(name, body) if body is not None else None
+        memberships = self.unit.memberships
+        new = [name for name in dict.fromkeys(names) if name not in memberships]
+        memberships.update(dict.fromkeys(self._known_gone.intersection(new)))
+        if new := [name for name in new if name not in self._known_gone]:
+            with mapped():
+                bodies = self.connection.redis.hmget(self._keys.destinations, [raw_id(name) for name in new])
+            for name, body in zip(new, bodies, strict=True):
+                memberships[name] = unpack_membership(name, body) if body is not None else None
+        return Loaded(self.unit)
 
     def expiring(self, until_ms: int, start: int, most: int) -> list[CqKey]:
         """Return CQs whose EXPIRE comes up to an instant, as Redis has them: the earliest first, from a place on."""

@@ -11,6 +11,7 @@ import msgspec
 from gateway.kafka import Record
 from gateway.model.dependencies import decode_definition
 from gateway.model.group_pause import GroupPause
+from gateway.model.loaded import Loaded
 from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, TimedNote
 from gateway.model.unit import CqKey
@@ -68,11 +69,11 @@ class CatalogReplay:
         working, new = self._working, False
         records = [_split(record) for record in chunk]
         cqs = [_decode_cq(key, value) for key, value in records if key.kind == "cq"]
-        working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
+        loaded = working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
         next_cq = iter(cqs)
         for key, value in records:
             if key.kind == "cq":
-                new |= self._apply_cq(*next(next_cq))
+                new |= self._apply_cq(loaded, *next(next_cq))
             else:
                 new |= self._apply_other(key, value)
         working.commit()
@@ -147,8 +148,8 @@ class CatalogReplay:
                 self._working.unit.set_timed(name, self._timed[name])
             self._working.commit()
 
-    def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
-        have = self._working.unit.cq(key)
+    def _apply_cq(self, loaded: Loaded, key: CqKey, record: CatalogCq | None) -> bool:
+        have = loaded.cq(key)
         if have == (record.cq if record is not None else None):
             return False
         if record is None:

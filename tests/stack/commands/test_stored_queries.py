@@ -25,18 +25,14 @@ def _create(name: str, factor: int, more: str = "", least: int = 100) -> str:
 def _stored(working: WorkingCopy, name: str) -> Cq:
     working.begin()
     key = CqKey.of("alice", name)
-    working.load([key])
-    cq = working.unit.cq(key)
-    assert cq is not None
-    return cq
+    return working.load([key]).existing(key)
 
 
 def _give_text(working: WorkingCopy, name: str, text: str) -> None:
     """Have a CQ stored with another text of its template, as if that text had been compiled to its plan."""
     cq, key = _stored(working, name), CqKey.of("alice", name)
-    membership = working.unit.membership(cq.destination_id)
-    assert membership is not None
-    working.unit.put(key, msgspec.structs.replace(cq, text=CqText.cut(text)), membership.destination)
+    home = working.load([key]).destination_of(cq)
+    working.unit.put(key, msgspec.structs.replace(cq, text=CqText.cut(text)), home)
     working.commit()
 
 

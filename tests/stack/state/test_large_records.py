@@ -10,7 +10,9 @@ import pytest
 from gateway.commands.prepared import Answer, PreparedCommand
 from gateway.commands.statements import Statements
 from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
+from gateway.model.loaded import Loaded
 from gateway.state.journal import Journal
+from grouping.model.query import Statement
 from schemas.codec import Reply, encode_reply
 from schemas.partition import partition_of
 from tests.ground import Ground
@@ -28,8 +30,10 @@ def test_a_reply_that_kafka_refuses_is_a_rejection(ground: Ground, monkeypatch: 
     office.create("a", 1)
     carry_out = Statements.carry_out
 
-    def inflated(statements: Statements, prepared: PreparedCommand, record: Record, now_ms: int) -> Answer:
-        answer = carry_out(statements, prepared, record, now_ms)
+    def inflated(
+        statements: Statements, prepared: PreparedCommand[Statement], loaded: Loaded, record: Record, now_ms: int
+    ) -> Answer:
+        answer = carry_out(statements, prepared, loaded, record, now_ms)
         large = prepared.key.name == "large"
         return msgspec.structs.replace(answer, result={"x": "x" * LARGEST_RECORD}) if large else answer
 

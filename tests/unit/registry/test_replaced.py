@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from gateway.model.inventory import Inventory
+from gateway.model.loaded import Loaded
 from gateway.model.records import Cq, Destination, TriggerSpec
 from gateway.model.unit import CqKey, Unit
 from gateway.registry.registry import Registry
@@ -35,7 +36,7 @@ def test_a_virtual_cq_keeps_its_pauses() -> None:
     registry = Registry(Settings(), working, positions)  # type: ignore[arg-type]
     query = CompiledQuery(parts[0], ConstantRow((), ()), parts[1])
     statement, text = CreateCq("q", "", or_replace=True), CqText.cut("CREATE OR REPLACE CQ q AS SELECT 1")
-    changed = registry.create(_KEY, text, statement, query, _NAME, 5_000).cq
+    changed = registry.create(Loaded(unit), _KEY, text, statement, query, _NAME, 5_000).cq
     assert changed is not None
     assert ((2_000, 3_000), (4_000, 5_000)) == changed.pauses
     assert not changed.paused

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.model.inventory import Inventory
+from gateway.model.loaded import Loaded
 from gateway.model.membership import Membership
 from gateway.model.records import Destination, TriggerSpec
 from gateway.model.unit import Unit
@@ -27,11 +28,12 @@ class _Play:
         self.membership = Membership(_DESTINATION, 0)
         unit = Unit(Inventory())
         unit.memberships[_NAME] = self.membership
+        self._loaded = Loaded(unit)
         self.times = TimesSeen(SimpleNamespace(unit=unit))  # type: ignore[arg-type]
 
     def join(self, window: Window) -> None:
         """Let a CQ see a time."""
-        self.times.check(window, _DESTINATION)
+        self.times.check(self._loaded, window, _DESTINATION)
         start, expire = ("" if at_ms is None else at_ms for at_ms in window)
         self.membership.windows[f"{start},{expire}"] = 1
 
