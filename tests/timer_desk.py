@@ -24,7 +24,7 @@ from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
 from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
 from gateway.model.unit import CqKey
 from gateway.registry.visibility import shorten_visibility
-from gateway.state.catalog_records import cq_record, definition_record, stream_record
+from gateway.state.catalog_records import cq_record, definition_record, source_record
 from gateway.state.commit import Commits
 from gateway.state.recovery.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
@@ -102,7 +102,7 @@ class Desk:
             definition_record("s_bench", plan.group_id, plan),
             definition_record("s_bench", select.select_id, select),
         )
-        self._commit(Change(catalog=(stream_record(self._stream), *definitions)))
+        self._commit(Change(catalog=(source_record(self._stream), *definitions)))
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
         self._further: dict[str, int] = {}

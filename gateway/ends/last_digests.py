@@ -127,7 +127,7 @@ class LastDigests:
         for incarnation in incarnations:
             self._working.unit.set_field("cursors", incarnation, None)
         topic = self._settings.topics.ticks
-        return [OutgoingRecord(topic, TickKey.cursor(incarnation), None, (), 0) for incarnation in incarnations]
+        return [OutgoingRecord(topic, TickKey.of("cursor", incarnation), None, (), 0) for incarnation in incarnations]
 
 
 def _pending(notice: EndNotice) -> bool:

@@ -25,10 +25,7 @@ __all__ = [
     "quota_record",
     "definition_record",
     "source_record",
-    "stream_record",
-    "table_record",
     "timed_record",
-    "view_record",
 ]
 
 _encode = msgspec.json.Encoder().encode
@@ -46,50 +43,36 @@ def cq_gone(key: CqKey) -> CatalogChange:
 
 def source_record(source: Stream | Table | View, *, gone: bool = False) -> CatalogChange:
     """Return the record of a stream, table or view, or its tombstone."""
+    body = None if gone else _encode(source)
     match source:
         case Stream():
-            return stream_record(source, gone=gone)
+            return CatalogKey.of("stream", source.stream_id), body
         case Table():
-            return table_record(source, gone=gone)
+            return CatalogKey.of("table", source.table_id), body
         case View():
-            return view_record(source, gone=gone)
-
-
-def stream_record(stream: Stream, *, gone: bool = False) -> CatalogChange:
-    """Return the record of a stream, or its tombstone."""
-    return CatalogKey.stream(stream.stream_id), None if gone else _encode(stream)
-
-
-def table_record(table: Table, *, gone: bool = False) -> CatalogChange:
-    """Return the record of a table, or its tombstone."""
-    return CatalogKey.table(table.table_id), None if gone else _encode(table)
-
-
-def view_record(view: View, *, gone: bool = False) -> CatalogChange:
-    """Return the record of a view, or its tombstone."""
-    return CatalogKey.view(view.name.casefold()), None if gone else _encode(view)
+            return CatalogKey.of("view", source.name.casefold()), body
 
 
 def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
     """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
-    return CatalogKey.part(stream_id, name), None if definition is None else _encode(definition)
+    return CatalogKey.of("part", stream_id, name), None if definition is None else _encode(definition)
 
 
 def quota_record(subscriber: str, quota: Quota | None) -> CatalogChange:
     """Return the record of a subscriber's own limits; the tombstone where it has none any more."""
-    return CatalogKey.quota(subscriber), None if quota is None else _encode(quota)
+    return CatalogKey.of("quota", subscriber), None if quota is None else _encode(quota)
 
 
 def pause_record(stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> CatalogChange:
     """Return the record of a group's pause; the tombstone where it is evaluated again."""
-    return CatalogKey.pause(stream_id, group_id), None if pause is None else _encode(pause)
+    return CatalogKey.of("pause", stream_id, group_id), None if pause is None else _encode(pause)
 
 
 def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:
     """Return the record of a timer-based destination's visibility; the tombstone where it has ended."""
-    return CatalogKey.timed(destination_id), None if note is None else _encode(note)
+    return CatalogKey.of("timed", destination_id), None if note is None else _encode(note)
 
 
 def ends_record(batch: str, notices: list[EndNotice]) -> CatalogChange:
     """Return the record of a batch of notices; the tombstone where none of them is left."""
-    return CatalogKey.end(batch), _encode(notices) if notices else None
+    return CatalogKey.of("end", batch), _encode(notices) if notices else None

@@ -126,7 +126,7 @@ class Commits:
         mark = CommitMark(
             self._working.inventory.epoch, self._number, self.commands_read.offsets, ahead=self.commands_read.ahead
         )
-        return OutgoingRecord(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
+        return OutgoingRecord(self._settings.topics.catalog, CatalogKey.of("commit"), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
         """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.

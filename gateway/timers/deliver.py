@@ -123,7 +123,7 @@ class Delivery:
         self._number += 1
         name = f"{fired_ms}-{self._number}"
         cut = Cut(stream_id, covered, tuple(named), fired_ms, tuple(gaps))
-        self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))], ahead=True)
+        self._commits.write_records([self._record(TickKey.of("cut", name), _encode(cut))], ahead=True)
         return name, cut
 
     def refusal(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
@@ -180,11 +180,11 @@ class Delivery:
             yield from letters
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
-                yield self._record(TickKey.cursor(each.incarnation), encode(each.cursor))
+                yield self._record(TickKey.of("cursor", each.incarnation), encode(each.cursor))
             for incarnation, cursor in quiet.items():
-                yield self._record(TickKey.cursor(incarnation), encode(cursor))
+                yield self._record(TickKey.of("cursor", incarnation), encode(cursor))
 
-        self._write(records(), lambda: [self._record(TickKey.cut(name), None if left is None else _encode(left))])
+        self._write(records(), lambda: [self._record(TickKey.of("cut", name), None if left is None else _encode(left))])
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(each.digest.late for each in ready))
 
@@ -205,8 +205,8 @@ class Delivery:
         """
 
         def last() -> list[OutgoingRecord]:
-            cuts = [self._record(TickKey.cut(name), _encode(cut)) for name, cut in left().items()]
-            return [*cuts, self._record(TickKey.closed_orders(), _encode(offset + 1))]
+            cuts = [self._record(TickKey.of("cut", name), _encode(cut)) for name, cut in left().items()]
+            return [*cuts, self._record(TickKey.of("closed", "orders"), _encode(offset + 1))]
 
         self._write(records, last)
         sent = [each for each in answered if each.sent]
@@ -218,12 +218,12 @@ class Delivery:
         """Write the cursors of destinations that had matches at a tick but get no digest, and dead letters for some."""
         if cursors:
             encode = cursor_encoder()
-            moved = (self._record(TickKey.cursor(name), encode(cursor)) for name, cursor in cursors.items())
+            moved = (self._record(TickKey.of("cursor", name), encode(cursor)) for name, cursor in cursors.items())
             self._write(moved, lambda: letters)
 
     def cursor(self, incarnation: str, cursor: Cursor) -> OutgoingRecord:
         """Return the record of a cursor."""
-        return self._record(TickKey.cursor(incarnation), _encode(cursor))
+        return self._record(TickKey.of("cursor", incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
         """Write records in one transaction, or in several when they are large; `last` goes into the last of these."""
@@ -240,7 +240,7 @@ class Delivery:
     def note_progress(self, notes: Mapping[StreamId, ProgressNote]) -> None:
         """Write the progress of streams to Kafka."""
         if notes:
-            records = [self._record(TickKey.progress(name), _encode(note)) for name, note in notes.items()]
+            records = [self._record(TickKey.of("settled", name), _encode(note)) for name, note in notes.items()]
             self._commits.write_records(records)
 
     def _record(self, key: bytes, value: bytes | None) -> OutgoingRecord:

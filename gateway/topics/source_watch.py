@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from gateway.kafka import OutgoingRecord, TopicForm, Topics
-from gateway.state.catalog_records import stream_record, table_record
+from gateway.state.catalog_records import source_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
@@ -67,17 +67,17 @@ class SourceWatch:
             if new.generation != old.generation:
                 letters += self._events_deleted(old)
             self._working.unit.sources.replace_stream(new)
-        catalog = [stream_record(new) for _, new in changed]
+        catalog = [source_record(new) for _, new in changed]
         for table in tables:
             if (form := forms.get(table.topic)) is not None and form.topic_id != table.topic_id:
                 log.warning("the topic of a table was made anew", extra={"table": table.name, "topic": table.topic})
                 anew = msgspec.structs.replace(table, topic_id=form.topic_id)
                 self._working.unit.sources.put_table(anew)
-                catalog.append(table_record(anew))
+                catalog.append(source_record(anew))
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            catalog.append(table_record(table, gone=True))  # again: a unit's changes go with a record
+            catalog.append(source_record(table, gone=True))  # again: a unit's changes go with a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _gone(self, dropped: Sequence[Table], forms: Mapping[str, TopicForm], now_ms: int) -> list[Table]:

@@ -32,13 +32,18 @@ Topic by topic, with the content under each key. A record without a value takes 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
+from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
+
+CatalogKind = Literal["stream", "table", "view", "part", "quota", "pause", "timed", "end", "secret", "commit"]
+"""The kinds of records of `cq.catalog` besides CQs; of the marks of commits, the latest counts."""
+TickKind = Literal["cut", "cursor", "settled", "closed"]
+"""The kinds of records of `cq.ticks`."""
 
 ORDER: Final = b"order"
 """The key of all orders: none takes another one back."""
@@ -57,7 +62,7 @@ class CatalogKey(NamedTuple):
         """Read a record's key.
 
         Example:
-            >>> CatalogKey.parse(CatalogKey.part("s_1", "g_2")), CatalogKey.parse(CatalogKey.commit())
+            >>> CatalogKey.parse(CatalogKey.of("part", "s_1", "g_2")), CatalogKey.parse(CatalogKey.of("commit"))
             (CatalogKey(kind='part', name=b's_1/g_2'), CatalogKey(kind='commit', name=b''))
         """
         kind, _, name = (key or b"").partition(b"/")
@@ -93,54 +98,9 @@ class CatalogKey(NamedTuple):
         return b"cq/" + _encode_cq((subscriber, folded))
 
     @staticmethod
-    def stream(stream_id: StreamId) -> bytes:
-        """Return the key of a stream."""
-        return b"stream/" + stream_id.encode()
-
-    @staticmethod
-    def table(table_id: str) -> bytes:
-        """Return the key of a table."""
-        return b"table/" + table_id.encode()
-
-    @staticmethod
-    def view(folded: str) -> bytes:
-        """Return the key of a view, by its folded name."""
-        return b"view/" + folded.encode()
-
-    @staticmethod
-    def part(stream_id: StreamId, part_id: str) -> bytes:
-        """Return the key of a definition that many CQs of a stream share."""
-        return f"part/{stream_id}/{part_id}".encode()
-
-    @staticmethod
-    def quota(subscriber: str) -> bytes:
-        """Return the key of a subscriber's own limits."""
-        return b"quota/" + subscriber.encode("utf-8", "surrogatepass")
-
-    @staticmethod
-    def pause(stream_id: StreamId, group_id: GroupId) -> bytes:
-        """Return the key of a group's pause."""
-        return f"pause/{stream_id}/{group_id}".encode()
-
-    @staticmethod
-    def timed(destination_id: DestinationId) -> bytes:
-        """Return the key of a timer-based destination's visibility."""
-        return b"timed/" + destination_id.encode()
-
-    @staticmethod
-    def end(batch: str) -> bytes:
-        """Return the key of a batch of ends."""
-        return b"end/" + batch.encode()
-
-    @staticmethod
-    def secret(name: str) -> bytes:
-        """Return the key of a secret."""
-        return b"secret/" + name.encode()
-
-    @staticmethod
-    def commit() -> bytes:
-        """Return the key of the marks of commits, of which the latest counts."""
-        return b"commit"
+    def of(kind: CatalogKind, *names: str) -> bytes:
+        """Return the key of another record, by the names that the table above has for its kind."""
+        return "/".join((kind, *names)).encode("utf-8", "surrogatepass")
 
 
 class TickKey(NamedTuple):
@@ -156,31 +116,16 @@ class TickKey(NamedTuple):
         """Read a record's key.
 
         Example:
-            >>> TickKey.parse(TickKey.cursor("d_1/1700"))
+            >>> TickKey.parse(TickKey.of("cursor", "d_1/1700"))
             TickKey(kind='cursor', name='d_1/1700')
         """
         kind, _, name = (key or b"").decode().partition("/")
         return cls(kind, name)
 
     @staticmethod
-    def cut(name: str) -> bytes:
-        """Return the key of a cut."""
-        return b"cut/" + name.encode()
-
-    @staticmethod
-    def cursor(incarnation: str) -> bytes:
-        """Return the key of how far an incarnation of a destination was served."""
-        return b"cursor/" + incarnation.encode()
-
-    @staticmethod
-    def progress(stream_id: StreamId) -> bytes:
-        """Return the key of up to when the ticks of a stream have fired."""
-        return b"settled/" + stream_id.encode()
-
-    @staticmethod
-    def closed_orders() -> bytes:
-        """Return the key of how far orders are carried out."""
-        return b"closed/orders"
+    def of(kind: TickKind, name: str) -> bytes:
+        """Return the key of a record, by the name that the table above has for its kind."""
+        return f"{kind}/{name}".encode()
 
 
 def place_key(partition: int, number: int) -> bytes:

@@ -168,7 +168,7 @@ def last_mark(records: Iterable[Record]) -> CommitMark | None:
     Raises:
         CatalogUnreadable: A later version wrote it.
     """
-    bodies = [record.value for record in records if record.key == CatalogKey.commit()]
+    bodies = [record.value for record in records if record.key == CatalogKey.of("commit")]
     return CommitMark.decode(bodies[-1]) if bodies and bodies[-1] is not None else None
 
 

@@ -170,7 +170,7 @@ class Recovery:
             secret = self._connection.redis.hget(key, name)
         if secret is None:
             secret = secrets.token_bytes(SECRET_BYTES)
-            record = OutgoingRecord(self._settings.topics.catalog, CatalogKey.secret(name), secret, (), 0)
+            record = OutgoingRecord(self._settings.topics.catalog, CatalogKey.of("secret", name), secret, (), 0)
             self._commits.write_records([record])
             with self._connection.writing() as pipeline:
                 pipeline.hset(key, name, secret)
