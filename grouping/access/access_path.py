@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from grouping.functions.functions import FUNCTIONS
 from grouping.model.expression import Call, Column, Expression, Slot, key_column, walk
 from grouping.model.sql_type import UNKNOWN
 
@@ -115,9 +116,9 @@ def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) 
         for lower, upper in bounds:
             yield AccessPath("ordered" if lower is None or upper is None else "interval", lower=lower, upper=upper)
     yield from (path for path in unions if path not in exact)
-    prefixes = [i for i, conjunct in enumerate(conjuncts) if _on_prefix(conjunct)]
+    prefixes = [i for i, conjunct in enumerate(conjuncts) if _index_of(conjunct) == "prefix"]
     yield from (AccessPath("prefix", prefix=i) for i in prefixes)
-    elements = [i for i, conjunct in enumerate(conjuncts) if _on_elements(conjunct)]
+    elements = [i for i, conjunct in enumerate(conjuncts) if _index_of(conjunct) == "elements"]
     yield from (AccessPath("elements", element=i) for i in elements)
     if not (equal or members or bounds or unions or prefixes or elements):
         yield AccessPath("scan")
@@ -167,18 +168,12 @@ def _is_key(expression: Expression) -> bool:
     return expression.type != UNKNOWN
 
 
-def _on_prefix(conjunct: Expression) -> bool:
+def _index_of(conjunct: Expression) -> str | None:
+    """Return the index of a predicate's own on its first argument, None for any other conjunct."""
     match conjunct:
-        case Call("like" | "startswith" | "endswith" | "contains", (left, Slot())):
-            return _is_key(left)
-    return False
-
-
-def _on_elements(conjunct: Expression) -> bool:
-    match conjunct:
-        case Call("array_contains", (left, Slot())):
-            return _is_key(left)
-    return False
+        case Call(op, (left, Slot())) if op in FUNCTIONS and _is_key(left):
+            return FUNCTIONS[op].index
+    return None
 
 
 def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[str]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from grouping.access.access_path import choose_index
 from grouping.binding.calls.call import function_name
 from grouping.compiler.compiler import compile_select
-from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
-from grouping.functions.function_table import form_of, group_of, returns
-from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
-from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
+from grouping.functions.function import Function
+from grouping.functions.functions import AGGREGATE_ALIASES, AGGREGATES, ALIASES, FUNCTIONS, GROUPS, shown_form
+from grouping.functions.params import param
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
+from grouping.model.sql_type import SqlType
 
 __all__ = ["describe_function", "function_item", "function_names"]
 
-_ALIASES = {**ALIASES, **NESTED_ALIASES, "nvl": "coalesce", "ifnull": "coalesce"}
+_ROWS = FUNCTIONS | AGGREGATES
+_ALIASES = ALIASES | AGGREGATE_ALIASES
+_GROUP_OF = {row.name: title for title, rows in GROUPS.items() for row in rows}
 _COLUMNS = {
     "symbol": "STRING", "name": "STRING", "price": "DOUBLE", "cost": "DOUBLE", "n": "INT", "volume": "BIGINT",
     "amount": "DECIMAL(10,2)", "day": "DATE", "due": "DATE", "at": "TIMESTAMP", "until": "TIMESTAMP", "ok": "BOOLEAN",
@@ -39,124 +40,6 @@ _SAMPLE = Catalog(
     ]
 )
 """The stream of the examples."""
-_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "ANY": ("price",),
-    "ARRAY": ("tags", "others"),
-    "BOOLEAN": ("ok",),
-    "BYTES": ("symbol",),
-    "COMMON": ("price", "cost"),
-    "COUNT": ("10",),
-    "DATE": ("day", "due"),
-    "DAY": ("day",),
-    "DOUBLE": ("price", "cost"),
-    "ESCAPE": ("'!'",),
-    "FIELD": ("'year'",),
-    "FORMAT": ("'yyyy-MM-dd'",),
-    "GROUPS": ("'([A-Z]+)'",),
-    "HEXED": ("volume",),
-    "INT": ("n", "2", "3"),
-    "LIKE": ("'IN%'",),
-    "MASK": ("'X'",),
-    "KEY": ("'id'",),
-    "NUMBER": ("price", "cost"),
-    "OCCURRENCES": ("'[A-Z]'",),
-    "ORDERED": ("volume",),
-    "PATTERN": ("'^IN'",),
-    "PRINTED": ("symbol",),
-    "PRINTF": ("'%s'",),
-    "REPLACEMENT": ("'x'",),
-    "SCALE": ("2",),
-    "SECONDS": ("30",),
-    "STRING": ("symbol", "name", "'-'"),
-    "TEXT": ("symbol",),
-    "TIMESTAMP": ("at", "until"),
-    "UNIT": ("HOUR",),
-    "VALUE": ("symbol",),
-    "WHOLE": ("volume",),
-    "ZONE": ("'Europe/Madrid'",),
-}
-"""Arguments of examples by parameter: for its first occurrence, the second, …"""
-_EXAMPLES = {
-    "array": "array_contains(array('a', 'b'), symbol)",
-    "array_append": "array_append(tags, 'urgent')",
-    "array_contains": "array_contains(tags, 'urgent')",
-    "array_insert": "array_insert(tags, 1, 'urgent')",
-    "array_join": "array_join(tags, ',')",
-    "array_position": "array_position(tags, 'urgent')",
-    "array_prepend": "array_prepend(tags, 'urgent')",
-    "array_remove": "array_remove(tags, 'urgent')",
-    **{name: f"{name}(tags)" for name in ("array_compact", "array_distinct", "array_max", "array_min", "array_sort")},
-    **{name: f"{name}(tags, others)" for name in ("array_except", "array_intersect", "array_union")},
-    "array_repeat": "array_repeat(symbol, 3)",
-    "arrays_zip": "arrays_zip(tags, others)",
-    "arrays_overlap": "arrays_overlap(tags, others)",
-    "conv": "conv(symbol, 16, 10)",
-    "decode": "decode(unhex(symbol), 'UTF-8')",
-    "encode": "encode(symbol, 'UTF-8')",
-    "contains": "contains(symbol, 'NT')",
-    "endswith": "endswith(symbol, 'C')",
-    "exists": "exists(tags, t -> t LIKE 'a%')",
-    "filter": "filter(tags, t -> t <> 'a')",
-    "forall": "forall(tags, t -> t <> 'a')",
-    "map_filter": "map_filter(attrs, (k, v) -> v <> '')",
-    "map_zip_with": "map_zip_with(attrs, attrs, (k, one, other) -> concat(one, other))",
-    "reduce": "reduce(tags, 0, (total, t) -> total + length(t))",
-    "transform": "transform(tags, t -> upper(t))",
-    "transform_keys": "transform_keys(attrs, (k, v) -> upper(k))",
-    "transform_values": "transform_values(attrs, (k, v) -> upper(v))",
-    "zip_with": "zip_with(tags, others, (one, other) -> concat(one, other))",
-    "flatten": "flatten(array(tags, others))",
-    "format_string": "format_string('%s: %d', symbol, n)",
-    "startswith": "startswith(symbol, 'IN')",
-    "array_size": "array_size(tags)",
-    "binary": "binary(symbol)",
-    "date": "date(at)",
-    "decimal": "decimal(n)",
-    "string": "string(n)",
-    "timestamp": "timestamp(day)",
-    "date_trunc": "date_trunc('hour', at)",
-    "element_at": "element_at(tags, 1)",
-    "from_json": "from_json(body, 'user STRUCT<id: BIGINT>').user.id",
-    "get": "get(tags, 0)",
-    "get_json_object": "get_json_object(body, '$.user')",
-    "is_variant_null": "is_variant_null(variant_get(payload, '$.user'))",
-    "json_array_length": "json_array_length(body)",
-    "json_object_keys": "json_object_keys(body)",
-    "make_date": "make_date(2026, n, 21)",
-    "make_dt_interval": "at + make_dt_interval(0, 0, n)",
-    "make_ym_interval": "at + make_ym_interval(0, n)",
-    "make_timestamp": "make_timestamp(2026, 11, 21, n, 30, 0)",
-    "map_contains_key": "map_contains_key(attrs, 'tier')",
-    "map": "map('of', symbol)",
-    "map_concat": "map_concat(attrs, map('of', symbol))",
-    "map_entries": "map_entries(attrs)",
-    "map_from_arrays": "map_from_arrays(tags, others)",
-    "map_from_entries": "map_from_entries(map_entries(attrs))",
-    "map_keys": "map_keys(attrs)",
-    "map_values": "map_values(attrs)",
-    "named_struct": "named_struct('of', symbol, 'at', price)",
-    "parse_json": "variant_get(parse_json(body), '$.user.id', 'BIGINT')",
-    "to_binary": "to_binary(symbol, 'utf-8')",
-    "try_to_binary": "try_to_binary(symbol, 'hex')",
-    "next_day": "next_day(day, 'MON')",
-    "struct": "struct(symbol, price)",
-    "sha2": "sha2(symbol, 256)",
-    "sequence": "sequence(1, 5)",
-    "size": "size(tags)",
-    "slice": "slice(tags, 1, 2)",
-    "sort_array": "sort_array(tags, FALSE)",
-    "split": "split(symbol, ',')",
-    "str_to_map": "str_to_map(symbol, ';', '=')",
-    "width_bucket": "width_bucket(price, 0, 100, 10)",
-    "to_char": "to_char(price, '999,999.99')",
-    "to_json": "to_json(payload)",
-    "to_varchar": "to_varchar(at, 'yyyy-MM')",
-    "variant_get": "variant_get(payload, '$.user.id', 'BIGINT')",
-    "to_number": "to_number(symbol, '999.99')",
-    "try_to_number": "try_to_number(symbol, '999.99')",
-    "trunc": "trunc(day, 'month')",
-}
-"""Where the arguments' kinds alone tell too little."""
 _LITERALS = {
     "STRING": "'a'",
     "BOOLEAN": "TRUE",
@@ -175,14 +58,14 @@ _SERVED = {
 @lru_cache(maxsize=1)
 def function_names() -> tuple[str, ...]:
     """Return every name that a query may call, in order."""
-    names = (*FUNCTIONS, *REWRITTEN, *NESTED_FUNCTIONS, *_ALIASES, *AGGREGATES, *AGGREGATE_ALIASES)
-    return tuple(sorted(set(names)))
+    return tuple(sorted({*_ROWS, *_ALIASES}))
 
 
 def function_item(name: str) -> dict[str, object]:
-    """Return a function as SHOW FUNCTIONS lists it."""
-    canonical = _canonical(name)
-    return {"function": name, "form": form_of(canonical).replace(canonical, name, 1), "returns": returns(canonical)}
+    """Return a function as SHOW FUNCTIONS lists it; `returns` is empty where the arguments decide the type."""
+    row = _row(name)
+    returns = str(row.result) if isinstance(row.result, SqlType) else ""
+    return {"function": name, "form": shown_form(row).replace(row.name, name, 1), "returns": returns}
 
 
 @lru_cache(maxsize=1024)
@@ -201,28 +84,23 @@ def describe_function(written: str) -> dict[str, object]:
     name = written.lower()
     if name not in function_names():
         function_name(written)
-    canonical = _canonical(name)
-    example = example_of(canonical)
-    aliases = {**_ALIASES, **AGGREGATE_ALIASES}
-    others = sorted({canonical, *(alias for alias, of in aliases.items() if of == canonical)} - {name})
-    return {**function_item(name), "group": group_of(canonical), "other_names": others, "example": example} | (
-        {"index": False, "note": "It is of the matches of a digest."} if canonical in AGGREGATES else _index(example)
-    )
+    row = _row(name)
+    example = example_of(row)
+    others = sorted({row.name, *row.aliases} - {name})
+    index = {"index": False, "note": "It is of the matches of a digest."} if row.name in AGGREGATES else _index(example)
+    return {**function_item(name), "group": _GROUP_OF[row.name], "other_names": others, "example": example} | index
 
 
-def example_of(canonical: str) -> str:
-    """Return a call over the columns of the sample stream."""
-    if canonical in _EXAMPLES:
-        return _EXAMPLES[canonical]
-    function = AGGREGATES.get(canonical) or FUNCTIONS.get(canonical) or REWRITTEN[canonical]
-    needed = function.params[: len(function.params) - getattr(function, "optional", 0)]
-    used: dict[str, int] = {}
-    parts = []
-    for param in needed:
-        choices = _ARGUMENTS[param]
-        parts.append(choices[min(used.get(param, 0), len(choices) - 1)])
-        used[param] = used.get(param, 0) + 1
-    return f"{canonical}({', '.join(parts)})"
+def example_of(row: Function) -> str:
+    """Return a call over the columns of the sample stream: the row's own example, or one made of its parameters."""
+    if row.example:
+        return row.example
+    needed = row.params[: len(row.params) - row.optional]
+    arguments = []
+    for place, kind in enumerate(needed):
+        choices = param(kind).examples
+        arguments.append(choices[min(needed[:place].count(kind), len(choices) - 1)])
+    return f"{row.name}({', '.join(arguments)})"
 
 
 def _index(example: str) -> dict[str, object]:
@@ -237,5 +115,5 @@ def _index(example: str) -> dict[str, object]:
     return {"index": path != "scan", "note": _SERVED[path]}
 
 
-def _canonical(name: str) -> str:
-    return _ALIASES.get(name) or AGGREGATE_ALIASES.get(name, name)
+def _row(name: str) -> Function:
+    return _ROWS[_ALIASES.get(name, name)]

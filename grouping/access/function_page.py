@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grouping.access.function_guide import describe_function, function_names
-from grouping.functions.functions import CASTS
-from grouping.functions.meanings import MEANINGS
+from grouping.access.function_guide import describe_function
+from grouping.functions.functions import AGGREGATES, CASTS, FUNCTIONS
 
 __all__ = ["function_page"]
 
@@ -37,11 +36,7 @@ _NOTES = (
 
 
 def function_page() -> str:
-    """Return the section as Markdown, without the lines around it.
-
-    Raises:
-        KeyError: A function has no meaning in ``MEANINGS``.
-    """
+    """Return the section as Markdown, without the lines around it."""
     casts = [f"| {source} | {', '.join(sorted(targets))} |" for source, targets in sorted(CASTS.items())]
     lines = [f"**Operators**: {_OPERATORS}.", "", *_functions(), "", "| CAST of | to |", "|---|---|", *casts]
     for note in _NOTES:
@@ -53,7 +48,8 @@ def _functions() -> Iterator[str]:
     """Yield one table of all functions, in groups; aliases stand in the row of their function."""
     yield "| function | result | meaning | example | index |"
     yield "|---|---|---|---|---|"
-    described = [describe_function(name) for name in function_names() if name in MEANINGS]
+    functions = FUNCTIONS | AGGREGATES
+    described = [describe_function(name) for name in functions]
     group = ""
     for row in sorted(described, key=lambda row: (str(row["group"]), str(row["function"]))):
         if row["group"] != group:
@@ -64,7 +60,7 @@ def _functions() -> Iterator[str]:
         cells = (
             f"`{row['form']}`{names}",
             str(row["returns"]),
-            MEANINGS[str(row["function"])],
+            functions[str(row["function"])].meaning,
             f"`{row['example']}`",
             "yes" if row["index"] else "",
         )

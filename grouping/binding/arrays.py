@@ -7,7 +7,6 @@ here. A constant among elements has its type from the array, so no other literal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import msgspec
 from sqlglot import exp
@@ -20,14 +19,12 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Call, Slot, Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, struct_of
-from grouping.model.wording import are, counted
+from grouping.model.wording import are
 from grouping.values.literals import LARGEST_COUNT
 
 __all__ = [
     "ARRAY_CALLS",
-    "NestedCall",
     "concat_arrays",
-    "counted_call",
     "joined",
     "name_in_struct",
     "named_struct",
@@ -37,28 +34,6 @@ __all__ = [
 ]
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-
-
-class NestedCall(NamedTuple):
-    """A function's binding, and how many arguments it takes."""
-
-    bind: Callable[..., Bound]
-    least: int
-    most: int
-
-
-def counted_call(name: str, call: NestedCall, args: Sequence[Bound]) -> Bound:
-    """Return a function applied to its arguments.
-
-    Raises:
-        InputError: ``type-mismatch`` for too few, too many or the wrong ones.
-    """
-    bind, least, most = call
-    if not least <= len(args) <= most:
-        takes = counted(least, "argument") if least == most else f"{least} to {counted(most, 'argument')}"
-        takes = f"{least} or more arguments" if most == LARGEST_COUNT else takes
-        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
-    return bind(name, *args)
 
 
 def _parts(array: Bound, name: str) -> SqlType:
@@ -312,27 +287,27 @@ def _as_it_is(constant: Constant, of: SqlType) -> Constant:
     return msgspec.structs.replace(constant, type=of, is_pinned=True)
 
 
-ARRAY_CALLS: dict[str, NestedCall] = {
-    "array_append": NestedCall(_append, 2, 2),
-    "array_compact": NestedCall(_same, 1, 1),
-    "array_distinct": NestedCall(_distinct, 1, 1),
-    "array_except": NestedCall(_of_two, 2, 2),
-    "array_insert": NestedCall(_insert, 3, 3),
-    "array_intersect": NestedCall(_of_two, 2, 2),
-    "array_join": NestedCall(_join, 2, 3),
-    "array_max": NestedCall(_extreme, 1, 1),
-    "array_min": NestedCall(_extreme, 1, 1),
-    "array_position": NestedCall(_position, 2, 2),
-    "array_prepend": NestedCall(_append, 2, 2),
-    "array_remove": NestedCall(_remove, 2, 2),
-    "array_repeat": NestedCall(_repeat, 2, 2),
-    "array_sort": NestedCall(_distinct, 1, 1),
-    "array_union": NestedCall(_of_two, 2, 2),
-    "flatten": NestedCall(_flatten, 1, 1),
-    "named_struct": NestedCall(named_struct, 2, LARGEST_COUNT),
-    "sequence": NestedCall(_sequence, 2, 3),
-    "slice": NestedCall(_slice, 3, 3),
-    "sort_array": NestedCall(_sort_array, 1, 2),
+ARRAY_CALLS: dict[str, Callable[..., Bound]] = {
+    "array_append": _append,
+    "array_compact": _same,
+    "array_distinct": _distinct,
+    "array_except": _of_two,
+    "array_insert": _insert,
+    "array_intersect": _of_two,
+    "array_join": _join,
+    "array_max": _extreme,
+    "array_min": _extreme,
+    "array_position": _position,
+    "array_prepend": _append,
+    "array_remove": _remove,
+    "array_repeat": _repeat,
+    "array_sort": _distinct,
+    "array_union": _of_two,
+    "flatten": _flatten,
+    "named_struct": named_struct,
+    "sequence": _sequence,
+    "slice": _slice,
+    "sort_array": _sort_array,
 }
-"""Binders by function; ``reverse``, ``concat`` and ``concat_ws`` of arrays are called by the names of text functions.
-"""
+"""Binders by function, each of the function's name and its arguments; `calls.call` binds ``reverse``, ``concat`` and
+``concat_ws`` of arrays."""

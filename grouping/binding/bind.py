@@ -23,7 +23,7 @@ from grouping.binding.operands import boolean, cases, cast, comparable
 from grouping.binding.predicates import PredicateBinder
 from grouping.binding.scope import Scope
 from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call
-from grouping.functions.nested_functions import LAMBDAS
+from grouping.functions.functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.refusals import MAX_DEPTH, mismatch, too_deep, unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, STRING, SqlType

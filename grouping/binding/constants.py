@@ -9,9 +9,10 @@ from typing import Any
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.intervals import is_interval
-from grouping.functions.functions import common_type, result_type
+from grouping.functions.functions import has_rule, result_type
+from grouping.functions.results import common_type
 from grouping.model.errors import InputError
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
+from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
@@ -31,21 +32,6 @@ __all__ = [
     "string",
 ]
 
-_TYPED = (
-    frozenset(
-        """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
-    array_compact array_distinct array_except array_insert array_intersect array_join array_max array_min
-    array_position array_remove array_repeat array_sort array_union flatten map_entries slice sort_array str_to_map
-    map_from_arrays map_from_entries
-    date_part get_json_object aggregate exists forall filter map_filter reduce transform to_char to_number
-    variant_get from_json parse_json is_variant_null to_json""".split()
-    )
-    | {"array numbered", "array or none", "arrays paired", "concat arrays", "maps merged", "reverse array"}
-    | {"split by pattern", "substring of bytes"}
-    | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
-    | {LEFT_ON}
-)
-"""Operators whose result type does not depend on their constants."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
 
@@ -224,7 +210,7 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
-    return Call(bound.op, args, str(bound.type if bound.op in _TYPED else result_type(bound.op, kinds)))
+    return Call(bound.op, args, str(result_type(bound.op, kinds) if has_rule(bound.op) else bound.type))
 
 
 def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, Constant, pinned
-from grouping.functions.functions import common_type
+from grouping.functions.results import common_type
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
 __all__ = ["of_shape", "read_as"]

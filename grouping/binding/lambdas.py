@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from grouping.binding.arrays import numbered, paired
 from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.maps import entries_of, map_of_arrays, merged
-from grouping.binding.nested import field, nested_call
+from grouping.binding.nested import NESTED_CALLS, field
 from grouping.binding.operands import boolean
-from grouping.functions.nested_functions import LAMBDAS
+from grouping.functions.functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Value, variable_name
 from grouping.model.refusals import mismatch, unsupported
@@ -77,7 +77,7 @@ def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, l
 
 
 def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: Bound) -> Bound:
-    """Return one of `nested_functions.LAMBDAS` over an array and the body of its lambda.
+    """Return one of `functions.LAMBDAS` over an array and the body of its lambda.
 
     Args:
         name: The function.
@@ -106,9 +106,9 @@ def _made(name: str, made: Term, of: Bound) -> Bound:
     """Return a function's result over the values of its lambda for each element."""
     match name:
         case "transform_keys":
-            return map_of_arrays(made, nested_call("map_values", (of,)), name)
+            return map_of_arrays(made, NESTED_CALLS["map_values"](name, of), name)
         case "transform_values":
-            return Term("arrays paired", (nested_call("map_keys", (of,)), made), map_of(STRING, made.args[2].type))
+            return Term("arrays paired", (NESTED_CALLS["map_keys"](name, of), made), map_of(STRING, made.args[2].type))
         case "map_zip_with":
             keys = Term("field", (made.args[0], Value("0", "STRING")), array_of(STRING))
             return Term("arrays paired", (keys, made), map_of(STRING, made.args[2].type))
@@ -155,6 +155,6 @@ def _contained(array: Bound, variable: Column, body: Bound) -> Bound | None:
     if not isinstance(value, Constant) or is_null(value):
         return None
     try:
-        return nested_call("array_contains", (array, value))
+        return NESTED_CALLS["array_contains"]("array_contains", array, value)
     except InputError:
         return None

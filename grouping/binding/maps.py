@@ -6,14 +6,15 @@ is NULL, Spark fails, and the map is NULL here.
 
 from __future__ import annotations
 
-from grouping.binding.arrays import NestedCall, concat_arrays
+from collections.abc import Callable
+
+from grouping.binding.arrays import concat_arrays
 from grouping.binding.bound import Bound, Term, is_null
 from grouping.binding.nested import array_value, delimiter_of, element_type
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import STRING, SqlType, array_of, map_of, struct_of
 from grouping.model.wording import are
-from grouping.values.literals import LARGEST_COUNT
 
 __all__ = ["MAP_CALLS", "entries_of", "map_of_arrays", "merged"]
 
@@ -66,7 +67,7 @@ def _map(name: str, *args: Bound) -> Bound:
         _check_key(key.type, name)
     if all(map(is_null, values)):
         raise mismatch("the values of a MAP are NULL", "Their type is not known.", "CAST one.")
-    return map_of_arrays(array_value(keys, name), array_value(values, name), name)
+    return map_of_arrays(array_value(name, *keys), array_value(name, *values), name)
 
 
 def _map_from_arrays(name: str, keys: Bound, values: Bound) -> Bound:
@@ -102,12 +103,12 @@ def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Boun
     return Term(name, (text, *signs), map_of(STRING, STRING))
 
 
-MAP_CALLS: dict[str, NestedCall] = {
-    "map": NestedCall(_map, 2, LARGEST_COUNT),
-    "map_concat": NestedCall(_map_concat, 1, LARGEST_COUNT),
-    "map_entries": NestedCall(_map_entries, 1, 1),
-    "map_from_arrays": NestedCall(_map_from_arrays, 2, 2),
-    "map_from_entries": NestedCall(_map_from_entries, 1, 1),
-    "str_to_map": NestedCall(_str_to_map, 1, 3),
+MAP_CALLS: dict[str, Callable[..., Bound]] = {
+    "map": _map,
+    "map_concat": _map_concat,
+    "map_entries": _map_entries,
+    "map_from_arrays": _map_from_arrays,
+    "map_from_entries": _map_from_entries,
+    "str_to_map": _str_to_map,
 }
-"""Binders by function."""
+"""Binders by function, each of the function's name and its arguments."""

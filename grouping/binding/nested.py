@@ -7,22 +7,29 @@ predicate, so all queries on one part are one group with an index on the part.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null
 from grouping.binding.constants import coerce
 from grouping.binding.listed import comparable_among
 from grouping.binding.operands import unify
-from grouping.functions.functions import common_type
+from grouping.functions.results import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, VARIANT, SqlType, array_of
-from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 from grouping.values.patterns import occurrences
 
-__all__ = ["array_value", "delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
+__all__ = [
+    "NESTED_CALLS",
+    "array_value",
+    "delimiter_of",
+    "element",
+    "element_type",
+    "field",
+    "fixed",
+]
 
 _SIGNED = (FLOAT, DOUBLE)
 """Types of which zero is two values."""
@@ -75,21 +82,7 @@ def element(base: Bound, place: Bound) -> Bound:
     raise unsupported(f"an element of {base.type}", "Only an ARRAY and a MAP have elements.", _hint_of(base.type))
 
 
-def nested_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `nested_functions.NESTED_FUNCTIONS` applied to its arguments.
-
-    Raises:
-        InputError: ``type-mismatch`` for too few, too many or the wrong ones.
-    """
-    if name == "array":
-        return array_value(args, name)
-    bind, wanted = _FUNCTIONS[name]
-    if len(args) != wanted and not (name == "split" and len(args) == wanted + 1):
-        raise mismatch(f'function "{name}" takes {counted(wanted, "argument")}', f"There {are(len(args))} {len(args)}.")
-    return bind(*args)
-
-
-def array_value(values: Sequence[Bound], name: str) -> Bound:
+def array_value(name: str, *values: Bound) -> Bound:
     """Return an ARRAY of values with a common type."""
     if not values:
         raise unsupported("an array of nothing", "Its elements have no type.")
@@ -102,7 +95,7 @@ def _listed(operand: Bound) -> tuple[Bound, ...] | None:
     return operand.args if isinstance(operand, Term) and operand.op == "array" else None
 
 
-def _array_contains(array: Bound, value: Bound) -> Bound:
+def _array_contains(name: str, array: Bound, value: Bound) -> Bound:
     of = element_type(array, "array_contains")
     if isinstance(value, Constant) and value.value is None:
         raise mismatch("NULL is in no array", "array_contains looks for a value.", "exists a NULL cannot be asked.")
@@ -127,7 +120,7 @@ def _as_element(value: Constant, of: SqlType) -> Constant:
     return read
 
 
-def _arrays_overlap(one: Bound, other: Bound) -> Bound:
+def _arrays_overlap(name: str, one: Bound, other: Bound) -> Bound:
     if _listed(one) is not None:
         one, other = other, one
     if (listed := _listed(other)) is not None:
@@ -137,7 +130,7 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
                 "0.0 and -0.0 are two values to Spark there.",
                 "Use exists(array, x -> x = 0).",
             )
-        terms = tuple(_array_contains(one, value) for value in listed)
+        terms = tuple(_array_contains(name, one, value) for value in listed)
         contained: Bound = terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
         if _listed(one) or all(isinstance(value, Constant) for value in listed):
             return contained
@@ -160,18 +153,18 @@ def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
     return of
 
 
-def _size(operand: Bound) -> Bound:
+def _size(name: str, operand: Bound) -> Bound:
     if operand.type.name not in ("ARRAY", "MAP"):
         raise mismatch(f'an argument of "size" is {operand.type}', "It must be an ARRAY or a MAP.")
     return Term("size", (operand,), INT)
 
 
-def _array_size(array: Bound) -> Bound:
+def _array_size(name: str, array: Bound) -> Bound:
     element_type(array, "array_size", compared=False)
     return Term("size", (array,), INT)
 
 
-def _element_at(base: Bound, place: Bound) -> Bound:
+def _element_at(name: str, base: Bound, place: Bound) -> Bound:
     if base.type.name != "ARRAY":
         return element(base, place)
     found = _place(place)
@@ -181,7 +174,7 @@ def _element_at(base: Bound, place: Bound) -> Bound:
     return Term("element_at", (base, found), base.type.element)
 
 
-def _get(base: Bound, place: Bound) -> Bound:
+def _get(name: str, base: Bound, place: Bound) -> Bound:
     element_type(base, "get", compared=False)
     return element(base, place)
 
@@ -192,24 +185,24 @@ def _map(operand: Bound, name: str) -> SqlType:
     return operand.type.element
 
 
-def _map_contains_key(base: Bound, key: Bound) -> Bound:
+def _map_contains_key(name: str, base: Bound, key: Bound) -> Bound:
     _map(base, "map_contains_key")
     untyped = is_null(key) and isinstance(key, Constant) and key.text != CAST_NULL
     if key.type != STRING or untyped:
         raise mismatch(f"a key is {'NULL' if untyped else key.type}", "The keys of a MAP are STRING.")
-    return Term("array_contains", (_map_keys(base), key), BOOLEAN)
+    return Term("array_contains", (_map_keys(name, base), key), BOOLEAN)
 
 
-def _map_keys(base: Bound) -> Bound:
+def _map_keys(name: str, base: Bound) -> Bound:
     _map(base, "map_keys")
     return Term("map_keys", (base,), array_of(STRING))
 
 
-def _map_values(base: Bound) -> Bound:
+def _map_values(name: str, base: Bound) -> Bound:
     return Term("map_values", (base,), array_of(_map(base, "map_values")))
 
 
-def _get_json_object(text: Bound, path: Bound) -> Bound:
+def _get_json_object(name: str, text: Bound, path: Bound) -> Bound:
     if text.type != STRING:
         raise mismatch(f'an argument of "get_json_object" is {text.type}', "It must be STRING.")
     steps = fixed(path, STRING, "a path")
@@ -217,7 +210,7 @@ def _get_json_object(text: Bound, path: Bound) -> Bound:
     return Term("get_json_object", (text, steps), STRING)
 
 
-def _split(text: Bound, delimiter: Bound, limit: Bound | None = None) -> Bound:
+def _split(name: str, text: Bound, delimiter: Bound, limit: Bound | None = None) -> Bound:
     if text.type != STRING:
         raise mismatch(f'an argument of "split" is {text.type}', "It must be STRING.")
     pattern = fixed(delimiter, STRING, "a delimiter")
@@ -263,17 +256,18 @@ def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
     return Value(constant.value, str(sql_type))  # type: ignore[arg-type]  # a text or a whole number
 
 
-_FUNCTIONS: dict[str, tuple[Callable[..., Bound], int]] = {
-    "array_contains": (_array_contains, 2),
-    "array_size": (_array_size, 1),
-    "arrays_overlap": (_arrays_overlap, 2),
-    "element_at": (_element_at, 2),
-    "get": (_get, 2),
-    "get_json_object": (_get_json_object, 2),
-    "map_contains_key": (_map_contains_key, 2),
-    "map_keys": (_map_keys, 1),
-    "map_values": (_map_values, 1),
-    "size": (_size, 1),
-    "split": (_split, 2),
+NESTED_CALLS: dict[str, Callable[..., Bound]] = {
+    "array": array_value,
+    "array_contains": _array_contains,
+    "array_size": _array_size,
+    "arrays_overlap": _arrays_overlap,
+    "element_at": _element_at,
+    "get": _get,
+    "get_json_object": _get_json_object,
+    "map_contains_key": _map_contains_key,
+    "map_keys": _map_keys,
+    "map_values": _map_values,
+    "size": _size,
+    "split": _split,
 }
-"""Binders by function, with their numbers of arguments."""
+"""Binders by function, each of the function's name and its arguments."""

@@ -8,7 +8,8 @@ from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null, is
 from grouping.binding.constants import coerce, column_text, plainly_among, read_again
 from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
-from grouping.functions.functions import CASTS, common_type
+from grouping.functions.functions import CASTS
+from grouping.functions.results import common_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Value
 from grouping.model.refusals import mismatch, unsupported

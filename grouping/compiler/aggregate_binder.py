@@ -17,7 +17,8 @@ from grouping.compiler.aggregate_texts import LiftedKey, aggregate_text, in_pare
 from grouping.compiler.commuted import commuted
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.order import order
-from grouping.functions.aggregates import AGGREGATES, aggregate_type
+from grouping.functions.functions import AGGREGATES, aggregate_type
+from grouping.functions.params import PARAMS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
 from grouping.model.refusals import mismatch, unsupported
@@ -252,14 +253,11 @@ def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bou
     if len(args) < wanted or (len(args) > wanted and not function.variadic):
         takes = "one argument or more" if function.variadic else counted(wanted, "argument")
         raise mismatch(f'aggregate "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
-    params = function.params + function.params[-1:] * (len(args) - wanted)
-    return [_fit(argument, param, name) for argument, param in zip(args, params, strict=True)]
+    kinds = function.params + function.params[-1:] * (len(args) - wanted)
+    return [_fit(argument, kind, name) for argument, kind in zip(args, kinds, strict=True)]
 
 
-_SHOWN = {"NUMBER": "a number", "BOOLEAN": "BOOLEAN", "ORDERED": "of a type whose values have an order"}
-
-
-def _fit(argument: Bound, param: str, name: str) -> Bound:
+def _fit(argument: Bound, kind: str, name: str) -> Bound:
     sql_type = argument.type
     fits = {
         "NUMBER": sql_type.is_number,
@@ -267,14 +265,12 @@ def _fit(argument: Bound, param: str, name: str) -> Bound:
         "ORDERED": sql_type.is_ordered,
         "ANY": sql_type.is_ordered,
     }
-    if isinstance(argument, Constant) and argument.value is None and param in ("NUMBER", "BOOLEAN"):
-        return Constant(None, DOUBLE if param == "NUMBER" else BOOLEAN)
-    if not fits[param] and (param == "ANY" or (param == "ORDERED" and sql_type.name in ("STRUCT", "ARRAY"))):
+    if isinstance(argument, Constant) and argument.value is None and kind in ("NUMBER", "BOOLEAN"):
+        return Constant(None, DOUBLE if kind == "NUMBER" else BOOLEAN)
+    if not fits[kind] and (kind == "ANY" or (kind == "ORDERED" and sql_type.name in ("STRUCT", "ARRAY"))):
         raise unsupported(
             f'an argument of "{name}" of type {sql_type}', "Values with parts are not aggregated.", "Take a part of it."
         )
-    if not fits[param]:
-        raise mismatch(
-            f'an argument of "{name}" is {sql_type}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."
-        )
+    if not fits[kind]:
+        raise mismatch(f'an argument of "{name}" is {sql_type}', f"It must be {PARAMS[kind].told or kind}.", "CAST it.")
     return argument

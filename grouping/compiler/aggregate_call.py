@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from grouping.functions.functions import AGGREGATE_ALIASES, AGGREGATES
 from grouping.model.refusals import unsupported
 from grouping.statements.select_text import FUNCTION_MARK
 

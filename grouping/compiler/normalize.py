@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from grouping.binding.bound import Bound, Constant, Term, check_size
 from grouping.binding.constants import as_decimal, set_of
-from grouping.functions.functions import common_type
+from grouping.functions.results import common_type
 from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, NUMERIC

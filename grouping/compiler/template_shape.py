@@ -13,7 +13,7 @@ from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leav
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
 from grouping.compiler.order import order
-from grouping.functions.functions import common_type
+from grouping.functions.results import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError

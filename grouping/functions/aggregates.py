@@ -1,85 +1,28 @@
-"""The aggregates available to a query, with their result types in Spark 4."""
+"""The aggregates available to a query."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from grouping.functions.function import Function
+from grouping.functions.results import averaged, of_first, summed
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE
 
-from grouping.model.decimal_types import WIDEST
-from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, SqlType, decimal
+__all__ = ["AGGREGATES"]
 
-__all__ = ["AGGREGATES", "AGGREGATE_ALIASES", "AggregateFunction", "aggregate_type"]
-
-_SUM_DIGITS = 10
-"""Extra digits of a sum over its DECIMALs."""
-_MEAN_DIGITS = 4
-"""Digits after the point that a mean has more."""
-
-
-class AggregateFunction(NamedTuple):
-    """The arguments that an aggregate takes."""
-
-    params: tuple[str, ...]
-    """Kind of each argument: ``NUMBER``, ``BOOLEAN``, ``ORDERED`` (of a type whose values have an order) or ``ANY``."""
-    variadic: bool = False
-    """Whether the aggregate takes one argument or more."""
-
-
-AGGREGATES: dict[str, AggregateFunction] = {
-    "count": AggregateFunction(("ANY",), variadic=True),
-    "sum": AggregateFunction(("NUMBER",)),
-    "avg": AggregateFunction(("NUMBER",)),
-    "min": AggregateFunction(("ORDERED",)),
-    "max": AggregateFunction(("ORDERED",)),
-    "approx_count_distinct": AggregateFunction(("ANY",)),
-    "min_by": AggregateFunction(("ANY", "ORDERED")),
-    "max_by": AggregateFunction(("ANY", "ORDERED")),
-    "first": AggregateFunction(("ANY",)),
-    "last": AggregateFunction(("ANY",)),
-    "stddev_pop": AggregateFunction(("NUMBER",)),
-    "stddev_samp": AggregateFunction(("NUMBER",)),
-    "var_pop": AggregateFunction(("NUMBER",)),
-    "var_samp": AggregateFunction(("NUMBER",)),
-    "bool_and": AggregateFunction(("BOOLEAN",)),
-    "bool_or": AggregateFunction(("BOOLEAN",)),
-}
-"""The aggregates by the name under which they are compiled."""
-
-AGGREGATE_ALIASES = {
-    "mean": "avg",
-    "try_avg": "avg",
-    "try_sum": "sum",
-    "first_value": "first",
-    "last_value": "last",
-    "std": "stddev_samp",
-    "stddev": "stddev_samp",
-    "variance": "var_samp",
-    "every": "bool_and",
-    "any": "bool_or",
-    "some": "bool_or",
-}
-"""Spark's synonyms of aggregates; an overflowing sum is NULL here anyhow, as with ``try_sum``."""
-
-_OF_FIRST = frozenset(("min", "max", "min_by", "max_by", "first", "last"))
-
-
-def aggregate_type(name: str, kinds: tuple[SqlType, ...]) -> SqlType:
-    """Return the type of an aggregate's value over arguments of these types.
-
-    Example:
-        >>> str(aggregate_type("sum", (decimal(10, 2),))), str(aggregate_type("avg", (BIGINT,)))
-        ('DECIMAL(20,2)', 'DOUBLE')
-    """
-    if name in ("count", "approx_count_distinct"):
-        return BIGINT
-    if name in ("bool_and", "bool_or"):
-        return BOOLEAN
-    if name in _OF_FIRST:
-        return kinds[0]
-    if name in ("sum", "avg") and kinds[0].is_decimal:
-        precision, scale = kinds[0].precision, kinds[0].scale
-        if name == "sum":
-            return decimal(min(precision + _SUM_DIGITS, WIDEST), scale)
-        return decimal(min(precision + _MEAN_DIGITS, WIDEST), min(scale + _MEAN_DIGITS, WIDEST))
-    if name == "sum" and kinds[0].name in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
-        return BIGINT
-    return DOUBLE
+AGGREGATES = (
+    Function("count(ANY, …)", BIGINT, "number of matches, of values that are not NULL, or of different ones"),
+    Function("sum(NUMBER)", summed, "sum", aliases=("try_sum",)),
+    Function("avg(NUMBER)", averaged, "mean", aliases=("mean", "try_avg")),
+    Function("min(ORDERED)", of_first, "least value"),
+    Function("max(ORDERED)", of_first, "greatest value"),
+    Function("approx_count_distinct(ANY)", BIGINT, "number of different values, exact here"),
+    Function("min_by(ANY, ORDERED)", of_first, "first argument where the second one is least"),
+    Function("max_by(ANY, ORDERED)", of_first, "first argument where the second one is greatest"),
+    Function("first(ANY)", of_first, "value of the first match", aliases=("first_value",)),
+    Function("last(ANY)", of_first, "value of the last match", aliases=("last_value",)),
+    Function("stddev_pop(NUMBER)", DOUBLE, "standard deviation of all values"),
+    Function("stddev_samp(NUMBER)", DOUBLE, "standard deviation of a sample", aliases=("std", "stddev")),
+    Function("var_pop(NUMBER)", DOUBLE, "variance of all values"),
+    Function("var_samp(NUMBER)", DOUBLE, "variance of a sample", aliases=("variance",)),
+    Function("bool_and(BOOLEAN)", BOOLEAN, "TRUE where all values are TRUE", aliases=("every",)),
+    Function("bool_or(BOOLEAN)", BOOLEAN, "TRUE where a value is TRUE", aliases=("any", "some")),
+)  # fmt: skip

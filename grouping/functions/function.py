@@ -1,25 +1,85 @@
-"""The arguments of a function."""
+"""The row of a function: everything that the compiler, the documentation and DESCRIBE FUNCTION say of it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
-__all__ = ["Function"]
+from grouping.functions.sizes import SizeRule
+from grouping.model.sql_type import SqlType
+
+__all__ = ["Function", "ResultRule"]
+
+ResultRule = Callable[[Sequence[SqlType]], SqlType]
+"""From the types of the arguments to the type of the result."""
 
 
-class Function(NamedTuple):
-    """The arguments that a function takes; `result_type` has the types of results."""
+@dataclass(frozen=True)
+class Function:
+    """A function or an aggregate.
 
-    params: tuple[str, ...]
-    """Kind of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER``
-    (any); ``DAY`` (DATE or TIMESTAMP); ``BYTES`` (BINARY or STRING); ``TEXT`` (these, or a type cast to STRING);
-    ``HEXED`` (``TEXT`` or ``WHOLE``); ``VALUE`` (any type without parts); ``LIKE`` (a pattern); ``SECONDS``
-    (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``, ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES``
-    (patterns used for more than their presence), ``REPLACEMENT``, ``MASK`` (a character, or NULL), ``KEY`` (of a URL's
-    query) and ``ZONE``, which are constants; ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF``, which are part of a
-    query's shape; ``PRINTED`` and ``WRITTEN`` (shown by a format); or ``COMMON``: these arguments are widened to a
-    common type."""
-    optional: int = 0
-    """How many of the last parameters may be left out."""
-    variadic: bool = False
-    """Whether the last parameter may be repeated."""
+    Example:
+        >>> from grouping.model.sql_type import STRING
+        >>> pad = Function("lpad(STRING, COUNT[, STRING])", STRING, "text of a length, filled on the left")
+        >>> pad.name, pad.params, pad.optional, pad.variadic
+        ('lpad', ('STRING', 'COUNT', 'STRING'), 1, False)
+    """
+
+    form: str
+    """The name and the kinds of the parameters (`params.PARAMS`): optional ones in brackets, ``…`` after a parameter
+    that may be repeated."""
+    result: SqlType | ResultRule | None
+    """The type of the result, the rule that computes this type, or None where the binder computes it."""
+    meaning: str
+    """The meaning in a few words, for the documentation's table."""
+    aliases: tuple[str, ...] = ()
+    """Further names. A ``try_`` form is among them, since a failure is NULL here anyhow."""
+    size: SizeRule | None = None
+    """How many bytes of text the result can have; None for a result without text."""
+    grows: bool = False
+    """Whether the result can be longer than all arguments together without a limit of its own."""
+    strict: bool = True
+    """Whether the result is NULL where an argument is."""
+    casts: bool = True
+    """Whether Spark casts arguments of other types to the parameters' types."""
+    index: Literal["value", "prefix", "elements"] = "value"
+    """How constants are looked up: by the value of the call; by the beginning or a part of the text in the first
+    argument; or by each element of the array in the first argument."""
+    variables: int = 0
+    """The least number of variables of the function's lambda; 0 without a lambda."""
+    compiled: bool = False
+    """Whether calls are compiled as other functions and operators, so that the evaluator has none of this name."""
+    example: str = ""
+    """A call over the columns of `function_guide.SAMPLE`, where the kinds of the parameters do not give a good one."""
+
+    @cached_property
+    def name(self) -> str:
+        """The name under which calls are compiled."""
+        return self.form.partition("(")[0]
+
+    @cached_property
+    def params(self) -> tuple[str, ...]:
+        """The kind of each parameter."""
+        needed, *optional = self._inside.split("[")
+        return (*_COMMA.split(needed),) * bool(needed) + tuple(param.strip(", ]") for param in optional)
+
+    @cached_property
+    def optional(self) -> int:
+        """The number of last parameters that may be left out."""
+        return self.form.count("[")
+
+    @cached_property
+    def variadic(self) -> bool:
+        """Whether the last parameter may be repeated."""
+        return self.form.endswith("…)")
+
+    @cached_property
+    def _inside(self) -> str:
+        return self.form.partition("(")[2][:-1].removesuffix(", …")
+
+
+_COMMA = re.compile(r", (?![^(]*\))")
+"""A comma between parameters, not between the variables of a lambda."""

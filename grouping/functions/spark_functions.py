@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from grouping.functions.functions import AGGREGATE_ALIASES, AGGREGATES
 
 __all__ = ["PRESENT", "REASONS"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from grouping.functions.functions import ALIASES, CASTING, FUNCTIONS, REWRITTEN
-from grouping.functions.nested_functions import LAMBDAS, NESTED_ALIASES, NESTED_FUNCTIONS
+from grouping.functions.functions import ALIASES, FUNCTIONS
 from grouping.values.intervals import UNITS
 
 __all__ = ["odd_expression"]
@@ -13,7 +12,7 @@ __all__ = ["odd_expression"]
 _NAMES = sorted(
     name
     for name in {
-        *ALIASES, *CASTING, *FUNCTIONS, *LAMBDAS, *NESTED_ALIASES, *NESTED_FUNCTIONS, *REWRITTEN,
+        *ALIASES, *FUNCTIONS,
         "trim", "extract", "position", "overlay", "like", "rlike", "if", "struct", "named_struct", "sequence",
     }
     if name.isidentifier()

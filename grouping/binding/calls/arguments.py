@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from grouping.binding.arithmetic import check_turned
 from grouping.binding.bound import Bound, Constant, Term, is_null, is_text_null, pinned
@@ -12,71 +12,98 @@ from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
 from grouping.binding.implicit import read_as
 from grouping.binding.operands import as_timestamp, cast, comparable, unify
-from grouping.functions.functions import FUNCTIONS, common_type, result_type
+from grouping.functions.function import Function
+from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.functions.params import PARAMS, SECONDS, WHOLE_TYPES
+from grouping.functions.results import common_type
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 from grouping.model.wording import are, counted
 from grouping.values.like_pattern import check_escapes
 
-__all__ = ["apply"]
+__all__ = ["apply", "check_count"]
+
+
+def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
+    """Check the number of a function's arguments.
+
+    Args:
+        row: The function.
+        written: The name in the query.
+        args: The arguments.
+
+    Raises:
+        InputError: ``type-mismatch``; ``unsupported-query`` for an argument that only Spark takes.
+    """
+    least, most = len(row.params) - row.optional, len(row.params)
+    if least <= len(args) and (len(args) <= most or row.variadic):
+        return
+    if len(args) > most and row.name in _SPARK_TAKES_MORE:
+        raise unsupported(*_SPARK_TAKES_MORE[row.name])
+    span = f"{least} or {most}" if most == least + 1 else f"{least} to {most}"
+    takes = f"{least} or more arguments" if row.variadic else f"{span} arguments"
+    takes = takes if row.variadic or row.optional else counted(most, "argument")
+    raise mismatch(f'function "{written}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+
+
+_SPARK_TAKES_MORE = {
+    "from_json": ("from_json with options", "It reads as with none: what is broken is NULL.", "Leave them out.")
+}
+"""By function: why an argument that Spark takes is refused."""
 
 
 def apply(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function of `functions.FUNCTIONS` applied to arguments.
+    """Return a function without a binder of its own, applied to arguments.
 
     Raises:
         InputError: ``type-mismatch`` for too few, too many or the wrong arguments.
     """
-    function = FUNCTIONS[name]
-    least, most = len(function.params) - function.optional, len(function.params)
-    if len(args) < least or (len(args) > most and not function.variadic):
-        span = f"{least} or {most}" if most == least + 1 else f"{least} to {most}"
-        takes = f"{least} or more arguments" if function.variadic else f"{span} arguments"
-        takes = takes if function.variadic or function.optional else counted(most, "argument")
-        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    row = FUNCTIONS[name]
+    check_count(row, name, args)
     if name in OF_BYTES and any(argument.type == BINARY for argument in args):
         return bytes_call(name, args)
-    what = f'an argument of "{name}"'
-    if "COMMON" in function.params:
-        if name in ("greatest", "least"):
-            _check_alike(name, args)
-        fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
-        if name == "nullif" and is_null(args[0]):
-            return args[0]
-        if name in ("greatest", "least") and not fitted[0].type.is_ordered:
-            raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
-    else:
-        params = function.params + function.params[-1:] * (len(args) - most)
-        if "ESCAPE" in params and len(args) == len(params):
-            params = tuple("ESCAPED" if param == "LIKE" else param for param in params)
-        fitted = tuple(
-            _fit(argument, kind, what, strict=_is_strict(name, argument, kind))
-            for argument, kind in zip(args, _of_shifts(name, args, params), strict=False)
-        )
-        if "ESCAPE" in params and len(args) == len(params):
-            fitted = _with_escape(fitted)
-    if name == "bit_get":
-        fitted = (fitted[0], _bit_place(*fitted))
-    if name == "abs":
-        check_turned(fitted[0], '"abs"')
-    if name in ROUNDINGS and (rounded := to_scale(name, fitted)) is not None:
-        return rounded
-    if name == "format_string":
-        return printed(fitted)
-    if name in ("concat", "coalesce") and len(fitted) == 1:
-        return fitted[0]
-    if name == "ilike":
-        return _without_case(fitted)
+    fitted = _alike(name, args) if "COMMON" in row.params else _fitted(row, args)
+    complete = _COMPLETED.get(name)
+    completed = None if complete is None else complete(name, fitted)
+    if completed is not None:
+        return completed
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+def _alike(name: str, args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return arguments widened to their common type."""
+    if name in ("greatest", "least"):
+        _check_alike(name, args)
+    fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+    if name in ("greatest", "least") and not fitted[0].type.is_ordered:
+        raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
+    return fitted
+
+
+def _fitted(row: Function, args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return arguments fitted to the function's parameters."""
+    params = row.params + row.params[-1:] * (len(args) - len(row.params))
+    escaped = "ESCAPE" in params and len(args) == len(params)
+    if escaped:
+        params = tuple("ESCAPED" if kind == "LIKE" else kind for kind in params)
+    if row.name.startswith("shift") and args[0].type.name not in WHOLE_TYPES:
+        params = ("INT", *params[1:])  # Spark casts other values than whole numbers to INT
+    what = f'an argument of "{row.name}"'
+    fitted = tuple(
+        _fit(argument, kind, what, strict=_is_strict(row, argument, kind))
+        for argument, kind in zip(args, params, strict=False)
+    )
+    return _with_escape(fitted) if escaped else fitted
 
 
 _WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
-def _bit_place(number: Bound, place: Bound) -> Bound:
-    """Return the place of a bit; a constant place must exist in the number's type."""
+def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
+    """Return the bit at a constant place, which must exist in the number's type; None for any other place."""
+    number, place = args
     if not isinstance(place, Constant) or place.value is None:
-        return place
+        return None
     width = _WIDTHS.get(number.type.name, 64)
     if not isinstance(place.value, int) or not 0 <= place.value < width:
         raise unsupported(
@@ -84,7 +111,17 @@ def _bit_place(number: Bound, place: Bound) -> Bound:
             f"Its bits have the places 0 to {width - 1}.",
             "Write one of these.",
         )
-    return pinned(place)  # a literal in its place has to be checked again
+    # Another literal in its place has to be checked again.
+    return Term(name, (number, pinned(place)), result_type(name, [number.type, place.type]))
+
+
+def _absolute(name: str, args: tuple[Bound, ...]) -> None:
+    check_turned(args[0], f'"{name}"')
+
+
+def _only(name: str, args: tuple[Bound, ...]) -> Bound | None:
+    """Return a single argument as it is."""
+    return args[0] if len(args) == 1 else None
 
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:
@@ -110,7 +147,7 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     return args[0], other
 
 
-def _without_case(args: tuple[Bound, ...]) -> Term:
+def _without_case(name: str, args: tuple[Bound, ...]) -> Term:
     """Return ILIKE as LIKE of lower-case operands, as Spark does."""
     text, pattern, *escape = args
     if isinstance(pattern, Constant):
@@ -135,83 +172,32 @@ def _escape(argument: Bound) -> Constant:
     raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
 
 
-_CONSTANT_PARAMS = {
-    "ZONE": (STRING, "zone"),
-    "SCALE": (INT, "literal"),
-    "COUNT": (INT, "count"),
-    "PATTERN": (STRING, "pattern"),
-    "GROUPS": (STRING, "groups"),
-    "OCCURRENCES": (STRING, "occurrences"),
-    "REPLACEMENT": (STRING, "replacement"),
-    "MASK": (STRING, "mask"),
-    "KEY": (STRING, "key"),
-}
-"""For a parameter that takes only a constant: its type, and the reader of its text."""
-_SECONDS = decimal(16, 6)
-_NULL_PARAMS = {
-    "NUMBER": DOUBLE,
-    "WHOLE": INT,
-    "SECONDS": _SECONDS,
-    "ZONE": STRING,
-    "DAY": DATE,
-    "SCALE": INT,
-    "COUNT": INT,
-    **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "KEY", "PRINTF", "PRINTED"), STRING),
-    **dict.fromkeys(("LIKE", "ESCAPED", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
-}
-
-
-def _of_shifts(name: str, args: Sequence[Bound], params: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parameters of a shift, which casts other values than whole numbers to INT."""
-    return ("INT", *params[1:]) if name.startswith("shift") and args[0].type.name not in _WHOLE else params
-
-
-def _is_strict(name: str, argument: Bound, param: str) -> bool:
+def _is_strict(row: Function, argument: Bound, kind: str) -> bool:
     """Tell whether Spark does not cast an argument to the function's parameter."""
-    if name in ("bit_count", "bit_get"):
-        return param == "WHOLE"
-    return name in _STRICT or (name in ("date_add", "date_sub") and argument.type.is_number)
+    if row.name in ("bit_count", "bit_get"):
+        return kind == "WHOLE"
+    return not row.casts or (row.name in ("date_add", "date_sub") and argument.type.is_number)
 
 
-_STRICT = frozenset(
-    (
-        "format_number",
-        "isnan",
-        "json_array_length",
-        "json_object_keys",
-        "mask",
-        "parse_url",
-        "soundex",
-        "timestamp_micros",
-        "timestamp_millis",
-        "timestamp_seconds",
-        "unix_date",
-        "unix_seconds",
-        "unix_millis",
-        "unix_micros",
-    )
-)
-"""Functions whose arguments Spark does not cast."""
-
-
-def _implicit(argument: Bound, param: str) -> Bound | None:
+def _implicit(argument: Bound, kind: str) -> Bound | None:
     """Return an argument after Spark's implicit CAST, None where there is none."""
     sql_type = argument.type
-    if param in ("DATE", "DAY") and (sql_type == STRING or (sql_type == TIMESTAMP and param == "DATE")):
+    if kind in ("DATE", "DAY") and (sql_type == STRING or (sql_type == TIMESTAMP and kind == "DATE")):
         return cast(argument, DATE)
-    if param == "TIMESTAMP" and sql_type == DATE:
+    if kind == "TIMESTAMP" and sql_type == DATE:
         return as_timestamp(argument)
-    if param == "TIMESTAMP" and sql_type == STRING:
+    if kind == "TIMESTAMP" and sql_type == STRING:
         return cast(argument, TIMESTAMP)
-    if param in ("STRING", "TEXT", "HEXED") and (sql_type.is_number or sql_type in (BOOLEAN, DATE, TIMESTAMP)):
-        whole = param == "HEXED" and sql_type.is_number
-        return cast(argument, STRING) if not whole else argument if sql_type.name in _WHOLE else cast(argument, BIGINT)
-    if param == "SECONDS":
-        return cast(argument, _SECONDS)
-    if param in ("NUMBER", "DOUBLE") and sql_type == STRING:
+    if kind in ("STRING", "TEXT", "HEXED") and (sql_type.is_number or sql_type in (BOOLEAN, DATE, TIMESTAMP)):
+        if kind == "HEXED" and sql_type.name in WHOLE_TYPES:
+            return argument
+        return cast(argument, BIGINT if kind == "HEXED" and sql_type.is_number else STRING)
+    if kind == "SECONDS":
+        return cast(argument, SECONDS)
+    if kind in ("NUMBER", "DOUBLE") and sql_type == STRING:
         return cast(argument, DOUBLE)
-    if param in _AS_WHOLE and (sql_type == STRING or sql_type.is_number) and sql_type.name not in _ACCEPTED[param]:
-        return cast(argument, _AS_WHOLE[param])
+    if kind in _AS_WHOLE and (sql_type == STRING or sql_type.is_number) and sql_type.name not in PARAMS[kind].accepted:
+        return cast(argument, _AS_WHOLE[kind])
     return None
 
 
@@ -219,50 +205,51 @@ _AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
 """Spark's implicit CAST of a number or a text where a function takes a whole number."""
 
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_ACCEPTED = {
-    **dict.fromkeys(("BYTES", "TEXT"), ("STRING", "BINARY")),
-    "HEXED": ("STRING", "BINARY", *_WHOLE),
-    "INT": ("TINYINT", "SMALLINT", "INT"),
-    "WHOLE": _WHOLE,
-    "DAY": ("DATE", "TIMESTAMP"),
-}
-_SHOWN_PARAMS = {
-    **dict.fromkeys(("BYTES", "TEXT"), "STRING or BINARY"),
-    "HEXED": "STRING, BINARY or a whole number",
-    "VALUE": "of a type without parts",
-    "NUMBER": "a number",
-    "WHOLE": "INT or BIGINT",
-    "DAY": "DATE or TIMESTAMP",
-}
+def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Bound:
+    """Return an argument fitted to a parameter.
 
-
-def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
-    """Return an argument fitted to a parameter, named as in `functions.Function`."""
+    Args:
+        argument: The argument.
+        kind: The parameter's kind (`params.PARAMS`).
+        what: The name of the argument in messages.
+        strict: Whether Spark does not cast the argument.
+    """
+    param = PARAMS[kind]
     if is_null(argument) and not (strict and is_text_null(argument)):
-        typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
-        return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
-    if param in ("LIKE", "ESCAPED"):
+        typed = kind in ("NUMBER", "WHOLE") and argument.type.is_number
+        return argument if typed else Constant(None, param.null or SqlType.of(kind))
+    if kind in ("LIKE", "ESCAPED"):
         pattern = _fit(argument, "STRING", what)
-        return read_again(pattern, param.lower()) if isinstance(pattern, Constant) and pattern.reader else pattern
-    if param == "ESCAPE":
+        return read_again(pattern, kind.lower()) if isinstance(pattern, Constant) and pattern.reader else pattern
+    if kind == "ESCAPE":
         return _escape(argument)
-    if param in ("PRINTF", "PRINTED"):
+    if kind in ("PRINTF", "PRINTED"):
         return argument
-    if param in _CONSTANT_PARAMS:
-        wanted, reader = _CONSTANT_PARAMS[param]
+    if param.reader:
         if not isinstance(argument, Constant):
-            raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
-        if argument.type != wanted:
-            raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
-        return read_again(argument, reader)
-    if isinstance(argument, Constant) and argument.reader and argument.type.is_number and param == "DOUBLE":
+            raise unsupported(f"{what} that is no constant", f"It must be one of type {param.null}.")
+        if argument.type != param.null:
+            raise mismatch(f"{what} is {argument.type}", f"It must be {param.null}.")
+        return read_again(argument, param.reader)
+    if isinstance(argument, Constant) and argument.reader and argument.type.is_number and kind == "DOUBLE":
         return coerce(argument, DOUBLE)
-    if not strict and (fitting := _implicit(argument, param)) is not None:
+    if not strict and (fitting := _implicit(argument, kind)) is not None:
         return fitting
-    if param == "VALUE" and argument.type.is_ordered:
+    if kind == "VALUE" and argument.type.is_ordered:
         return argument
-    number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
-    if number or argument.type.name in _ACCEPTED.get(param, (param,)):
+    number = kind in ("NUMBER", "DOUBLE") and argument.type.is_number
+    if number or argument.type.name in (param.accepted or (kind,)):
         return argument
-    raise mismatch(f"{what} is {argument.type}", f"It must be {_SHOWN_PARAMS.get(param, param)}.", "CAST it.")
+    raise mismatch(f"{what} is {argument.type}", f"It must be {param.told or kind}.", "CAST it.")
+
+
+_COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
+    **dict.fromkeys(ROUNDINGS, to_scale),
+    **dict.fromkeys(("concat", "coalesce"), _only),
+    "abs": _absolute,
+    "bit_get": _bit_get,
+    "format_string": printed,
+    "ilike": _without_case,
+    "nullif": lambda _, args: args[0] if is_null(args[0]) else None,
+}
+"""By function: a check of fitted arguments, and the result where it is no plain call of the function."""

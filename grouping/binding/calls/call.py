@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from grouping.binding.arrays import ARRAY_CALLS, concat_arrays, counted_call, joined
+from grouping.binding.arrays import ARRAY_CALLS, concat_arrays, joined
 from grouping.binding.bound import Bound, Term
-from grouping.binding.calls.arguments import apply
-from grouping.binding.calls.intervals import INTERVAL_CALLS, interval_call
-from grouping.binding.calls.numbers import NUMBER_CALLS, number_call
+from grouping.binding.calls.arguments import apply, check_count
+from grouping.binding.calls.intervals import INTERVAL_CALLS
+from grouping.binding.calls.numbers import NUMBER_CALLS
 from grouping.binding.calls.refused import present_time
-from grouping.binding.calls.rewritten import decoded, rewritten
-from grouping.binding.calls.times import TIME_CALLS, time_call, to_char
+from grouping.binding.calls.rewritten import REWRITTEN_CALLS, decoded
+from grouping.binding.calls.times import TIME_CALLS
 from grouping.binding.maps import MAP_CALLS
-from grouping.binding.nested import nested_call
-from grouping.binding.time_units import field_of, text_of
-from grouping.binding.variants import VARIANT_CALLS, variant_call
-from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
-from grouping.functions.nested_functions import LAMBDAS, NESTED_ALIASES, NESTED_FUNCTIONS
+from grouping.binding.nested import NESTED_CALLS
+from grouping.binding.variants import VARIANT_CALLS
+from grouping.functions.functions import ALIASES, FUNCTIONS, LAMBDAS
 from grouping.functions.spark_functions import PRESENT, REASONS
 from grouping.model.errors import InputError, near_name
-from grouping.model.refusals import unsupported
-from grouping.model.wording import are, counted
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.wording import are
 
 __all__ = ["call", "function_name"]
 
-_COUNTED = ARRAY_CALLS | MAP_CALLS
+_BINDERS: dict[str, Callable[..., Bound]] = {
+    **ARRAY_CALLS,
+    **INTERVAL_CALLS,
+    **MAP_CALLS,
+    **NESTED_CALLS,
+    **NUMBER_CALLS,
+    **REWRITTEN_CALLS,
+    **TIME_CALLS,
+    **VARIANT_CALLS,
+}
+"""By function: the binder of calls that are more than the function over arguments fitted to its parameters."""
+_PAIRS = ("nvl", "ifnull")
+"""Names of coalesce that take two arguments."""
+_TRIMS = ("trim", "ltrim", "rtrim")
+"""Names under which Spark has the characters first."""
 
 
 def function_name(written: str) -> str:
@@ -36,9 +48,7 @@ def function_name(written: str) -> str:
             have.
     """
     name = written.lower()
-    if name in LAMBDAS:
-        return name
-    if ALIASES.get(name, name) not in FUNCTIONS and name not in REWRITTEN and not _is_nested(name):
+    if name not in ALIASES and name not in FUNCTIONS:
         raise _no_function(written)
     return name
 
@@ -57,42 +67,17 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
         raise unsupported(
             f'"{name}" without a lambda', "Its last argument is a lambda.", "Write exists(tags, t -> t = 'a')."
         )
-    if (counted_one := _COUNTED.get(name)) is not None:
-        return counted_call(name, counted_one, args)
-    if name in VARIANT_CALLS:
-        return variant_call(name, args)
-    if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(name, args)) is not None:
+    row = FUNCTIONS[ALIASES.get(name, name)]
+    if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(row.name, args)) is not None:
         return made
-    if _is_nested(name):
-        return nested_call(NESTED_ALIASES.get(name, name), args)
-    if name in NUMBER_CALLS:
-        return number_call(name, args)
-    if name in INTERVAL_CALLS:
-        return interval_call(name, args)
-    canonical = ALIASES.get(name, name)
     if name == "decode" and len(args) > 2:
         return decoded(args)
-    wanted = len(REWRITTEN[name].params) if name in REWRITTEN else len(args)
-    if name in ("nvl", "ifnull"):
-        wanted = 2  # coalesce takes any number
-    spared = REWRITTEN[name].optional if name in REWRITTEN else 0
-    if not wanted - spared <= len(args) <= wanted:
-        raise InputError(
-            f'function "{name}" takes {counted(wanted, "argument")}',
-            code="unsupported-query" if name in REWRITTEN else "type-mismatch",
-            detail=f"There {are(len(args))} {len(args)}.",
-        )
-    if canonical in TIME_CALLS:
-        return time_call(canonical, args)
-    if name in ("to_char", "to_varchar"):
-        return to_char(name, args)
-    if canonical == "date_part" and len(args) == 2:
-        return field_of(text_of(args[0], f'the field of "{name}"'), args[1])
-    if name in REWRITTEN:
-        return rewritten(name, args)
-    if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":
-        args = args[::-1]  # Spark has the characters first
-    return apply(canonical, args)
+    if name in _PAIRS and len(args) != 2:
+        raise mismatch(f'function "{name}" takes 2 arguments', f"There {are(len(args))} {len(args)}.")
+    check_count(row, name, args)
+    if (bind := _BINDERS.get(row.name)) is not None:
+        return bind(row.name, *args)
+    return apply(row.name, args[::-1] if name in _TRIMS else args)
 
 
 def _of_arrays(name: str, args: Sequence[Bound]) -> Bound | None:
@@ -106,20 +91,15 @@ def _of_arrays(name: str, args: Sequence[Bound]) -> Bound | None:
     return None
 
 
-def _is_nested(name: str) -> bool:
-    return name in NESTED_FUNCTIONS or name in NESTED_ALIASES
-
-
 def _no_function(written: str) -> InputError:
     name = written.lower()
     if name in PRESENT:
         return present_time(f"{written}()")
     if name in REASONS:
         return unsupported(f'function "{written}"', *REASONS[name])
-    known = [*FUNCTIONS, *ALIASES, *REWRITTEN, *NESTED_FUNCTIONS, *NESTED_ALIASES]
     return InputError(
         f'function "{written}" does not exist',
         code="unknown-function",
         detail="Neither queries nor Spark have this function.",
-        hint=near_name(written, known),
+        hint=near_name(written, [*FUNCTIONS, *ALIASES]),
     )

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from grouping.binding.arithmetic import arithmetic
 from grouping.binding.bound import Bound, Constant, is_null
 from grouping.binding.intervals import interval
 from grouping.binding.operands import cast
-from grouping.functions.functions import REWRITTEN
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch
 from grouping.model.sql_type import BIGINT, INT, decimal
-from grouping.model.wording import are
 from grouping.values.intervals import DAY_MICROS
 
-__all__ = ["INTERVAL_CALLS", "interval_call"]
+__all__ = ["INTERVAL_CALLS"]
 
-INTERVAL_CALLS = frozenset(("make_dt_interval", "make_ym_interval"))
 _WHOLE = ("TINYINT", "SMALLINT", "INT")
 _SECONDS = decimal(18, 6)
 _SECOND = 1_000_000
@@ -26,21 +23,17 @@ _MICROS = (DAY_MICROS, 3600 * _SECOND, 60 * _SECOND)
 _NOTHING = Constant(0, INT)
 
 
-def interval_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function of `INTERVAL_CALLS`, applied; missing arguments are 0.
+def _months(name: str, *args: Bound) -> Bound:
+    """Return an interval of years and months; missing arguments are 0."""
+    years, months = (*(_whole(name, part) for part in args), _NOTHING, _NOTHING)[:2]
+    # As whole numbers of 64 bits, and then of 32: the sum may fit where the years alone do not.
+    wide = arithmetic("+", _times(years, 12), cast(months, BIGINT))
+    return interval("MONTH", cast(wide, INT))
 
-    Raises:
-        InputError: ``type-mismatch`` for too many or the wrong arguments.
-    """
-    most = len(REWRITTEN[name].params)
-    if len(args) > most:
-        raise mismatch(f'function "{name}" takes up to {most} arguments', f"There {are(len(args))} {len(args)}.")
+
+def _days(name: str, *args: Bound) -> Bound:
+    """Return an interval of days, hours, minutes and seconds; missing arguments are 0."""
     parts = [_whole(name, part) for part in args[:3]]
-    if name == "make_ym_interval":
-        years, months = (*parts, _NOTHING, _NOTHING)[:2]
-        # As whole numbers of 64 bits, and then of 32: the sum may fit where the years alone do not.
-        wide = arithmetic("+", _times(years, 12), cast(months, BIGINT))
-        return interval("MONTH", cast(wide, INT))
     total = _micros(name, args[3]) if len(args) > 3 else _times(_NOTHING, 1)
     for part, micros in zip(parts, _MICROS, strict=False):
         total = arithmetic("+", total, _times(part, micros))
@@ -64,3 +57,7 @@ def _micros(name: str, seconds: Bound) -> Bound:
     if not is_null(seconds) and not (seconds.type.is_decimal or seconds.type.name in _WHOLE):
         raise mismatch(f'the seconds of "{name}" are {seconds.type}', "They must be DECIMAL or INT.", "CAST them.")
     return cast(arithmetic("*", cast(seconds, _SECONDS), Value(_SECOND, "INT")), BIGINT)
+
+
+INTERVAL_CALLS: dict[str, Callable[..., Bound]] = {"make_dt_interval": _days, "make_ym_interval": _months}
+"""Binders by function, each of the function's name and its arguments."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.binding.nested import fixed
@@ -10,10 +10,9 @@ from grouping.binding.operands import cast
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch
 from grouping.model.sql_type import STRING, decimal
-from grouping.model.wording import are
 from grouping.values.number_format import read_number_format
 
-__all__ = ["NUMBER_CALLS", "number_call", "number_text"]
+__all__ = ["NUMBER_CALLS", "number_text"]
 
 _DECIMALS = {
     "TINYINT": decimal(3, 0),
@@ -25,18 +24,14 @@ _DECIMALS = {
     "STRING": decimal(38, 18),
 }
 """As which DECIMAL Spark takes a value of each type."""
-NUMBER_CALLS = frozenset(("to_number", "try_to_number"))
 
 
-def number_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function of `NUMBER_CALLS`, applied; a text that does not fit the format is NULL.
+def _to_number(name: str, text: Bound, form: Bound) -> Bound:
+    """Return the DECIMAL that a text is by a format; a text that does not fit the format is NULL.
 
     Raises:
         InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
     """
-    if len(args) != 2:
-        raise mismatch(f'function "{name}" takes 2 arguments', f"There {are(len(args))} {len(args)}.")
-    text, form = args
     pattern = str(fixed(form, STRING, f'the format of "{name}"').value)
     read = read_number_format(pattern)
     sql_type = decimal(read.precision, read.scale)
@@ -48,7 +43,11 @@ def number_call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def number_text(name: str, value: Bound, pattern: str) -> Bound:
-    """Return a number by a format as text; raises as `number_call` does."""
+    """Return a number by a format as text.
+
+    Raises:
+        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
+    """
     read_number_format(pattern)
     if is_null(value):
         return Constant(None, STRING)
@@ -56,3 +55,7 @@ def number_text(name: str, value: Bound, pattern: str) -> Bound:
         raise mismatch(f'an argument of "{name}" is {value.type}', "It must be a number, a time or BINARY.")
     number = value if value.type.is_decimal else cast(value, _DECIMALS[value.type.name])
     return Term("to_char", (number, Value(pattern, "STRING")), STRING)
+
+
+NUMBER_CALLS: dict[str, Callable[..., Bound]] = dict.fromkeys(("to_number", "try_to_number"), _to_number)
+"""Binders by function, each of the function's name and its arguments."""

@@ -13,7 +13,7 @@ from grouping.values.printf import Conversion, parse_format
 __all__ = ["printed"]
 
 
-def printed(args: Sequence[Bound]) -> Bound:
+def printed(name: str, args: Sequence[Bound]) -> Bound:
     """Return format_string of a constant format and arguments.
 
     Raises:
@@ -30,7 +30,7 @@ def printed(args: Sequence[Bound]) -> Bound:
     for part in parse_format(str(form.value)):
         if isinstance(part, Conversion):
             _check(part, shown)
-    return Term("format_string", (Value(str(form.value), "STRING"), *shown), STRING)
+    return Term(name, (Value(str(form.value), "STRING"), *shown), STRING)
 
 
 _SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}

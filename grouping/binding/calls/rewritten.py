@@ -3,65 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from grouping.binding.arithmetic import arithmetic, negative, positive
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.nested import fixed
 from grouping.binding.operands import boolean, cases, cast, comparable
-from grouping.functions.functions import CASTING
+from grouping.functions.any_type import CASTING
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING
+from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING, SqlType
 
-__all__ = ["decoded", "rewritten"]
+__all__ = ["REWRITTEN_CALLS", "decoded"]
 
-_NUMBERS = {"e": math.e, "pi": math.pi}
+Binder = Callable[..., Bound]
 _HEX = Constant("hex", STRING)
-_ARITHMETIC = {
-    "mod": "%",
-    "pmod": "pmod",
-    "try_add": "+",
-    "try_subtract": "-",
-    "try_multiply": "*",
-    "try_divide": "/",
-    "try_mod": "%",
-}
-
-
-def rewritten(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function of `functions.REWRITTEN`, applied to the right number of arguments.
-
-    Raises:
-        InputError: ``type-mismatch`` for arguments of the wrong kind.
-    """
-    if name in _NUMBERS:
-        return Constant(_NUMBERS[name], DOUBLE)
-    first = args[0]
-    if name in CASTING:
-        return cast(first, CASTING[name])
-    match name:
-        case "if":
-            return cases([boolean(first, 'the condition of "if"')], args[1:])
-        case "positive":
-            return positive(first)
-        case "negative":
-            return negative(first)
-        case "isnull":
-            return Term("is_null", (first,), BOOLEAN)
-        case "isnotnull":
-            return _not_null(first)
-        case "nvl2":
-            return cases([_not_null(first)], args[1:])
-        case "nanvl":
-            return _nan_else(args)
-        case "nullifzero" | "zeroifnull":
-            return apply("nullif" if name == "nullifzero" else "coalesce", (_number(name, first), Constant(0, INT)))
-        case "to_binary" | "try_to_binary":
-            return _to_binary(name, *args)
-        case "equal_null":
-            return Term("<=>", comparable(args), BOOLEAN)
-    return arithmetic(_ARITHMETIC[name], *args)
 
 
 def decoded(args: Sequence[Bound]) -> Bound:
@@ -76,10 +32,10 @@ def decoded(args: Sequence[Bound]) -> Bound:
     return cases(conditions, results)
 
 
-def _nan_else(args: Sequence[Bound]) -> Bound:
+def _nan_else(name: str, *args: Bound) -> Bound:
     """Return the first number, or the second if the first is NaN; two FLOATs stay FLOAT, all else is DOUBLE."""
     sql_type = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
-    first, other = (cast(_number("nanvl", argument), sql_type) for argument in args)
+    first, other = (cast(_number(name, argument), sql_type) for argument in args)
     return cases([apply("isnan", (first,))], (other, first))
 
 
@@ -102,5 +58,43 @@ def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
     raise unsupported(f"the format '{written}' of \"{name}\"", "It is 'hex' or 'utf-8'.", "Use unbase64.")
 
 
+def _or_zero(op: str) -> Binder:
+    """Make nullifzero or zeroifnull of nullif or coalesce."""
+    return lambda name, number: apply(op, (_number(name, number), Constant(0, INT)))
+
+
+def _cast_to(sql_type: SqlType) -> Binder:
+    return lambda _, operand: cast(operand, sql_type)
+
+
+def _calculated(op: str) -> Binder:
+    return lambda _, left, right: arithmetic(op, left, right)
+
+
 def _not_null(operand: Bound) -> Term:
     return Term("not", (Term("is_null", (operand,), BOOLEAN),), BOOLEAN)
+
+
+REWRITTEN_CALLS: dict[str, Binder] = {
+    **{name: _cast_to(sql_type) for name, sql_type in CASTING.items()},
+    **dict.fromkeys(("mod", "try_mod"), _calculated("%")),
+    **dict.fromkeys(("to_binary", "try_to_binary"), _to_binary),
+    "e": lambda _: Constant(math.e, DOUBLE),
+    "equal_null": lambda _, *args: Term("<=>", comparable(args), BOOLEAN),
+    "if": lambda name, condition, *args: cases([boolean(condition, f'the condition of "{name}"')], args),
+    "isnotnull": lambda _, operand: _not_null(operand),
+    "isnull": lambda _, operand: Term("is_null", (operand,), BOOLEAN),
+    "nanvl": _nan_else,
+    "negative": lambda _, number: negative(number),
+    "nullifzero": _or_zero("nullif"),
+    "nvl2": lambda _, operand, *args: cases([_not_null(operand)], args),
+    "pi": lambda _: Constant(math.pi, DOUBLE),
+    "pmod": _calculated("pmod"),
+    "positive": lambda _, number: positive(number),
+    "try_add": _calculated("+"),
+    "try_divide": _calculated("/"),
+    "try_multiply": _calculated("*"),
+    "try_subtract": _calculated("-"),
+    "zeroifnull": _or_zero("coalesce"),
+}
+"""Binders by function, each of the function's name and its arguments."""

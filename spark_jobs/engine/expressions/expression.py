@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from grouping.functions.nested_functions import OF_ELEMENTS
+from grouping.functions.nested import ELEMENTWISE
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
@@ -149,7 +149,7 @@ class _Compiler:
                 return Operand(pl.col(f":c{index}").cast(polars_type(sql_type)), sql_type)
             case Value(value):
                 return Operand(_literal(value, expression.type), expression.type)
-            case Call(op) if op in OF_ELEMENTS or op == LEFT_ON:
+            case Call(op) if op in ELEMENTWISE or op == LEFT_ON:
                 self.lambdas.append(ElementCall(expression, len(self.lambdas)))
                 return Operand(pl.col(self.lambdas[-1].name), expression.type)
             case Call(op, args):

@@ -100,4 +100,4 @@ FUNCTIONS: dict[str, Implementation] = {
     **MATHEMATICS,
     **PRINTED,
 }
-"""By operator or function, as `grouping.functions.functions` names them."""
+"""By operator or function, under the names of `grouping.functions`."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from grouping.functions.functions import common_type
+from grouping.functions.results import common_type
 from grouping.model.errors import InternalError
 from grouping.model.sql_type import (
     BIGINT,

@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.functions.text_size import Size, TextSizes, constant_size
+from grouping.functions.sizes import Size, constant_size
+from grouping.functions.text_size import TextSizes
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
 from grouping.model.sql_type import STRING, VARIANT, SqlType

@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.digests.stored_rows import stored_row
-from grouping.functions.text_size import Size, TextSizes, constant_size
+from grouping.functions.sizes import Size, constant_size
+from grouping.functions.text_size import TextSizes
 from grouping.model.expression import Column, Expression, source_of
 from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
 from grouping.plan.group import SelectList

@@ -10,7 +10,9 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function
+from grouping.functions.any_type import CASTING
+from grouping.functions.function import Function
+from grouping.functions.functions import CASTS, GROUPS
 from tests.spark.calls.arguments import NULL, POOLS, SPECIAL
 from tests.spark.calls.arrays import array_calls
 from tests.spark.calls.corners import corner_calls
@@ -23,6 +25,8 @@ __all__ = ["calls"]
 
 _EACH, _EACH_ALIAS = 44, 4
 """Calls of a function, and of one of its other names."""
+_LISTED = ("Parts of nested values", "Aggregates")
+"""Groups of functions with calls that are listed by hand."""
 
 _NUMBERS = ("0", "1", "-7", "3Y", "-4S", "2147483647", "-9223372036854775807L", "1.25", "-2.50", "0.0", "1.5D",
             "12345678901234567890.123456", "DOUBLE('NaN')", "'12'", NULL, "FLOAT(0.3D)", "TRUE",
@@ -158,10 +162,11 @@ _ENDED = ("^[^@]+@[^@]+$", "^a[^@]$", "[^,]*$", "\\s$", "^a\\s$", "a\\W?$", "^a\
 def calls() -> list[str]:
     """Return the expressions, each once, in an order that does not change."""
     made: dict[str, None] = {}
-    for name in sorted({*FUNCTIONS, *REWRITTEN}):
-        made.update(dict.fromkeys(_calls_of(name, name, FUNCTIONS.get(name) or REWRITTEN[name], _EACH)))
-    for alias, name in sorted(ALIASES.items()):
-        made.update(dict.fromkeys(_calls_of(alias, name, FUNCTIONS[name], _EACH_ALIAS)))
+    plain = {row.name: row for title, rows in GROUPS.items() if title not in _LISTED for row in rows}
+    for name in sorted(plain):
+        made.update(dict.fromkeys(_calls_of(name, plain[name], _EACH)))
+    for alias, row in sorted((alias, one) for one in plain.values() for alias in one.aliases):
+        made.update(dict.fromkeys(_calls_of(alias, row, _EACH_ALIAS)))
     made.update(dict.fromkeys(_operators()))
     made.update(dict.fromkeys(_FORMS))
     made.update(dict.fromkeys(array_calls()))
@@ -178,12 +183,12 @@ def calls() -> list[str]:
     return list(made)
 
 
-def _calls_of(written: str, name: str, function: Function, most: int) -> Iterator[str]:
+def _calls_of(written: str, function: Function, most: int) -> Iterator[str]:
     """Yield calls with as few and as many arguments as a function takes; one more and one less are refused."""
     least, params = len(function.params) - function.optional, function.params
     counts = {least, len(params), *([len(params) + 1, len(params) + 2] if function.variadic else [])}
     for count in sorted(counts):
-        pools = [_pool(name, place, params[min(place, len(params) - 1)]) for place in range(count)]
+        pools = [_pool(function.name, place, params[min(place, len(params) - 1)]) for place in range(count)]
         turned = written in ("trim", "ltrim", "rtrim") and count == 2
         for args in _chosen(f"{written} {count}", pools, most // len(counts)):
             yield f"{written}({', '.join(args[::-1] if turned else args)})"

@@ -9,9 +9,7 @@ import pytest
 
 from grouping.access.explain import explain, explain_stages
 from grouping.compiler.compiler import STAGES, compile_select, stage_texts
-from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.errors import InputError
-from grouping.model.sql_type import INT
 from tests.cases import Case, load, refusal
 from tests.quotes import QUOTES, catalog
 
@@ -138,11 +136,6 @@ def test_explain_stages_shows_every_stage() -> None:
     assert all(stage["stage"] in answer["text"] for stage in stages)
     assert "WHERE all of\n  symbol IN :c0\n  price > :c1\n:c0 is SET<STRING> ('00000000'," in stages[3]["tree"]
     assert len(answer["text"]) < 300_000
-
-
-def test_every_function_has_a_result_type() -> None:
-    """Whatever its arguments, a function's result has a type."""
-    assert all(result_type(name, [INT] * len(function.params)) for name, function in FUNCTIONS.items())
 
 
 def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:

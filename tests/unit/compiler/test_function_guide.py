@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grouping.access.function_guide import describe_function, function_item, function_names
-from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
-from grouping.functions.functions import ALIASES
-from grouping.functions.meanings import MEANINGS
-from grouping.functions.nested_functions import NESTED_ALIASES
+from grouping.functions.functions import AGGREGATES
 from grouping.model.errors import InputError
 
 
@@ -36,9 +33,3 @@ def test_what_is_no_function_is_refused(name: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
         describe_function(name)
     assert refused.value.code == code
-
-
-def test_every_function_has_a_meaning() -> None:
-    """Each canonical function has a line, and there is no line for a removed function."""
-    compiled = set(function_names()) - set(ALIASES) - set(NESTED_ALIASES) - set(AGGREGATE_ALIASES)
-    assert set(MEANINGS) == compiled

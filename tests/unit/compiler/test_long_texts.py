@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grouping.functions.functions import FUNCTIONS, REDUCED, result_type
-from grouping.functions.text_size import TextSizes, constant_size
+from grouping.functions.sizes import constant_size
+from grouping.functions.text_size import TextSizes
 from grouping.model.expression import Call, Column, Expression, Value
-from grouping.model.sql_type import STRING
 from spark_jobs.engine.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events
 
@@ -106,22 +105,6 @@ def test_no_text_is_longer_than_reckoned(expression: Expression, text: str) -> N
     sizes = TextSizes(lambda leaf: size if leaf == _S else constant_size(leaf), 10**9)
     sizes.of(expression)
     assert max(made) <= sizes.longest
-
-
-_OF_TEXTS = [
-    name
-    for name, function in FUNCTIONS.items()
-    if name not in REDUCED and {*function.params} & {"STRING", "COMMON"} and result_type(name, [STRING] * 3) == STRING
-]
-
-
-@pytest.mark.parametrize("name", _OF_TEXTS)
-def test_every_function_of_texts_is_reckoned_with(name: str) -> None:
-    """A function that yields a text has a size."""
-    counted = name in ("repeat", "lpad", "rpad")
-    args = (_S, Value(5, "INT") if counted else _S, _S)
-    sizes = TextSizes(lambda leaf: 7 if leaf == _S else constant_size(leaf), 10**9)
-    assert sizes.of(Call(name, args, "STRING")) >= 7
 
 
 def test_what_would_fill_the_memory_is_never_made() -> None:

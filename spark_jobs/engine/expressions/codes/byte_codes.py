@@ -149,4 +149,4 @@ BYTE_CODES: dict[str, Implementation] = {
     "unbase64": _by_value(_unbase64, BINARY),
     "unhex": _by_value(_unhex, BINARY),
 }
-"""By function, as `grouping.functions.code_functions` names them."""
+"""By function, under the names of `grouping.functions`."""

@@ -37,4 +37,4 @@ CODES: dict[str, Implementation] = {
     "url_decode": _code(_url_decode),
     "url_encode": _code(lambda text: quote_plus(text, safe="*").replace("~", "%7E")),
 }
-"""By function, as `grouping.functions.text_functions` names them."""
+"""By function, under the names of `grouping.functions`."""

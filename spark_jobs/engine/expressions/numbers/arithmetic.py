@@ -233,4 +233,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), DOUBLE),
     "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), BOOLEAN),
 }
-"""By operator or function, as `grouping.functions.functions` names them."""
+"""By operator or function, under the names of `grouping.functions`."""

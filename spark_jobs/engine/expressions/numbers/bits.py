@@ -81,4 +81,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "bit_get": _bit_get,
     "bin": _bin,
 }
-"""By operator or function, as `grouping.functions.functions` names them."""
+"""By operator or function, under the names of `grouping.functions`."""

@@ -131,4 +131,4 @@ MATHEMATICS: dict[str, Implementation] = {
     "width_bucket": _bucket,
     **{f"{name} to scale": _at_scale(rounding) for name, rounding in _ROUNDINGS.items()},
 }
-"""By function, as `grouping.functions.code_functions` names them; `` to scale`` is of DECIMALs."""
+"""By function, under the names of `grouping.functions`; `` to scale`` is of DECIMALs."""

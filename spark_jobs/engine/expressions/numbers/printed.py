@@ -60,4 +60,4 @@ def _format_number(args: list[Operand], _: SqlType) -> Operand:
 
 
 PRINTED: dict[str, Implementation] = {"format_number": _format_number}
-"""By function, as `grouping.functions.code_functions` names it."""
+"""By function, under the names of `grouping.functions`."""

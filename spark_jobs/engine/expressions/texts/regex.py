@@ -132,4 +132,4 @@ REGEX: dict[str, Implementation] = {
     "regexp_replace": _searched(_replace, occurrences, STRING),
     "regexp_substr": _searched(_substr, rust_groups, STRING),
 }
-"""By function, as `grouping.functions.text_functions` names them."""
+"""By function, under the names of `grouping.functions`."""

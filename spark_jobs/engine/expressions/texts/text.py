@@ -216,4 +216,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "ascii": _by_value(lambda text: ord(text[0]) if text else 0, INT),
     "reverse": _text(_reverse),
 }
-"""By function, as `grouping.functions.functions` names them."""
+"""By function, under the names of `grouping.functions`."""

@@ -234,4 +234,4 @@ WORDS: dict[str, Implementation] = {
     "space": _by_value(lambda count: " " * max(count, 0)),
     "substring_index": _by_value(_substring_index),
 }
-"""By function, as `grouping.functions.text_functions` names them."""
+"""By function, under the names of `grouping.functions`."""

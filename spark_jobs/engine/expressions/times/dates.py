@@ -213,4 +213,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "timestamp_millis": _from_epoch(1000),
     "timestamp_micros": _from_epoch(1),
 }
-"""By function, as `grouping.functions.functions` names them."""
+"""By function, under the names of `grouping.functions`."""

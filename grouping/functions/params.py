@@ -1,0 +1,81 @@
+"""The kinds of parameters: the names in the documentation and in messages, the types taken, arguments of examples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grouping.model.sql_type import DATE, DOUBLE, INT, STRING, SqlType, decimal
+
+__all__ = ["PARAMS", "SECONDS", "WHOLE_TYPES", "Param", "param"]
+
+WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+SECONDS = decimal(16, 6)
+
+
+class Param(NamedTuple):
+    """A kind of parameter."""
+
+    shown: str = ""
+    """The name in the form of a function; the kind itself where empty."""
+    null: SqlType | None = None
+    """The type of an untyped NULL, and of a constant parameter; the type that the kind names where None."""
+    accepted: tuple[str, ...] = ()
+    """The names of the types that are taken as they are; the kind itself where empty."""
+    told: str = ""
+    """The name in messages; the kind itself where empty."""
+    reader: str = ""
+    """The reader (`values.literals.READERS`) of a parameter that takes only a constant."""
+    examples: tuple[str, ...] = ()
+    """Arguments for the first, the second, … parameter of the kind, over the columns of the sample stream."""
+
+
+PARAMS: dict[str, Param] = {
+    "ANY": Param("any", examples=("price",)),
+    "ARRAY": Param(examples=("tags", "others")),
+    "BOOLEAN": Param(examples=("ok",)),
+    "BYTES": Param("STRING or BINARY", STRING, ("STRING", "BINARY"), "STRING or BINARY", examples=("symbol",)),
+    "COMMON": Param("any", examples=("price", "cost")),
+    "COUNT": Param("count", INT, reader="count", examples=("10",)),
+    "DATE": Param(examples=("day", "due")),
+    "DAY": Param("DATE or TIMESTAMP", DATE, ("DATE", "TIMESTAMP"), "DATE or TIMESTAMP", examples=("day",)),
+    "DOUBLE": Param("number", examples=("price", "cost")),
+    "ESCAPE": Param("character", STRING, examples=("'!'",)),
+    "ESCAPED": Param(null=STRING),
+    "FIELD": Param("field", examples=("'year'",)),
+    "FORMAT": Param("format", examples=("'yyyy-MM-dd'",)),
+    "GROUPS": Param("pattern", STRING, reader="groups", examples=("'([A-Z]+)'",)),
+    "HEXED": Param("STRING, BINARY or BIGINT", STRING, ("STRING", "BINARY", *WHOLE_TYPES),
+                   "STRING, BINARY or a whole number", examples=("volume",)),
+    "INT": Param(accepted=("TINYINT", "SMALLINT", "INT"), examples=("n", "2", "3")),
+    "JSON": Param("VARIANT, STRUCT, ARRAY or MAP", examples=("payload",)),
+    "KEY": Param("key", STRING, reader="key", examples=("'id'",)),
+    "LIKE": Param("STRING", STRING, examples=("'IN%'",)),
+    "MAP": Param(examples=("attrs",)),
+    "MASK": Param("character", STRING, reader="mask", examples=("'X'",)),
+    "NUMBER": Param("number", DOUBLE, told="a number", examples=("price", "cost")),
+    "OCCURRENCES": Param("pattern", STRING, reader="occurrences", examples=("'[A-Z]'",)),
+    "ORDERED": Param("any", told="of a type whose values have an order", examples=("volume",)),
+    "PATTERN": Param("pattern", STRING, reader="pattern", examples=("'^IN'",)),
+    "PRINTED": Param("any", STRING, examples=("symbol",)),
+    "PRINTF": Param("format", STRING, examples=("'%s'",)),
+    "REPLACEMENT": Param("replacement", STRING, reader="replacement", examples=("'x'",)),
+    "SCALE": Param("scale", INT, reader="literal", examples=("2",)),
+    "SECONDS": Param("seconds", SECONDS, examples=("30",)),
+    "STRING": Param(examples=("symbol", "name", "'-'")),
+    "TEXT": Param("STRING or BINARY", STRING, ("STRING", "BINARY"), "STRING or BINARY", examples=("symbol",)),
+    "TIMESTAMP": Param(examples=("at", "until")),
+    "UNIT": Param("unit", examples=("HOUR",)),
+    "VALUE": Param("any", STRING, told="of a type without parts", examples=("symbol",)),
+    "WHOLE": Param("INT or BIGINT", INT, WHOLE_TYPES, "INT or BIGINT", examples=("volume",)),
+    "WRITTEN": Param("number, DATE, TIMESTAMP or BINARY"),
+    "ZONE": Param("zone", STRING, reader="zone", examples=("'Europe/Madrid'",)),
+}  # fmt: skip
+"""By kind. ``DOUBLE`` takes every number; the arguments of ``COMMON`` are widened to a common type; ``BYTES``, ``TEXT``
+and ``HEXED`` differ in which types are cast to STRING; ``VALUE`` is any type without parts; ``GROUPS`` and
+``OCCURRENCES`` are patterns used for more than their presence; ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF`` are part
+of a query's shape."""
+
+
+def param(kind: str) -> Param:
+    """Return a kind of parameter; a kind without a row, such as ``x -> condition``, is only shown."""
+    return PARAMS.get(kind) or Param()

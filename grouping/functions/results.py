@@ -1,0 +1,121 @@
+"""Types of results that depend on the types of the arguments, as Spark 4 has them.
+
+A rule takes `UNKNOWN` for an argument with a type that only the row's constants give, and returns `UNKNOWN` where the
+result depends on such an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.functions.function import ResultRule
+from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
+from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, UNKNOWN, SqlType, decimal
+
+__all__ = [
+    "arithmetic",
+    "averaged",
+    "chosen",
+    "common_type",
+    "of_first",
+    "rounded",
+    "shifted",
+    "summed",
+    "whole",
+    "widest",
+]
+
+_WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
+_SUM_DIGITS = 10
+"""Extra digits of a sum of DECIMALs."""
+_MEAN_DIGITS = 4
+"""Extra digits after the point of a mean of DECIMALs."""
+
+
+def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
+    """Return the type that values of these types widen to, as Spark's implicit casts do, or None when there is none."""
+    known = {sql_type for sql_type in kinds if sql_type != UNKNOWN}
+    if not all(sql_type.is_number for sql_type in known):
+        return known.pop() if len(known) == 1 else None
+    if len(known) == 1 and len(kinds) == 1:
+        return known.pop()
+    if known == {FLOAT} and UNKNOWN not in kinds:
+        return FLOAT
+    if known & {FLOAT, DOUBLE}:
+        return DOUBLE  # Spark has no FLOAT of whole numbers
+    if UNKNOWN in kinds:
+        return UNKNOWN
+    if known <= set(_WHOLE):
+        return max(known, key=_WHOLE.index)
+    return _common_decimal(known)
+
+
+def _common_decimal(kinds: set[SqlType]) -> SqlType | None:
+    sizes = [exact_size(sql_type) for sql_type in kinds]
+    scale = max(size[1] for size in sizes)
+    precision = max(size[0] - size[1] for size in sizes) + scale
+    return decimal(precision, scale) if precision <= WIDEST else None
+
+
+def of_first(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of the first argument."""
+    return kinds[0]
+
+
+def widest(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the common type of the arguments."""
+    return common_type(kinds) or UNKNOWN
+
+
+def chosen(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the common type of the results of CASE, whose arguments are condition, result, …[, ELSE]."""
+    return widest([sql_type for i, sql_type in enumerate(kinds) if i % 2 or i == len(kinds) - 1])
+
+
+def arithmetic(op: str) -> ResultRule:
+    """Return the rule of an arithmetic operator."""
+
+    def rule(kinds: Sequence[SqlType]) -> SqlType:
+        if DOUBLE not in kinds and FLOAT not in kinds:
+            if UNKNOWN in kinds:
+                return UNKNOWN
+            if any(sql_type.is_decimal for sql_type in kinds):
+                return decimal_result(op, kinds[0], kinds[1])
+        return DOUBLE if op == "/" else widest(kinds)
+
+    return rule
+
+
+def shifted(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of a number after its bits were moved."""
+    return kinds[0] if kinds[0] in (BIGINT, UNKNOWN) else INT
+
+
+def rounded(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of a number rounded to the nearest whole one; a carry takes one digit more."""
+    number = kinds[0]
+    return decimal(min(number.precision - number.scale + 1, WIDEST), 0) if number.is_decimal else number
+
+
+def whole(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of the whole number above or below a number."""
+    number = kinds[0]
+    if number.is_decimal:
+        return decimal(min(number.precision - number.scale + (number.scale > 0), WIDEST), 0)
+    return number if number == UNKNOWN else BIGINT
+
+
+def summed(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of a sum."""
+    number = kinds[0]
+    if number.is_decimal:
+        return decimal(min(number.precision + _SUM_DIGITS, WIDEST), number.scale)
+    return BIGINT if number in _WHOLE else DOUBLE
+
+
+def averaged(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of a mean."""
+    number = kinds[0]
+    if number.is_decimal:
+        return decimal(min(number.precision + _MEAN_DIGITS, WIDEST), min(number.scale + _MEAN_DIGITS, WIDEST))
+    return DOUBLE

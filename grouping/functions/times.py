@@ -1,0 +1,66 @@
+"""The functions of dates, times and intervals."""
+
+from __future__ import annotations
+
+from grouping.functions.function import Function
+from grouping.functions.sizes import brief, formatted_time
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP
+
+__all__ = ["TIMES"]
+
+TIMES = (
+    Function("add_months(DATE, INT)", DATE, "date n months later"),
+    Function("date_add(DATE, INT)", DATE, "date n days later", aliases=("dateadd",)),
+    Function("date_format(TIMESTAMP, FORMAT)", STRING, "time written by a format", size=formatted_time),
+    Function("date_from_unix_date(INT)", DATE, "date n days after 1970-01-01"),
+    Function("date_part(FIELD, DAY)", None, "field of a time or an interval", aliases=("datepart",)),
+    Function("date_sub(DATE, INT)", DATE, "date n days earlier"),
+    Function("date_trunc(STRING, TIMESTAMP)", TIMESTAMP, "time cut to a unit", example="date_trunc('hour', at)"),
+    Function("datediff(DATE, DATE)", INT, "days from the second date to the first one", aliases=("date_diff",)),
+    Function("day(DAY)", INT, "day of the month", aliases=("dayofmonth",)),
+    Function("dayname(DAY)", STRING, "short name of the weekday", size=brief),
+    Function("dayofweek(DAY)", INT, "1 for Sunday to 7"),
+    Function("dayofyear(DAY)", INT, "1 to 366"),
+    Function("from_unixtime(WHOLE[, FORMAT])", STRING, "text of seconds since 1970, by a format", size=formatted_time),
+    Function("from_utc_timestamp(TIMESTAMP, ZONE)", TIMESTAMP, "time in UTC shown in a zone"),
+    Function("hour(TIMESTAMP)", INT, "hour"),
+    Function("last_day(DATE)", DATE, "last day of the month"),
+    Function("make_date(INT, INT, INT)", DATE, "date of year, month and day", example="make_date(2026, n, 21)"),
+    Function("make_dt_interval([INT][, INT][, INT][, SECONDS])", None, "interval of days, hours, minutes and seconds",
+             compiled=True, example="at + make_dt_interval(0, 0, n)"),
+    Function("make_timestamp(INT, INT, INT, INT, INT, SECONDS[, ZONE])", TIMESTAMP, "time of its parts",
+             aliases=("try_make_timestamp", "make_timestamp_ltz", "try_make_timestamp_ltz"),
+             example="make_timestamp(2026, 11, 21, n, 30, 0)"),
+    Function("make_ym_interval([INT][, INT])", None, "interval of years and months", compiled=True,
+             example="at + make_ym_interval(0, n)"),
+    Function("minute(TIMESTAMP)", INT, "minute"),
+    Function("month(DAY)", INT, "month"),
+    Function("monthname(DAY)", STRING, "short name of the month", size=brief),
+    Function("months_between(TIMESTAMP, TIMESTAMP[, BOOLEAN])", DOUBLE, "months from the second time to the first one"),
+    Function("next_day(DATE, STRING)", DATE, "next date with a weekday", example="next_day(day, 'MON')"),
+    Function("quarter(DAY)", INT, "1 to 4"),
+    Function("second(TIMESTAMP)", INT, "second"),
+    Function("timestamp_micros(WHOLE)", TIMESTAMP, "time of microseconds since 1970", casts=False),
+    Function("timestamp_millis(WHOLE)", TIMESTAMP, "time of milliseconds since 1970", casts=False),
+    Function("timestamp_seconds(WHOLE)", TIMESTAMP, "time of seconds since 1970", casts=False),
+    Function("timestampadd(UNIT, WHOLE, TIMESTAMP)", TIMESTAMP, "time n units later"),
+    Function("timestampdiff(UNIT, TIMESTAMP, TIMESTAMP)", BIGINT, "whole units from the first time to the second one",
+             aliases=("timediff",)),
+    Function("to_char(WRITTEN, FORMAT)", None, "number, time or bytes written by a format", size=brief,
+             example="to_char(price, '999,999.99')"),
+    Function("to_date(STRING[, FORMAT])", DATE, "date of a text, by a format", compiled=True),
+    Function("to_timestamp(STRING[, FORMAT])", TIMESTAMP, "time of a text, by a format", aliases=("try_to_timestamp",)),
+    Function("to_utc_timestamp(TIMESTAMP, ZONE)", TIMESTAMP, "time of a zone in UTC"),
+    Function("to_varchar(WRITTEN, FORMAT)", None, "the same as to_char", compiled=True,
+             example="to_varchar(at, 'yyyy-MM')"),
+    Function("trunc(DATE, STRING)", DATE, "date cut to a unit", example="trunc(day, 'month')"),
+    Function("unix_date(DATE)", INT, "days since 1970-01-01", casts=False),
+    Function("unix_micros(TIMESTAMP)", BIGINT, "microseconds since 1970", casts=False),
+    Function("unix_millis(TIMESTAMP)", BIGINT, "milliseconds since 1970", casts=False),
+    Function("unix_seconds(TIMESTAMP)", BIGINT, "seconds since 1970", casts=False),
+    Function("unix_timestamp(STRING[, FORMAT])", BIGINT, "seconds since 1970 of a text or a time",
+             aliases=("to_unix_timestamp",), compiled=True),
+    Function("weekday(DAY)", INT, "0 for Monday to 6"),
+    Function("weekofyear(DAY)", INT, "ISO week"),
+    Function("year(DAY)", INT, "year"),
+)  # fmt: skip
