@@ -36,7 +36,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
 from gateway.topics.lag import Lag
 from gateway.topics.own_topics import ensure_own_topics
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
 from grouping.model.catalog import Stream
@@ -145,7 +145,7 @@ class _Service:
         result_topics = ResultTopics(settings, self._topics, self._commits)
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
         shared = partitions[settings.topics.results]
-        positions = Positions(settings, self._topics, result_topics, working, shared)
+        positions = TopicEnds(settings, self._topics, result_topics, working, shared)
         counts = self._commits.counts
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep, counts)
         self._stored_queries = StoredQueries(working, self._statements, positions)

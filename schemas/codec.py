@@ -31,7 +31,7 @@ _LONGEST = 1024
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class _Fields(msgspec.Struct, frozen=True):
+class _CommandFields(msgspec.Struct, frozen=True):
     """A command as a JSON object; unknown fields are ignored."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1)]
@@ -41,7 +41,7 @@ class _Fields(msgspec.Struct, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class _Id(msgspec.Struct, frozen=True):
+class _CommandId(msgspec.Struct, frozen=True):
     """The field needed to reply to an otherwise malformed command."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
@@ -95,8 +95,8 @@ class MalformedCommand(ValueError):
         self.command_id = command_id
 
 
-_FIELDS = msgspec.json.Decoder(_Fields)
-_ID = msgspec.json.Decoder(_Id)
+_FIELDS = msgspec.json.Decoder(_CommandFields)
+_ID = msgspec.json.Decoder(_CommandId)
 _REPLY = msgspec.json.Decoder(Reply)
 _JSON = msgspec.json.Encoder()
 _COMMAND_AVRO = SingleObject(load_schema("command"))

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from gateway.local.launch import Launch
 from gateway.local.program import Program
 from gateway.local.run_folder import RunFolder
-from gateway.local.watchdog import Watchdog
+from gateway.local.watchdog import SupervisorWatchdog
 from grouping.settings.settings import Settings
 from tests.kafka_client import wait_until
 
@@ -96,7 +96,7 @@ def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterato
             }
         )
         started: list[subprocess.Popen[bytes]] = []
-        watchdog = Watchdog()
+        watchdog = SupervisorWatchdog()
         role: subprocess.Popen[bytes] | None = None
         try:
             for program in stages[0]:

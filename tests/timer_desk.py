@@ -32,7 +32,7 @@ from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from gateway.topics.result_topics import ResultTopics, result_config
 from grouping.compiler.compiler import compile_select
 from grouping.digests.cursor import VisibilityInterval
@@ -75,7 +75,7 @@ class Desk:
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics, commits)
         self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
-        self._positions = positions = Positions(
+        self._positions = positions = TopicEnds(
             settings, topics, result_topics, self.working, settings.results.partitions
         )
         upkeep = TableUpkeep(settings, self.working)

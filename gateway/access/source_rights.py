@@ -10,7 +10,7 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings
 
-__all__ = ["SourceRights", "kind_of"]
+__all__ = ["Source", "SourceRights", "kind_of"]
 
 Source = Stream | Table | View
 

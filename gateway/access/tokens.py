@@ -23,18 +23,18 @@ _HINT = "Make a token for each command, just before it is sent."
 _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
 """Claims are ours to check: the library would take the present time, not the record's."""
 
-_Instant = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
+_EpochSeconds = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
 """Epoch seconds; a number beyond could not be compared."""
 
 
 class _Claims(msgspec.Struct, frozen=True):
     aud: str | list[str]
-    iat: _Instant
-    exp: _Instant
+    iat: _EpochSeconds
+    exp: _EpochSeconds
     sub: str = ""
     jti: str | None = None
     text_sha256: str | None = None
-    nbf: _Instant | None = None
+    nbf: _EpochSeconds | None = None
     iss: str | None = None
 
 

@@ -31,7 +31,9 @@ __all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
 KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
-Subscriber = Annotated[str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")]
+SubscriberOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")
+]
 _AT_ONCE = 1_000
 """Statements that are sent before their replies are shown."""
 
@@ -43,7 +45,7 @@ def sql(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Statements in a file; - for the input.")] = None,
     data: Data = None,
     kafka: KafkaAt = None,
-    subscriber: Subscriber = None,
+    subscriber: SubscriberOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Carry out statements and print the replies, all of them; the exit code is 1 when one is rejected."""
@@ -97,7 +99,7 @@ def tail(
     name: Annotated[str, typer.Argument(help="The CQ to follow.")],
     data: Data = None,
     kafka: KafkaAt = None,
-    subscriber: Subscriber = None,
+    subscriber: SubscriberOption = None,
     as_json: AsJson = False,
     from_cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Go on after this cursor.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,

@@ -31,7 +31,7 @@ from gateway.cli.demo_market import (
     Market,
     queries,
 )
-from gateway.cli.demo_view import Tally, latency_text, line_view, live_view, print_sharing
+from gateway.cli.demo_view import DemoTally, latency_text, line_view, live_view, print_sharing
 from gateway.sdk import Client, Conflict, ContinuousQuery, Digest, GatewayError, Match, Reply, Subscription, connect
 from grouping.model.errors import OperationalError
 from grouping.settings.given_settings import given_settings
@@ -126,7 +126,7 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
         registered = [_register(client, market, cqs // len(clients)) for client in clients]
         took = time.monotonic() - began
         everything = [query for each in registered for query in each]
-        tally = Tally(
+        tally = DemoTally(
             subscribers=len(clients),
             cqs=len(everything),
             groups=len({query.group for query in everything}),
@@ -167,7 +167,7 @@ def _stream(
     publisher: Client,
     followed: Sequence[Subscription],
     market: Market,
-    tally: Tally,
+    tally: DemoTally,
     *,
     rate: int,
     seconds: float,
@@ -193,7 +193,7 @@ def _stream(
             thread.result()
 
 
-def _publish(client: Client, market: Market, tally: Tally, rate: int, done: threading.Event) -> None:
+def _publish(client: Client, market: Market, tally: DemoTally, rate: int, done: threading.Event) -> None:
     """Publish at a steady rate: if a batch is late, the next batch makes up for the missing events."""
     began = time.monotonic()
     while not done.wait(_PACE):
@@ -201,7 +201,7 @@ def _publish(client: Client, market: Market, tally: Tally, rate: int, done: thre
         tally.events += client.publish(STREAM, market.quotes(due), key="symbol")
 
 
-def _follow(results: Subscription, tally: Tally, done: threading.Event) -> None:
+def _follow(results: Subscription, tally: DemoTally, done: threading.Event) -> None:
     shown = {query.cq for query in results.queries[:_SHOWN]}
     while not done.is_set():
         result = results.next(timeout=0.25)
@@ -214,7 +214,7 @@ def _follow(results: Subscription, tally: Tally, done: threading.Event) -> None:
 
 
 @contextlib.contextmanager
-def _shown(console: Console, tally: Tally) -> Iterator[Callable[[float], None]]:
+def _shown(console: Console, tally: DemoTally) -> Iterator[Callable[[float], None]]:
     """Give a function that shows the numbers: a live table in a terminal, elsewhere a line every few seconds."""
     if console.is_terminal:
         with Live(live_view(tally, 0), console=console, auto_refresh=False) as live:

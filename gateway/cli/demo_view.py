@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gateway.sdk import ContinuousQuery, Digest, Match
 
-__all__ = ["Tally", "latency_text", "line_view", "live_view", "print_sharing", "quantile"]
+__all__ = ["DemoTally", "latency_text", "line_view", "live_view", "print_sharing", "quantile"]
 
 _KEPT_LATENCIES = 5_000
 _KEPT_MATCHES = 8
@@ -23,7 +23,7 @@ _KEPT_DIGESTS = 3
 
 
 @dataclass
-class Tally:
+class DemoTally:
     """Counts of the demo so far; the publishing and reading threads write them, the showing one reads them."""
 
     subscribers: int
@@ -62,7 +62,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else None
 
 
-def latency_text(tally: Tally) -> str:
+def latency_text(tally: DemoTally) -> str:
     """Return median and 99th percentile of the latest results' latencies."""
     with tally.lock:
         values = list(tally.latencies)
@@ -71,7 +71,7 @@ def latency_text(tally: Tally) -> str:
     )
 
 
-def line_view(tally: Tally) -> str:
+def line_view(tally: DemoTally) -> str:
     """Return the numbers, and the latest result, as one line."""
     text = f"{tally.events:,} events in, {tally.matches:,} matches out, latency p50 / p99 {latency_text(tally)}"
     if tally.latest:
@@ -90,7 +90,7 @@ def _digest_text(digest: Digest) -> str:
     return f"{digest.count:,} events as {json.dumps(groups)}{more}"
 
 
-def live_view(tally: Tally, seconds_left: float) -> Group:
+def live_view(tally: DemoTally, seconds_left: float) -> Group:
     """Return the table of numbers, and the latest results of some CQs below it."""
     numbers = Table(box=None, pad_edge=False)
     shown = {

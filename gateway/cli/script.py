@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.client import Data, KafkaAt, Subscriber, client_of
+from gateway.cli.client import Data, KafkaAt, SubscriberOption, client_of
 from gateway.cli.running import settings_of
 from gateway.cli.subscriber_change import begins_change
 from gateway.sdk import Client, CommandRejection
@@ -24,7 +24,7 @@ _AT_ONCE = 1_000
 def export(
     data: Data = None,
     kafka: KafkaAt = None,
-    subscriber: Subscriber = None,
+    subscriber: SubscriberOption = None,
     everything: Annotated[bool, typer.Option("--all", help="CQs of all subscribers, read from cq.catalog.")] = False,
 ) -> None:
     """Print statements that make all streams, tables and views, and the subscriber's CQs, for `cq sql --file`."""

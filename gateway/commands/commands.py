@@ -28,7 +28,7 @@ from gateway.model.loaded import Loaded
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from gateway.turns.command_queue import CommandQueue
 from gateway.turns.command_trials import CommandTrials, deadly
 from grouping.model.errors import InputError, OperationalError
@@ -57,7 +57,7 @@ class Commands:
         settings: Settings,
         working: WorkingCopy,
         topics: Topics,
-        positions: Positions,
+        positions: TopicEnds,
         statements: Statements,
         commits: Commits,
         clock: Clock,

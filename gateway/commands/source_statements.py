@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.access.source_rights import SourceRights
+from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
@@ -27,8 +27,6 @@ from grouping.model.view import View
 from grouping.settings.settings import Settings
 
 __all__ = ["SourceStatements", "describe_source"]
-
-Source = Stream | Table | View
 
 
 class SourceStatements:

@@ -24,7 +24,7 @@ from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.statement_places import in_statement
@@ -50,7 +50,7 @@ class Statements:
         settings: Settings,
         working: WorkingCopy,
         topics: Topics,
-        positions: Positions,
+        positions: TopicEnds,
         upkeep: TableUpkeep,
         counts: MatchCounts,
     ) -> None:

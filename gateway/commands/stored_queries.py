@@ -18,7 +18,7 @@ from gateway.model.unit import CqKey
 from gateway.state.cq_pass import CqPass
 from gateway.state.work import Change, joined
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from grouping.compiler.literal_differences import differ_in_literals
 from grouping.compiler.prepared import Preparer
 from grouping.model.errors import InputError
@@ -40,7 +40,7 @@ _LOADED_AT_ONCE = 50
 class StoredQueries:
     """Finds stored CQs that differ from their texts, and compiles them anew."""
 
-    def __init__(self, working: WorkingCopy, statements: Statements, positions: Positions) -> None:
+    def __init__(self, working: WorkingCopy, statements: Statements, positions: TopicEnds) -> None:
         self._working = working
         self._statements = statements
         self._positions = positions

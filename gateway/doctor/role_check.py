@@ -10,7 +10,7 @@ from gateway.model.inventory import Inventory
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
-from grouping.store.keys import Role, role_title
+from grouping.store.keys import LeaseTaker, role_title
 from grouping.store.lease import Lease
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
@@ -30,7 +30,7 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     Raises:
         StoreUnavailable: Redis does not answer.
     """
-    evaluators: list[tuple[Role, str]] = [("evaluator", name) for name in Assignment.of(settings).names]
+    evaluators: list[tuple[LeaseTaker, str]] = [("evaluator", name) for name in Assignment.of(settings).names]
     for role, name in (("gateway", ""), *evaluators):
         if Lease(settings, role, name).holder() is None:
             hint = "Start it; the runbook has its alert."

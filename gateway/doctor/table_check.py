@@ -26,7 +26,7 @@ class SegmentDamaged(OperationalError):
     """A value of the constant tables in Redis was not written by a gateway."""
 
 
-_Row = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
+_CheckedRow = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
 """Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE."""
 
 
@@ -62,9 +62,11 @@ def check_tables(
                 )
 
 
-def _wanted(memberships: Mapping[DestinationId, Membership], inventory: Inventory) -> dict[StreamId, Counter[_Row]]:
+def _wanted(
+    memberships: Mapping[DestinationId, Membership], inventory: Inventory
+) -> dict[StreamId, Counter[_CheckedRow]]:
     """Return the rows that there must be, by stream."""
-    rows: dict[StreamId, Counter[_Row]] = defaultdict(Counter)
+    rows: dict[StreamId, Counter[_CheckedRow]] = defaultdict(Counter)
     for name in memberships.keys() | inventory.leaving.keys():
         membership, leaving = memberships.get(name), inventory.leaving.get(name)
         destination = _destination(membership, leaving.destination if leaving is not None else None)
@@ -80,13 +82,13 @@ def _destination(membership: Membership | None, left: Destination | None) -> Des
     return found
 
 
-def _row(entry: Entry) -> _Row:
+def _row(entry: Entry) -> _CheckedRow:
     block = entry.block
     raw = bytes.fromhex(entry.destination[2:])
     return raw, block.group_id, block.select_id, block.mode, tuple(block.until), entry.start_ms, entry.expire_ms
 
 
-def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> Iterator[_Row]:
+def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> Iterator[_CheckedRow]:
     if not version:
         return
     check_segments(stream_id, store.pieces(stream_id))

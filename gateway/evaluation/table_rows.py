@@ -34,10 +34,10 @@ def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
         number = int(headers["source"].rpartition(b"/")[2])
         raise ValueError(f"row {number} of table {declared.name}: {headers['detail'].decode()}")
 
-    return Replica(declared, _Rows(records), _SETTINGS, refuse).at({0: len(records)})
+    return Replica(declared, _WholeTopic(records), _SETTINGS, refuse).at({0: len(records)})
 
 
-class _Rows:
+class _WholeTopic:
     """The topic of the table: its records are there as a whole."""
 
     def __init__(self, records: Sequence[bytes]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
+from grouping.digests.pending_log import Place
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
@@ -24,9 +25,6 @@ from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.stages.task import Observer, Task
 
 __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
-
-Place = tuple[int, int]
-"""Partition and offset of a record."""
 
 _AT_ONCE = 1_000
 """Records of a task: few enough that each failed one can have a dead letter of its own."""
@@ -79,7 +77,7 @@ def evaluated(
 
 
 def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
-    stream, events = standing.stream, _Decoded()
+    stream, events = standing.stream, _DecodedEvents()
     guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
     task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events)
     records = [*evaluate(task, batch), *end_records(task)]
@@ -90,7 +88,7 @@ def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) ->
     return output
 
 
-class _Decoded(Observer):
+class _DecodedEvents(Observer):
     """Keeps the decoded events."""
 
     events: Events | None = None

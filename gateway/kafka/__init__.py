@@ -8,7 +8,7 @@ from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
 from gateway.kafka.sign_board import SignBoard
 from gateway.kafka.topic_refusals import TopicRefusal
-from gateway.kafka.topics import TopicForm, Topics, durability
+from gateway.kafka.topics import ExistingTopic, Topics, durability
 from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "RecordTooLarge",
     "SignBoard",
     "TailReader",
-    "TopicForm",
+    "ExistingTopic",
     "TopicRefusal",
     "Topics",
     "TransactionalWriter",

@@ -34,7 +34,7 @@ _NEW_LEADER = (
 """Answers about a partition whose leader has just changed, to a client with an older or newer leader epoch."""
 _SETTLING_SECONDS = 0.2
 
-_Answer = int | KafkaException
+_OffsetOrError = int | KafkaException
 """The offset of one partition, or why there is none."""
 
 
@@ -126,7 +126,7 @@ class Offsets:
                     self._admin.renew()  # the broker that the client asks may be behind the others
                 raise
 
-    def _answers(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, _Answer]:
+    def _answers(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, _OffsetOrError]:
         """Return the answer of each partition.
 
         Raises:
@@ -136,7 +136,7 @@ class Offsets:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-        def ask(admin: AdminClient) -> dict[Partition, _Answer]:
+        def ask(admin: AdminClient) -> dict[Partition, _OffsetOrError]:
             answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
             return {(place.topic, place.partition): _answer(future) for place, future in answers.items()}
 
@@ -164,7 +164,7 @@ class Offsets:
             return settled(ask)
 
 
-def _answer(future: Future[Any]) -> _Answer:
+def _answer(future: Future[Any]) -> _OffsetOrError:
     """Return a partition's offset or its error; raise an error that stands for a late answer of a broker."""
     try:
         told = future.result()
@@ -177,7 +177,7 @@ def _answer(future: Future[Any]) -> _Answer:
     return int(told.offset)
 
 
-def _offset(answer: _Answer) -> int:
+def _offset(answer: _OffsetOrError) -> int:
     if isinstance(answer, KafkaException):
         raise answer
     return answer

@@ -10,12 +10,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gateway.kafka.driver import END_OF_PARTITION, mapped, reader_config
 from gateway.kafka.record import Record, record_of
+from grouping.digests.pending_log import Place
 from grouping.settings.settings import Settings
 
 __all__ = ["Place", "PlaceReader"]
-
-Place = tuple[int, int]
-"""Partition and offset."""
 
 _FAR = 2_000
 """Records that are skipped rather than read."""

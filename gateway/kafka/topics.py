@@ -34,7 +34,7 @@ from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_
 from grouping.process.renewed import RenewedClient
 from grouping.settings.settings import Settings
 
-__all__ = ["TopicForm", "Topics", "durability"]
+__all__ = ["ExistingTopic", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _ALL_MADE_SECONDS = 40.0
 a new controller. Deletion asks a single broker only: a late deletion may hit a topic created anew."""
 
 
-class TopicForm(NamedTuple):
+class ExistingTopic(NamedTuple):
     """A topic's id, partitions and replicas."""
 
     topic_id: str
@@ -69,7 +69,7 @@ class Topics:
         form = self.forms([topic]).get(topic)
         return None if form is None else form.partitions
 
-    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of the existing topics; asking never creates a topic, whatever the broker's settings."""
         asked = sorted(set(topics))
         if not asked:
@@ -80,7 +80,7 @@ class Topics:
     def _counts(self, topics: Iterable[str]) -> dict[str, int]:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
-    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of topics that are there: a broker knows of a new topic some time after the controller.
 
         Raises:
@@ -94,7 +94,7 @@ class Topics:
             time.sleep(0.01)
         return found
 
-    def _forms(self, admin: AdminClient, asked: list[str]) -> dict[str, TopicForm]:
+    def _forms(self, admin: AdminClient, asked: list[str]) -> dict[str, ExistingTopic]:
         found = {}
         futures = admin.describe_topics(TopicCollection(asked), request_timeout=QUESTION_SECONDS)
         for name, future in futures.items():
@@ -110,10 +110,10 @@ class Topics:
                     found[name] = self._form(told)
         return found
 
-    def _form(self, told: TopicDescription) -> TopicForm:
+    def _form(self, told: TopicDescription) -> ExistingTopic:
         for partition in told.partitions:
             self.offsets.note_leader((told.name, partition.id), there=partition.leader is not None)
-        return TopicForm(str(told.topic_id), len(told.partitions), len(told.partitions[0].replicas))
+        return ExistingTopic(str(told.topic_id), len(told.partitions), len(told.partitions[0].replicas))
 
     def brokers(self) -> int:
         """Return how many brokers the cluster has."""

@@ -32,7 +32,7 @@ KAFKA = "kafka.lock"
 SPARK = "spark.lock"
 """Spark's Kafka source."""
 
-Progress = Callable[[int, int], None]
+DownloadProgress = Callable[[int, int], None]
 """Told how many of how many jars are there."""
 
 
@@ -74,7 +74,7 @@ def cache_folder(settings: JarSettings) -> Path:
 
 
 def ensure_jars(
-    name: str, settings: JarSettings, progress: Progress = lambda there, of: None, package: str = __package__
+    name: str, settings: JarSettings, progress: DownloadProgress = lambda there, of: None, package: str = __package__
 ) -> Path:
     """Return the folder with exactly the jars of a lock file, after fetching missing jars.
 

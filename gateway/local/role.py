@@ -14,11 +14,11 @@ from gateway.local.program import Program
 from gateway.local.sessions import die_with, kill_sessions
 from grouping.model.errors import OperationalError
 
-__all__ = ["Role", "RoleState"]
+__all__ = ["Role", "RoleStatus"]
 
 log = logging.getLogger(__name__)
 
-RoleState = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
+RoleStatus = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
 """``waiting``: was ready, and reports that a server does not answer now; ``silent``: reports nothing any more."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -62,7 +62,7 @@ class Role:
             hang_seconds: How long a role that was ready may give no sign of life before it is killed.
         """
         self.program = program
-        self.state: RoleState = "stopped"
+        self.state: RoleStatus = "stopped"
         self.restarts = 0
         self._environment = environment
         self._clock = clock
@@ -150,7 +150,7 @@ class Role:
         passed, self._looked_at = min(now - self._looked_at, LOOK_SECONDS), now
         self._quiet = 0.0 if self.program.heard() else self._quiet + passed
 
-    def _seen(self) -> RoleState:
+    def _seen(self) -> RoleStatus:
         """Return the state of the process, which is alive."""
         if self._up and self._quiet >= SILENT_SECONDS:
             return "silent"

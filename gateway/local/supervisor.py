@@ -19,7 +19,7 @@ from gateway.local.role import SILENT_SECONDS, START_SECONDS, Role
 from gateway.local.run_folder import RunFolder, write_json
 from gateway.local.sessions import MARK, supervised
 from gateway.local.signals import Signals
-from gateway.local.watchdog import Watchdog
+from gateway.local.watchdog import SupervisorWatchdog
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 
@@ -76,7 +76,7 @@ class Supervisor:
         """
         self._run.endpoints.unlink(missing_ok=True)
         self._kill_strays()
-        self._watchdog = Watchdog()
+        self._watchdog = SupervisorWatchdog()
         with Signals() as signals:
             try:
                 for stage in self._stages:

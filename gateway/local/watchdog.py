@@ -11,10 +11,10 @@ import sys
 
 from gateway.local.sessions import kill_sessions
 
-__all__ = ["Watchdog", "main"]
+__all__ = ["SupervisorWatchdog", "main"]
 
 
-class Watchdog:
+class SupervisorWatchdog:
     """The supervisor's side: it keeps the watchdog informed."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from grouping.digests.cursor import VisibilityInterval, Window
 from grouping.model.group import ConstantRow, canonical_constants, parse_constants, pending_id
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
-from grouping.model.panes import Bound
+from grouping.model.panes import PaneBound
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
@@ -87,7 +87,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         return bool(self.every_ms or self.cron)
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> PaneBound:
         """The instants at which a timer may fire; cron fires at whole minutes.
 
         Example:

@@ -16,7 +16,7 @@ from gateway.model.unit import Unit
 from gateway.registry.own_prefixes import OwnPrefixes
 from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.positions import Positions, dedicated_topic
+from gateway.topics.positions import TopicEnds, dedicated_topic
 from grouping.model.errors import InputError
 from grouping.model.group import DestinationIds, canonical_constants
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
@@ -60,7 +60,7 @@ class DestinationRequest(msgspec.Struct, frozen=True):
 class Placement:
     """Gives CQs their destinations, within the working copy's unit."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: TopicEnds) -> None:
         self._settings = settings
         self._working = working
         self._positions = positions

@@ -27,7 +27,7 @@ from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.positions import Positions
+from gateway.topics.positions import TopicEnds
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.model.query import AlterCq, CreateCq
@@ -47,7 +47,7 @@ _NEAR = 1_000
 class Registry:
     """Carries out statements about CQs, within the working copy's unit."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: TopicEnds) -> None:
         self._settings = settings
         self._working = working
         self._positions = positions

@@ -38,7 +38,7 @@ _MOST_COLUMNS = 10
 _OTHER_COLUMNS = "*"
 
 
-class _Progress(NamedTuple):
+class _GaugedStream(NamedTuple):
     """How far a stream was at a look."""
 
     at_ms: int
@@ -62,7 +62,7 @@ class StreamGauges:
         self._changed: dict[StreamId, tuple[int, int]] = {}
         """By stream: the version of its tables, and when it was seen first."""
         self._output: dict[StreamId, Output] = {}
-        self._evaluated: dict[StreamId, _Progress] = {}
+        self._evaluated: dict[StreamId, _GaugedStream] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
         self._shown: set[tuple[str, str]] = set()
         self._misfits: set[tuple[str, str]] = set()
@@ -142,7 +142,7 @@ class StreamGauges:
             stream_id = stream.stream_id
             statistics = self._admission.statistics(stream_id, now_ms)
             TABLE_BYTES.labels(stream.name).set(statistics.table_bytes or 0)
-            now = _Progress(now_ms, sum(offsets.values()))
+            now = _GaugedStream(now_ms, sum(offsets.values()))
             before = self._evaluated.get(stream_id, now)
             self._evaluated[stream_id] = now
             seconds = (now.at_ms - before.at_ms) / 1000

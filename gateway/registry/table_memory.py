@@ -34,7 +34,7 @@ _AT_LOAD = 2
 
 
 @dataclass(slots=True)
-class _Stream:
+class _StreamTables:
     base: float
     """Bytes that workers hold, or that the rows there were at first are reckoned to take."""
     told: tuple[int, int] = (0, 0)
@@ -63,7 +63,7 @@ class TableMemory:
         self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
         self._working = working
         self._replicas = replicas
-        self._streams: dict[StreamId, _Stream] = {}
+        self._streams: dict[StreamId, _StreamTables] = {}
         self._names: dict[StreamId, str] = {}
         """By stream: the name of its evaluator."""
 
@@ -134,10 +134,10 @@ class TableMemory:
         workers = f"{borne / 1e6:,.1f} MB for each of {counted(evaluator.executors.cores, 'worker')}"
         return f", as executors have {workers}", "executors with more memory"
 
-    def _of(self, stream_id: StreamId) -> _Stream:
+    def _of(self, stream_id: StreamId) -> _StreamTables:
         stream = self._streams.get(stream_id)
         if stream is None:
-            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])
+            stream = self._streams[stream_id] = _StreamTables(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])
         return stream
 
 

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from gateway.sdk import operations, statements
 from gateway.sdk.operations import Operation, accepted
-from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
+from gateway.sdk.pipeline import Item, Outcome, Pipeline, Rejected, ReplyProgress, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.signing import SigningKey
@@ -166,7 +166,7 @@ class AsyncClient:
         self,
         items: Iterable[Item],
         *,
-        progress: Progress | None = None,
+        progress: ReplyProgress | None = None,
         timeout: float = 60.0,
         check: bool = True,
     ) -> list[Outcome]:
@@ -179,7 +179,7 @@ class AsyncClient:
         self,
         items: Iterable[Item],
         *,
-        progress: Progress | None = None,
+        progress: ReplyProgress | None = None,
         rejected: Rejected | None = None,
         timeout: float = 60.0,
     ) -> Tally:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from gateway.sdk import operations, statements
 from gateway.sdk.operations import Operation, accepted
-from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
+from gateway.sdk.pipeline import Item, Outcome, Pipeline, Rejected, ReplyProgress, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.signing import SigningKey
@@ -91,7 +91,7 @@ class Client:
         self,
         items: Iterable[Item],
         *,
-        progress: Progress | None = None,
+        progress: ReplyProgress | None = None,
         timeout: float = 60.0,
         check: bool = True,
     ) -> list[Outcome]:
@@ -117,7 +117,7 @@ class Client:
         self,
         items: Iterable[Item],
         *,
-        progress: Progress | None = None,
+        progress: ReplyProgress | None = None,
         rejected: Rejected | None = None,
         timeout: float = 60.0,
     ) -> Tally:

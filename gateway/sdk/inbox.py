@@ -21,7 +21,7 @@ from confluent_kafka import (
 from gateway.sdk.doubts import Doubts
 from gateway.sdk.driver_errors import CLIENT_OPTIONS, deleted, gone, mapped, passing, thrown, unknown
 from gateway.sdk.errors import ClientClosed, TransportError
-from gateway.sdk.records.record import Fields
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.silence import Silence
 
 __all__ = ["Inbox"]
@@ -129,7 +129,7 @@ class Inbox:
                 self._silence.heard(left)
                 self._consumer.incremental_unassign([TopicPartition(*where) for where in left])
 
-    def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
+    def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[ResultRecord]:
         """Return the next records, waiting at most `seconds` for the first.
 
         Args:
@@ -274,10 +274,10 @@ class Inbox:
             self._consumer.incremental_assign([TopicPartition(*where, offset)])
 
 
-def _freed(message: Message) -> Fields:
+def _freed(message: Message) -> ResultRecord:
     kind, at = message.timestamp()
     headers = message.headers() or []
-    return Fields(
+    return ResultRecord(
         topic=message.topic() or "",
         partition=message.partition() or 0,
         offset=message.offset() or 0,

@@ -13,7 +13,7 @@ from gateway.sdk.exchange import MOST_UNDER_WAY, Exchange
 from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.results import Reply
 
-__all__ = ["Item", "Outcome", "Pipeline", "Progress", "Rejected", "Tally", "checked", "counted"]
+__all__ = ["Item", "Outcome", "Pipeline", "ReplyProgress", "Rejected", "Tally", "checked", "counted"]
 
 Item = str | tuple[str, str]
 """A statement, or a CQ's name and its SELECT."""
@@ -21,7 +21,7 @@ Item = str | tuple[str, str]
 Outcome = Reply | CommandRejection
 """The outcome of one command of many."""
 
-Progress = Callable[[int], None]
+ReplyProgress = Callable[[int], None]
 """Called now and then with the number of answered commands."""
 
 Rejected = Callable[[int, CommandRejection], None]
@@ -51,7 +51,7 @@ class Pipeline:
         take: Callable[[Outcome], None],
         *,
         timeout: float,
-        progress: Progress | None,
+        progress: ReplyProgress | None,
     ) -> None:
         """Begin with none.
 

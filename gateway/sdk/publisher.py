@@ -57,7 +57,7 @@ class Publisher:
         """
         sender, until = self._open(), time.monotonic() + timeout
         self._check_topic(sender, topic, timeout)
-        delivery = _Delivery()
+        delivery = _DeliveryReports()
         for key, value in records:
             delivery.begin()
             while not sender.send(topic, value, delivery.end, key=key):
@@ -108,7 +108,7 @@ class Publisher:
                 self._sender = None
 
 
-class _Delivery:
+class _DeliveryReports:
     """Counts the delivery reports of one call. Reports may come in through the threads of other calls."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ _ALGORITHMS = {"oct": "HS256", "RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
 _OF_PEM = {"RSA": "RS256", "EC": "ES256", "Ed25519": "EdDSA"}
 
 
-class _Jwk(msgspec.Struct, frozen=True):
+class _PrivateJwk(msgspec.Struct, frozen=True):
     kty: str
     kid: str | None = None
     iss: str | None = None
@@ -105,7 +105,7 @@ def _parsed(text: str) -> tuple[Any, str, str | None, str | None]:
         ) from error
     try:
         if text.lstrip().startswith("{"):
-            jwk = msgspec.json.decode(text, type=_Jwk)
+            jwk = msgspec.json.decode(text, type=_PrivateJwk)
             algorithm = _ALGORITHMS[jwk.kty]
             return jwt.PyJWK.from_dict(msgspec.json.decode(text), algorithm).key, algorithm, jwk.kid, jwk.iss
         key = load_pem_private_key(text.encode(), None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 __all__ = ["Silence"]
 
-_Place = tuple[str, int]
+_TopicPartition = tuple[str, int]
 _SECONDS, _MOST_SECONDS = 4.0, 64.0
 """A silence is long after the first number of seconds, and after twice as many each time: Kafka may be away."""
 
@@ -38,17 +38,17 @@ class Silence:
         self._clock = clock
         self.begin(())
 
-    def begin(self, places: Iterable[_Place]) -> None:
+    def begin(self, places: Iterable[_TopicPartition]) -> None:
         """Await something of these partitions, and of no others."""
-        self._awaited: dict[_Place, float] = {}
+        self._awaited: dict[_TopicPartition, float] = {}
         self._seconds = _SECONDS
         self.await_from(places)
 
-    def await_from(self, places: Iterable[_Place]) -> None:
+    def await_from(self, places: Iterable[_TopicPartition]) -> None:
         """Await something of these partitions too."""
         self._awaited |= dict.fromkeys(places, self._clock())
 
-    def heard(self, places: Iterable[_Place]) -> None:
+    def heard(self, places: Iterable[_TopicPartition]) -> None:
         """Take note of partitions that gave something, or are read no more."""
         if not self._awaited:
             return

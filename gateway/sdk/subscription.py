@@ -12,10 +12,10 @@ from typing import Self
 
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.inbox import Inbox
-from gateway.sdk.records.cursor import Place
+from gateway.sdk.records.cursor import ReadingPlace
 from gateway.sdk.records.feed import Feed
-from gateway.sdk.records.reader import Reader
-from gateway.sdk.records.record import Fields
+from gateway.sdk.records.reader import QueryReader
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.records.virtual import VirtualFilters
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
@@ -49,18 +49,18 @@ class Subscription:
         self,
         bootstrap: str,
         extra: Mapping[str, str],
-        places: Sequence[Place],
+        places: Sequence[ReadingPlace],
         *,
         skip_lost: bool = True,
         describe: Callable[[Sequence[str]], Sequence[ContinuousQuery]] | None = None,
     ) -> None:
         filters = VirtualFilters()
-        self._feed = Feed([Reader(place, apply=filters.of(place.query.destination)) for place in places])
+        self._feed = Feed([QueryReader(place, apply=filters.of(place.query.destination)) for place in places])
         self._skip_lost = skip_lost
         self._describe = describe
         self._described_at = float("-inf")
         self._widened_at = time.monotonic()
-        self._held: list[Fields] = []
+        self._held: list[ResultRecord] = []
         """Records held back until the pauses around them are known."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE

@@ -16,7 +16,7 @@ __all__ = ["AsyncTable", "Table", "TableForm"]
 _encode = msgspec.json.Encoder().encode
 
 
-class _Column(msgspec.Struct, frozen=True):
+class _ColumnForm(msgspec.Struct, frozen=True):
     name: str
     type: str
 
@@ -27,7 +27,7 @@ class TableForm(msgspec.Struct, frozen=True):
     table: str
     topic: str
     format: str
-    columns: tuple[_Column, ...]
+    columns: tuple[_ColumnForm, ...]
     primary_key: tuple[str, ...]
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.kafka import TopicForm, TopicRefusal
+from gateway.kafka import ExistingTopic, TopicRefusal
 from gateway.sources.declarations import Origin, check_count, check_name, too_many
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.source_policy import check_source, readable_names
@@ -49,7 +49,7 @@ def admitted_topic(
     statement: CreateStream | CreateTable,
     origin: Origin,
     config: Mapping[str, str],
-) -> TopicForm:
+) -> ExistingTopic:
     """Check that a source may be declared, and return its topic's form; a missing topic is made.
 
     Args:
@@ -102,7 +102,7 @@ def _check_partitions(
     made: MadeTopics,
     statement: CreateStream | CreateTable,
     owner: str,
-) -> TopicForm | None:
+) -> ExistingTopic | None:
     """Check that a subscriber's limits allow the partitions of one more source, and return its topic's form.
 
     Args:
@@ -145,9 +145,9 @@ def _source_form(
     topics: TopicQuestions,
     statement: CreateStream | CreateTable,
     owner: str,
-    found: TopicForm | None,
+    found: ExistingTopic | None,
     config: Mapping[str, str],
-) -> TopicForm:
+) -> ExistingTopic:
     """Return the form of the topic named by a statement; a missing topic is created if its partitions are given.
 
     Args:
@@ -181,7 +181,7 @@ def _source_form(
     return _checked(statement, topics.await_forms([statement.topic])[statement.topic])
 
 
-def _checked(statement: CreateStream | CreateTable, found: TopicForm) -> TopicForm:
+def _checked(statement: CreateStream | CreateTable, found: ExistingTopic) -> ExistingTopic:
     if statement.partitions not in (None, found.partitions):
         raise InputError(
             f'topic "{statement.topic}" has another number of partitions',

@@ -21,7 +21,7 @@ from gateway.state.command_ids import CommandIds
 from gateway.state.commands_read import CommandsInHand, CommandsRead
 from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
-from gateway.state.journal import Journal, Position
+from gateway.state.journal import CatalogPosition, Journal
 from gateway.state.match_counts import MatchCounts
 from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
@@ -240,7 +240,7 @@ class Commits:
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also[keys.position] = Position.of(offsets[last] + 1, now_ms).pack()
+            also[keys.position] = CatalogPosition.of(offsets[last] + 1, now_ms).pack()
         if journal.offsets:
             also[keys.commands_read] = journal.commands_read.pack()
         self.remembered.settle(places, also, now_ms)

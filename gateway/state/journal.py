@@ -9,7 +9,7 @@ from gateway.kafka import OutgoingRecord
 from gateway.state import commit_mark
 from gateway.state.commands_read import CommandsRead
 
-__all__ = ["FORMAT", "Journal", "Position"]
+__all__ = ["FORMAT", "Journal", "CatalogPosition"]
 
 FORMAT = 4
 """The format of the working copy in Redis: a copy of another format is made anew from `cq.catalog`."""
@@ -44,7 +44,7 @@ class Journal(msgspec.Struct, array_like=True):
         return CommandsRead(self.offsets, self.ahead)
 
 
-class Position(msgspec.Struct, frozen=True):
+class CatalogPosition(msgspec.Struct, frozen=True):
     """Redis' note of how far it has `cq.catalog`."""
 
     next: int
@@ -56,12 +56,12 @@ class Position(msgspec.Struct, frozen=True):
     """The format of the catalog: if Redis is complete, recovery reads no mark with the format."""
 
     @classmethod
-    def unpack(cls, body: bytes) -> Position:
+    def unpack(cls, body: bytes) -> CatalogPosition:
         """Read a note."""
         return msgspec.json.decode(body, type=cls)
 
     @classmethod
-    def of(cls, following: int, now_ms: int) -> Position:
+    def of(cls, following: int, now_ms: int) -> CatalogPosition:
         """Return the note of a Redis that has all before an offset now, in the formats of this version."""
         return cls(following, now_ms, FORMAT, commit_mark.FORMAT)
 

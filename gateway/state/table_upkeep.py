@@ -26,7 +26,7 @@ from grouping.model.table import DroppedTable
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost, connect, mapped
 from grouping.store.constant_table import net
-from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields
+from grouping.store.segment_log import SegmentLog, SegmentLost, VersionSpan, chain, segment_fields
 
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
@@ -106,7 +106,7 @@ class TableUpkeep:
     def _log(self, stream_id: StreamId) -> SegmentLog:
         return SegmentLog(self._redis, self._connection.keys.segments(stream_id))
 
-    def _segments(self, stream_id: StreamId) -> dict[Span, list[bytes]]:
+    def _segments(self, stream_id: StreamId) -> dict[VersionSpan, list[bytes]]:
         """Return the fields of a stream's segments, and delete leftovers of unfinished merges."""
         with mapped():
             fields = self._log(stream_id).fields()
@@ -120,7 +120,9 @@ class TableUpkeep:
                 pipeline.hdel(self._connection.keys.segments(stream_id), *left)
         return whole
 
-    def _begin(self, stream_id: StreamId, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
+    def _begin(
+        self, stream_id: StreamId, segments: dict[VersionSpan, list[bytes]], since: int, until: int
+    ) -> _Merge | None:
         """Begin to merge a stream's segments between two versions, where there is anything to merge."""
         spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
@@ -139,9 +141,9 @@ class TableUpkeep:
         fields = [field for span in chosen for field in segments[span]]
         return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
-    def _merged(self, key: str, spans: list[Span], stale: Event) -> tuple[str, bytes]:
+    def _merged(self, key: str, spans: list[VersionSpan], stale: Event) -> tuple[str, bytes]:
         """Write the pieces of some segments as one, and return its own field; in the thread."""
-        log, whole = SegmentLog(self._thread_redis, key), Span(spans[0].since, spans[-1].until)
+        log, whole = SegmentLog(self._thread_redis, key), VersionSpan(spans[0].since, spans[-1].until)
         with mapped():
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
                 if field == whole.field or stale.is_set():

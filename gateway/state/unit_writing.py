@@ -15,7 +15,7 @@ from gateway.model.unit_outcome import segments
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.quarantine import sole_user_text
-from grouping.store.segment_log import Span, segment_fields
+from grouping.store.segment_log import VersionSpan, segment_fields
 
 __all__ = ["write_unit"]
 
@@ -37,7 +37,7 @@ def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         version = unit.inventory.versions[stream_id]
         unit.inventory.versions[stream_id] = version + 1
         log = keys.segments(stream_id)
-        for field, body in segment_fields(Span(version, version + 1), [segment]):
+        for field, body in segment_fields(VersionSpan(version, version + 1), [segment]):
             pipeline.hset(log, field, body)
         pipeline.hset(keys.version, stream_id, version + 1)
 

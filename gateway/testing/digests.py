@@ -21,7 +21,7 @@ from gateway.testing.table import Table
 from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
 from grouping.digests.cursor import Cursor, moved
-from grouping.digests.digest import Digest, Frame, column_type, parts_of
+from grouping.digests.digest import Digest, DigestTimes, column_type, parts_of
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
@@ -88,10 +88,10 @@ def digests(
     pending = [body for task in evaluated(asked, records, _STORE, "pending") for body in task.pending]
     latest_ms = max([asked.accepted_ms, *(millis(record.time) for record in records)])
     until_ms = latest_ms if until is None else millis(until)
-    return list(_Destination(asked, records, pending).digests(latest_ms, until_ms))
+    return list(_LoneDestination(asked, records, pending).digests(latest_ms, until_ms))
 
 
-class _Destination:
+class _LoneDestination:
     """A destination with a single query, and its matches in a log of one partition."""
 
     def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
@@ -143,7 +143,9 @@ class _Destination:
         digest = Digest.of(self._clause, column_type(self._clause, self._select), matches.rows, from_ms)
         if matches.counted is not None:
             digest = digest._replace(matches=matches.counted)
-        parts = [_decode(part) for part in parts_of(digest.rows, digest.matches, Frame(tick_ms, from_ms, tick_ms))]
+        parts = [
+            _decode(part) for part in parts_of(digest.rows, digest.matches, DigestTimes(tick_ms, from_ms, tick_ms))
+        ]
         shown = {name: parts[0][name] for name in ("fired_at", "from", "to", "count")}
         return shown | {"rows": [row for part in parts for row in part["rows"]]}
 

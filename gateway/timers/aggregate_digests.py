@@ -14,11 +14,11 @@ import msgspec
 
 from gateway.model.records import Destination
 from grouping.digests.aggregate_gather import AggregateAnswer, AggregateQuestion, gather_aggregates
-from grouping.digests.cursor import Offsets
+from grouping.digests.cursor import SourceOffsets
 from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggregates, TooManyTogether
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.rows import Rows
+from grouping.digests.rows import DigestRows
 from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregate_digests"]
@@ -67,11 +67,11 @@ class AnswerCache:
     """Aggregates gathered lately for a cut: at a big tick, destinations of one store come in different chunks."""
 
     def __init__(self) -> None:
-        self._covered: Offsets = {}
+        self._covered: SourceOffsets = {}
         self._found: _Answers = {}
         self._bytes = 0
 
-    def of(self, covered: Offsets | None) -> _Answers:
+    def of(self, covered: SourceOffsets | None) -> _Answers:
         """Return the cached answers of a cut, by their content; None covers everything, which grows.
 
         The cut excludes later records, but these wait for later ticks: an answer notes up to which offset the log was
@@ -111,10 +111,10 @@ def each_aggregate_digest(
         yield from _of_query(pending, [(place, asked[place]) for place in places], known)
 
 
-_Places = Sequence[tuple[int, AggregateRequest]]
+_RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
-def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterator[tuple[int, DigestMatches]]:
+def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestMatches]]:
     """Yield the digests of one query's destinations: half of them at a time where all have too many aggregates."""
     from spark_jobs.engine.rows.faults import FAULTS
 
@@ -131,7 +131,7 @@ def _of_query(pending: PendingLog, some: _Places, known: AnswerCache) -> Iterato
         log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:
-            yield place, DigestMatches(Rows(), None, (), None, 0, failure)
+            yield place, DigestMatches(DigestRows(), None, (), None, 0, failure)
         return
     half = len(some) // 2
     yield from _of_query(pending, some[:half], known)
@@ -184,7 +184,7 @@ def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | N
     kept = iter(kept_aggregates(plan, select, destinations) if destinations else ())
     for known in answers:
         if known is None:
-            yield DigestMatches(Rows(), None, (), None, 0, refusal=_REFUSAL)
+            yield DigestMatches(DigestRows(), None, (), None, 0, refusal=_REFUSAL)
             continue
         own = next(kept)
         yield DigestMatches(

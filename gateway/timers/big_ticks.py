@@ -25,7 +25,7 @@ from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
-from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ordered_parts
+from grouping.digests.orders import DigestOutcome, Order, OrderOutcome, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
@@ -208,7 +208,7 @@ class BigTicks:
             order = self._orders.at(offset)
             answered = []
             self._delivery.close(offset, self._made(order, answered), answered, cuts)
-            answer = Answer(order.stream_id, order.fired_ms, tuple(answered))
+            answer = OrderOutcome(order.stream_id, order.fired_ms, tuple(answered))
         self._orders.open.popleft()
         for key, cut in left.items():
             self._cuts.keep(key, cut, self._clock())
@@ -239,7 +239,7 @@ class BigTicks:
                 yield self._delivery.cursor(told.incarnation, told.cursor)
 
 
-_decode = msgspec.msgpack.Decoder(Answer).decode
+_decode = msgspec.msgpack.Decoder(OrderOutcome).decode
 
 
 def _cursors(answered: list[DigestOutcome]) -> dict[str, Cursor]:

@@ -18,7 +18,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import place_key, place_of
 
-__all__ = ["TAIL_BYTES", "Checkpoints"]
+__all__ = ["TAIL_BYTES", "TimerCheckpoints"]
 
 TAIL_BYTES = 8 << 20
 """The least that comes in on a partition between two checkpoints."""
@@ -28,7 +28,7 @@ _PART_BYTES = 2 << 20
 _ENTRY_BYTES = 40
 
 
-class _Entry(msgspec.Struct, array_like=True, frozen=True):
+class _StoreRecord(msgspec.Struct, array_like=True, frozen=True):
     """The positions of one store's matches."""
 
     store: bytes
@@ -40,19 +40,19 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
     rolled_before: int = 0
 
 
-class _Part(msgspec.Struct, array_like=True, frozen=True):
+class _CheckpointPart(msgspec.Struct, array_like=True, frozen=True):
     """A record of a checkpoint, key ``<partition>/<number>``."""
 
     offset: int
     """The offset on `cq.pending` before which the checkpoint has everything."""
     parts: int
-    entries: list[_Entry]
+    entries: list[_StoreRecord]
 
 
-_decode = msgspec.msgpack.Decoder(_Part).decode
+_decode = msgspec.msgpack.Decoder(_CheckpointPart).decode
 
 
-class Checkpoints:
+class TimerCheckpoints:
     """Writes and reads the checkpoints of all partitions."""
 
     def __init__(self, settings: Settings, commits: Commits) -> None:
@@ -76,7 +76,7 @@ class Checkpoints:
 
     def _write(self, partition: int, offset: int, index: PendingIndex) -> None:
         groups = list(_groups(index.of_partition(partition)))
-        bodies = [msgspec.msgpack.encode(_Part(offset, len(groups), group)) for group in groups]
+        bodies = [msgspec.msgpack.encode(_CheckpointPart(offset, len(groups), group)) for group in groups]
         gone = range(len(bodies), self._parts.get(partition, 0))
         records = [self._record(partition, number, body) for number, body in enumerate(bodies)]
         self._commits.write_records([*records, *(self._record(partition, number, None) for number in gone)])
@@ -122,13 +122,13 @@ class Checkpoints:
         return offsets
 
 
-def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_Entry]]:
+def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_StoreRecord]]:
     """Cut a partition's stores into runs, one run for each record; the last may be empty."""
-    group: list[_Entry] = []
+    group: list[_StoreRecord] = []
     size = 0
     for store, stored in stores:
         places = (stored.older, stored.positions.tobytes(), stored.rolled, stored.rolled_before)
-        group.append(_Entry(store, stored.earliest_ms or 0, *places))
+        group.append(_StoreRecord(store, stored.earliest_ms or 0, *places))
         size += _ENTRY_BYTES + len(group[-1].positions)
         if size > _PART_BYTES:
             yield group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.digests.cursor import Offsets
+from grouping.digests.cursor import SourceOffsets
 from grouping.model.ids import DestinationId, StreamId
 
 __all__ = ["Cut", "Named"]
@@ -20,7 +20,7 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     """
 
     stream_id: StreamId
-    covered: Offsets
+    covered: SourceOffsets
     """By source partition: the digests cover events of lower offsets."""
     digests: tuple[Named, ...]
     fired_ms: int

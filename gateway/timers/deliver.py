@@ -22,9 +22,9 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor, cursor_encoder
-from grouping.digests.digest import Digest, Frame, column_type, digest_parts
+from grouping.digests.digest import Digest, DigestTimes, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
-from grouping.digests.rows import Rows
+from grouping.digests.rows import DigestRows
 from grouping.model.ids import DestinationId, StreamId
 from grouping.plan.group import SelectList
 from grouping.settings.settings import Settings
@@ -71,7 +71,7 @@ def digest_records(
     if ready.letter is not None:
         yield ready.letter
     destination = ready.destination
-    frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
+    frame = DigestTimes(fired_ms, ready.from_ms, ready.tick_ms)
     name, topic = destination.destination_id, topic_of(settings, destination)
     source = source_of(working, destination.stream_id)
     for body, headers in digest_parts(source, name, ready.digest, frame):
@@ -94,7 +94,9 @@ class Delivery:
         self._topic = settings.topics.ticks
         self._number = 0
 
-    def digest(self, destination: Destination, matches: Rows, from_ms: int, select: SelectList | None = None) -> Digest:
+    def digest(
+        self, destination: Destination, matches: DigestRows, from_ms: int, select: SelectList | None = None
+    ) -> Digest:
         """Make a destination's digest.
 
         Args:

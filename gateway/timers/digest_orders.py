@@ -15,13 +15,13 @@ from gateway.timers.firing import CHUNK, TickRun
 from gateway.timers.gathering import DueDestination
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
-from gateway.timers.probes import Probes
+from gateway.timers.probes import ProgressProbes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import following_tick
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
-from grouping.digests.orders import Answer, DigestOrder, Order, places_after
+from grouping.digests.orders import DigestOrder, Order, OrderOutcome, places_after
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
@@ -40,7 +40,7 @@ class OrderDesk:
         working: WorkingCopy,
         state: TimerState,
         intake: Intake,
-        probes: Probes,
+        probes: ProgressProbes,
         retention: Retention,
         firing: TickRun,
         clock: Callable[[], int],
@@ -112,7 +112,7 @@ class OrderDesk:
             self._intake.reached[timed.partition],
         )
 
-    def carried_out(self, answer: Answer, cursors: Mapping[str, Cursor]) -> None:
+    def carried_out(self, answer: OrderOutcome, cursors: Mapping[str, Cursor]) -> None:
         """Arm the destinations of an order anew, once their digests and cursors are on Kafka.
 
         Args:

@@ -19,7 +19,7 @@ from gateway.timers.gathering import DigestGathering, DueDestination
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
-from gateway.timers.probes import Probes
+from gateway.timers.probes import ProgressProbes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import (
     digest_from,
@@ -63,7 +63,7 @@ class TickRun:
         gathering: DigestGathering,
         state: TimerState,
         intake: Intake,
-        probes: Probes,
+        probes: ProgressProbes,
         delivery: Delivery,
         retention: Retention,
         cuts: OpenCuts,

@@ -11,7 +11,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
-from grouping.digests.cursor import Cursor, Offsets, behind_gap
+from grouping.digests.cursor import Cursor, SourceOffsets, behind_gap
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.plan.group import GroupPlan, SelectList
@@ -33,7 +33,7 @@ class DueDestination(NamedTuple):
     gap: bool = False
     """Whether ticks before its window were missed, so that their matches are in no digest."""
 
-    def behind_gap(self, covered: Offsets) -> DueDestination:
+    def behind_gap(self, covered: SourceOffsets) -> DueDestination:
         """Return the destination with the cursor from which its digest is gathered under a cut."""
         if not self.gap or self.tick is None:
             return self
@@ -51,7 +51,7 @@ class DigestGathering:
         self._known = AnswerCache()
 
     def answers(
-        self, served: Sequence[DueDestination], covered: Offsets
+        self, served: Sequence[DueDestination], covered: SourceOffsets
     ) -> Iterator[tuple[DueDestination, DigestMatches]]:
         """Yield destinations with their matches or aggregates: first all with matches, then query by query."""
         single = [each for each in served if each.membership.destination.slots is None]
@@ -73,7 +73,7 @@ class DigestGathering:
             reached = self._intake.reached[each.membership.timed.partition]
             yield AggregateRequest(destination, question, *known[query], each.from_ms, reached)
 
-    def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
+    def _questions(self, served: Iterable[DueDestination], covered: SourceOffsets) -> Iterator[DigestQuestion]:
         for each in served:
             store = store_key(each.membership.timed.store)
             visibility = each.membership.timed.visibility

@@ -16,7 +16,7 @@ from gateway.kafka import LogReader, TailReader, Topics
 from gateway.model.records import PENDING_PARTITIONS, incarnation_of
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.checkpoints import Checkpoints
+from gateway.timers.checkpoints import TimerCheckpoints
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
 from gateway.timers.stream_progress import StreamProgress
@@ -46,7 +46,7 @@ class Intake:
         working: WorkingCopy,
         topics: Topics,
         state: TimerState,
-        checkpoints: Checkpoints,
+        checkpoints: TimerCheckpoints,
         progress: Callable[[StreamId], StreamProgress],
     ) -> None:
         """Begin with nothing; `recover` comes first.

@@ -22,7 +22,7 @@ from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.notes import CommittedNote
 
-__all__ = ["Probes"]
+__all__ = ["ProgressProbes"]
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _TURNED_MS = 2_000
 """A clock so far behind the progress was turned back; for less the gateway waits until the clock is there again."""
 
 
-class Probes:
+class ProgressProbes:
     """Watermarks of the live streams."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, state: TimerState) -> None:

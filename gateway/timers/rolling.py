@@ -20,7 +20,7 @@ from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
-from gateway.timers.probes import Probes
+from gateway.timers.probes import ProgressProbes
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
@@ -46,7 +46,7 @@ REST = 50
 """How much longer than a rolling took the gateway rests from it, at least."""
 
 _Query = tuple[StreamId, SelectId]
-_Records = list[tuple[int, PendingMatches]]
+_PendingRecords = list[tuple[int, PendingMatches]]
 
 
 class _Roll(NamedTuple):
@@ -68,7 +68,7 @@ class Rolling:
         commits: Commits,
         state: TimerState,
         intake: Intake,
-        probes: Probes,
+        probes: ProgressProbes,
         cuts: OpenCuts,
     ) -> None:
         self._topic = settings.topics.pending
@@ -169,7 +169,7 @@ class Rolling:
             queries.setdefault((destination.stream_id, destination.select_id), {})[store] = of
         return queries
 
-    def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_Records, int]:
+    def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_PendingRecords, int]:
         """Return the records of stores before an offset, in the order of counting, and the offset.
 
         If they are too large, the records before an earlier offset are returned.

@@ -11,7 +11,7 @@ from collections import deque
 from typing import NamedTuple
 
 from gateway.timers.schedule import MissedTicks, Run
-from grouping.digests.cursor import Offsets
+from grouping.digests.cursor import SourceOffsets
 
 __all__ = ["StreamProgress", "covers"]
 
@@ -24,11 +24,11 @@ class _Probe(NamedTuple):
     """The ends of a source's partitions at an instant."""
 
     at_ms: int
-    ends: Offsets
+    ends: SourceOffsets
     certain: bool
 
 
-def covers(reached: Offsets, wanted: Offsets) -> bool:
+def covers(reached: SourceOffsets, wanted: SourceOffsets) -> bool:
     """Tell whether every partition has reached the offset that is wanted."""
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
@@ -36,7 +36,7 @@ def covers(reached: Offsets, wanted: Offsets) -> bool:
 class StreamProgress:
     """The progress of one stream, in epoch milliseconds of its caller's clock."""
 
-    def __init__(self, fired_ms: int, covered: Offsets, wait_ms: int) -> None:
+    def __init__(self, fired_ms: int, covered: SourceOffsets, wait_ms: int) -> None:
         """Begin with the progress of an earlier gateway.
 
         Args:
@@ -59,7 +59,7 @@ class StreamProgress:
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
-    def probe(self, at_ms: int, ends: Offsets, *, certain: bool = True) -> None:
+    def probe(self, at_ms: int, ends: SourceOffsets, *, certain: bool = True) -> None:
         """Note the ends of the partitions at an instant, later than the probe before.
 
         Args:
@@ -105,7 +105,7 @@ class StreamProgress:
             self.past = (*self.past, (self.run_ms, last_ms))[-_RUNS:]
         self.run_ms = next_ms
 
-    def cover(self, committed: Offsets) -> None:
+    def cover(self, committed: SourceOffsets) -> None:
         """Note the offsets that the evaluator has committed; they never go back."""
         for partition, offset in committed.items():
             self.covered[partition] = max(offset, self.covered.get(partition, 0))

@@ -16,7 +16,7 @@ from gateway.state.commit import Commits
 from gateway.state.timer_state import ProgressNote, TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
-from gateway.timers.checkpoints import Checkpoints
+from gateway.timers.checkpoints import TimerCheckpoints
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
 from gateway.timers.digest_orders import OrderDesk
@@ -25,7 +25,7 @@ from gateway.timers.gathering import DigestGathering
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
-from gateway.timers.probes import Probes
+from gateway.timers.probes import ProgressProbes
 from gateway.timers.retention import Retention
 from gateway.timers.rolling import Rolling
 from gateway.timers.schedule import tick_behind
@@ -65,8 +65,8 @@ class Timers:
         self._clock = clock
         self._state = TimerState(working)
         self._delivery = Delivery(settings, working, commits)
-        self._probes = Probes(settings, working, topics, self._state)
-        checkpoints = Checkpoints(settings, commits)
+        self._probes = ProgressProbes(settings, working, topics, self._state)
+        checkpoints = TimerCheckpoints(settings, commits)
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.progress)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()

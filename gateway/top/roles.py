@@ -9,7 +9,7 @@ from gateway.local.launch import masked
 from grouping.model.errors import OperationalError
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
-from grouping.store.keys import Role, role_title
+from grouping.store.keys import LeaseTaker, role_title
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNote, RoleNotes
 
@@ -50,7 +50,7 @@ def told_roles(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _roles(settings: Settings) -> list[tuple[Role, str]]:
+def _roles(settings: Settings) -> list[tuple[LeaseTaker, str]]:
     """Return the gateway, and the evaluators named in its note; without a note, the evaluators of the settings."""
     note = RoleNotes(settings).told("gateway")
     names = () if note is None else note.more.get("evaluators", ())

@@ -19,7 +19,7 @@ class Lag:
 
     def __init__(self) -> None:
         """Begin to look: events already waiting count as waiting from now on."""
-        self._seen: dict[str, _Ends] = {}
+        self._seen: dict[str, _EndSamples] = {}
 
     def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
         """Return how long the oldest unevaluated event has been waiting, 0 where all events are evaluated.
@@ -35,12 +35,12 @@ class Lag:
             >>> [lag.seconds({"0": end}, {"0": done}, at) for end, done, at in looks]
             [0.0, 0.0, 3.0, 0.0]
         """
-        self._seen = {number: self._seen.get(number) or _Ends() for number in ends}
+        self._seen = {number: self._seen.get(number) or _EndSamples() for number in ends}
         oldest = [self._seen[number].since(end, evaluated.get(number, 0), now) for number, end in ends.items()]
         return float(now - min(oldest, default=now))
 
 
-class _Ends:
+class _EndSamples:
     """Ends of a partition, each with the seconds at which it was first seen: a sample, equally far apart."""
 
     def __init__(self) -> None:

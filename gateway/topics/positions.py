@@ -12,7 +12,7 @@ from gateway.topics.topic_desk import TopicDesk
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
-__all__ = ["Positions", "dedicated_topic", "topic_of"]
+__all__ = ["TopicEnds", "dedicated_topic", "topic_of"]
 
 _MOST_WIDE = 10_000
 
@@ -33,7 +33,7 @@ def topic_of(settings: Settings, destination: Destination) -> str:
             return settings.topics.results
 
 
-class Positions:
+class TopicEnds:
     """Ends of the result topics as they were when a unit of work began to ask.
 
     They are read before the unit is committed. No result of a CQ is written before that, so none lies below.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from gateway.kafka import OutgoingRecord, TopicForm, Topics
+from gateway.kafka import ExistingTopic, OutgoingRecord, Topics
 from gateway.state.catalog_records import source_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
@@ -80,7 +80,7 @@ class SourceWatch:
             catalog.append(source_record(table, gone=True))  # again: a unit's changes go with a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
-    def _gone(self, dropped: Sequence[Table], forms: Mapping[str, TopicForm], now_ms: int) -> list[Table]:
+    def _gone(self, dropped: Sequence[Table], forms: Mapping[str, ExistingTopic], now_ms: int) -> list[Table]:
         """Return the dropped tables whose topics are gone."""
         missing = {
             table.table_id: table
@@ -110,14 +110,14 @@ class SourceWatch:
             yield OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
 
 
-def seen(stream: Stream, form: TopicForm) -> Stream:
+def seen(stream: Stream, form: ExistingTopic) -> Stream:
     """Return a stream as it is after a look at its topic.
 
     Example:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")
-        >>> seen(stream, TopicForm("a", 2, 1)).start_offsets
+        >>> seen(stream, ExistingTopic("a", 2, 1)).start_offsets
         {'0': 4, '1': 0}
-        >>> anew = seen(stream, TopicForm("b", 1, 1))
+        >>> anew = seen(stream, ExistingTopic("b", 1, 1))
         >>> (anew.generation, anew.start_offsets)
         (2, {'0': 10000000000000})
     """

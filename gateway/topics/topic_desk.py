@@ -11,26 +11,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from gateway.kafka import Offsets, Partition, TopicForm, Topics
+from gateway.kafka import ExistingTopic, Offsets, Partition, Topics
 from gateway.model.held import NotYet
 
 __all__ = ["OffsetQuestions", "TopicDesk", "TopicQuestions"]
 
 _Answer = TypeVar("_Answer")
-_Places = Sequence[Partition]
-_Ends = dict[Partition, int]
+_AskedPartitions = Sequence[Partition]
+_EndOffsets = dict[Partition, int]
 
 
 class OffsetQuestions(Protocol):
     """The part of `Offsets` that these commands need; an answer may be `NotYet`."""
 
-    def beginnings(self, places: _Places) -> _Ends:
+    def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the first offset still there of each partition."""
 
-    def ends(self, places: _Places) -> _Ends:
+    def ends(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the end offset of each partition."""
 
-    def known_ends(self, places: _Places, committed: bool = True) -> _Ends:
+    def known_ends(self, places: _AskedPartitions, committed: bool = True) -> _EndOffsets:
         """Return the ends of the existing partitions: of their committed records, or of all records."""
 
 
@@ -40,10 +40,10 @@ class TopicQuestions(Protocol):
     def names(self) -> set[str]:
         """Return the names of all topics."""
 
-    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of the existing topics."""
 
-    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of new topics, which may not yet be known to each broker."""
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -132,10 +132,10 @@ class _CommandQuestions:
     def names(self) -> set[str]:
         return self._ask(self._topics.names)
 
-    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         return self._ask(self._topics.forms, list(topics))
 
-    def await_forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         return self._ask(self._topics.await_forms, list(topics))
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -151,15 +151,15 @@ class _CommandQuestions:
 class _CommandOffsets:
     """The questions of one command about offsets."""
 
-    def __init__(self, offsets: Offsets, ask: Callable[..., _Ends]) -> None:
+    def __init__(self, offsets: Offsets, ask: Callable[..., _EndOffsets]) -> None:
         self._offsets = offsets
         self._ask = ask
 
-    def beginnings(self, places: _Places) -> _Ends:
+    def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
         return self._ask(self._offsets.beginnings, places)
 
-    def ends(self, places: _Places) -> _Ends:
+    def ends(self, places: _AskedPartitions) -> _EndOffsets:
         return self._ask(self._offsets.ends, places)
 
-    def known_ends(self, places: _Places, committed: bool = True) -> _Ends:
+    def known_ends(self, places: _AskedPartitions, committed: bool = True) -> _EndOffsets:
         return self._ask(self._offsets.known_ends, places, committed)

@@ -17,7 +17,7 @@ from gateway.turns.account import BUDGET_SECONDS, Account, ReadAgain, SpilledRec
 from gateway.turns.accounts import NEWCOMERS, UNPROVEN, Accounts
 from gateway.turns.topic_progress import TopicProgress
 
-__all__ = ["CommandQueue", "Unit"]
+__all__ = ["CommandQueue", "CommandUnit"]
 
 _MOST_BYTES = 64 << 20
 """Memory of the commands that wait; more are left on the topic."""
@@ -37,7 +37,7 @@ _LOOKED_AT = 64
 """How many waiting newcomers are passed over in the search for a runnable command."""
 
 
-class Unit(NamedTuple):
+class CommandUnit(NamedTuple):
     """The commands of a unit of work."""
 
     records: list[Record]
@@ -124,7 +124,7 @@ class CommandQueue:
         account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
         self._turns.setdefault(name, account)
 
-    def take(self, most: int) -> Unit:
+    def take(self, most: int) -> CommandUnit:
         """Return the commands of the next unit of work, at most `most`.
 
         Each subscriber has one turn; if a subscriber who keeps within its budget was served a moment ago, a turn ends
@@ -147,7 +147,7 @@ class CommandQueue:
             if taken and repeated and account.queues:
                 turns.append((name, account))
         self.stalled = bool(self) and not records
-        return Unit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
+        return CommandUnit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
 
     def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
         """Take the commands of an account's turn, of about `seconds` of CPU; the account goes behind the others."""

@@ -15,9 +15,9 @@ from grouping.functions.functions import FUNCTIONS
 from grouping.model.expression import Call, Column, Expression, Slot, key_column, walk
 from grouping.model.sql_type import UNKNOWN
 
-__all__ = ["AccessPath", "Kind", "access_paths", "branches_of", "choose_index"]
+__all__ = ["AccessPath", "IndexKind", "access_paths", "branches_of", "choose_index"]
 
-Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
+IndexKind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
 
 _MOST_PATHS = 12
 """Most access paths of a group that are compared."""
@@ -31,7 +31,7 @@ _UPPER = frozenset(("<", "<="))
 class AccessPath(msgspec.Struct, frozen=True):
     """How candidates of a group are found; numbers are positions in the plan's conjuncts."""
 
-    kind: Kind
+    kind: IndexKind
     """``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``: `equal`, then one bound
     or both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of the
     texts that a LIKE matches. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path

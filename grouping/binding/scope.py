@@ -14,10 +14,10 @@ from grouping.plan.scan import Scan
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
 
-__all__ = ["Scope", "Source", "stream_source"]
+__all__ = ["Scope", "BoundSource", "stream_source"]
 
 
-class Source(NamedTuple):
+class BoundSource(NamedTuple):
     """A source that FROM or JOIN names, with the bound trees of its columns."""
 
     name: str
@@ -43,7 +43,7 @@ class Scope(NamedTuple):
 
     stream: Stream | None
     """The stream of the events; None over a table alone, to be read by a join."""
-    sources: tuple[Source, ...]
+    sources: tuple[BoundSource, ...]
     budget: Budget
     """The budget of the whole query."""
     computation: Computation | None = None
@@ -96,12 +96,12 @@ class Scope(NamedTuple):
         wanted = qualifier.casefold()
         return any(source.name.casefold() == wanted for source in self.sources)
 
-    def named(self, qualifier: str) -> Sequence[Source]:
+    def named(self, qualifier: str) -> Sequence[BoundSource]:
         """Return the sources of a name, or all if the name is empty."""
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 
-    def _unknown(self, qualifier: str, name: str, sources: Sequence[Source], *, quoted: bool) -> InputError:
+    def _unknown(self, qualifier: str, name: str, sources: Sequence[BoundSource], *, quoted: bool) -> InputError:
         shown = f"{qualifier}.{name}" if qualifier else name
         if not sources:
             names = [source.name for source in self.sources]
@@ -129,7 +129,7 @@ class Scope(NamedTuple):
             else self._meant(name, sources) or (None if qualifier else _written(name)),
         )
 
-    def _meant(self, name: str, sources: Sequence[Source]) -> str | None:
+    def _meant(self, name: str, sources: Sequence[BoundSource]) -> str | None:
         """Return a hint about a similar column name, of these sources or of others."""
         for other in self.sources:
             if other not in sources and (column := other.find(name.casefold())) is not None:
@@ -140,12 +140,12 @@ class Scope(NamedTuple):
         return near_name(name, [shown for source in sources for shown, _ in _all_columns(source)])
 
 
-def stream_source(stream: Stream, alias: str | None) -> Source:
+def stream_source(stream: Stream, alias: str | None) -> BoundSource:
     """Return a stream as a query names it, under an alias or by its own name."""
     scan = Scan(stream)
     columns = {column.name.casefold(): (column.name, column) for column in scan.columns}
     fields = {column.name: (column.name, column) for column in scan.record_fields}
-    return Source(alias or stream.name, columns, fields, own_name=stream.name)
+    return BoundSource(alias or stream.name, columns, fields, own_name=stream.name)
 
 
 def _written(name: str) -> str:
@@ -157,6 +157,6 @@ def _written(name: str) -> str:
     return f"A string stands in single quotes: '{clipped(name)}'."
 
 
-def _all_columns(source: Source) -> Iterator[tuple[str, Bound]]:
+def _all_columns(source: BoundSource) -> Iterator[tuple[str, Bound]]:
     yield from source.columns.values()
     yield from source.fields.values()

@@ -49,7 +49,7 @@ def written_type(text: str) -> SqlType:
         >>> str(written_type("array<struct<id bigint, name: string>>"))
         'ARRAY<STRUCT<id: BIGINT, name: STRING>>'
     """
-    return _Reader(text).read()
+    return _TypeText(text).read()
 
 
 def written_schema(text: str) -> SqlType:
@@ -62,10 +62,10 @@ def written_schema(text: str) -> SqlType:
         >>> str(written_schema("id BIGINT NOT NULL, tags ARRAY<STRING>"))
         'STRUCT<id: BIGINT, tags: ARRAY<STRING>>'
     """
-    return written_type(text) if _NESTED.match(text) else _Reader(text, "schema").read_columns()
+    return written_type(text) if _NESTED.match(text) else _TypeText(text, "schema").read_columns()
 
 
-class _Reader:
+class _TypeText:
     """Reads one text, from left to right."""
 
     def __init__(self, text: str, what: str = "type") -> None:

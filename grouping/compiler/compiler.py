@@ -31,10 +31,10 @@ from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, Selec
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
 
-__all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
+__all__ = ["STAGES", "CompilerStage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
 
-class Stage(NamedTuple):
+class CompilerStage(NamedTuple):
     """A step of the compiler."""
 
     name: str
@@ -107,16 +107,16 @@ def _shown_signature(draft: Draft) -> str:
 
 STAGES = (
     # Names looked up, operands typed, unsupported syntax refused.
-    Stage("plan", _planned, planned_text),
+    CompilerStage("plan", _planned, planned_text),
     # A single form for every spelling.
-    Stage("normalize", _normalized, normalized_text),
+    CompilerStage("normalize", _normalized, normalized_text),
     # A single order for every arrangement.
-    Stage("order", _ordered, ordered_text),
+    CompilerStage("order", _ordered, ordered_text),
     # Constants cut out into slots; constants of the SELECT list stay. Texts that their constants would make too long
     # are refused.
-    Stage("lift", _lifted, lifted_text),
+    CompilerStage("lift", _lifted, lifted_text),
     # The remaining text is the signature.
-    Stage("render", _rendered, rendered_text),
+    CompilerStage("render", _rendered, rendered_text),
 )
 """The stages of the compiler, in order."""
 

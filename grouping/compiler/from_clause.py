@@ -17,7 +17,7 @@ from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leav
 from grouping.binding.budget import Budget
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
-from grouping.binding.scope import Scope, Source, stream_source
+from grouping.binding.scope import BoundSource, Scope, stream_source
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
 from grouping.model.catalog import Catalog, Stream
@@ -47,7 +47,7 @@ class Relation(NamedTuple):
     """A source after FROM or JOIN, before joining."""
 
     base: Stream | Table
-    source: Source
+    source: BoundSource
     where: tuple[Bound, ...] = ()
     scope: Scope | None = None
     """For a view or subquery over a stream's events: the scope of its SELECT."""
@@ -120,13 +120,13 @@ def _alias(node: exp.Expr) -> str | None:
 
 def _inlined(select: InlinedSelect, name: str, kind: str, own_name: str = "") -> Relation:
     columns = {shown.casefold(): (shown, value) for shown, value in select.columns}
-    return Relation(select.base, Source(name, columns, {}, kind, own_name=own_name), select.where, select.scope)
+    return Relation(select.base, BoundSource(name, columns, {}, kind, own_name=own_name), select.where, select.scope)
 
 
-def _table_source(table: Table, alias: str | None) -> Source:
+def _table_source(table: Table, alias: str | None) -> BoundSource:
     declared = zip(table.columns, table_columns(table, table.name), strict=True)
     columns = {column.name.casefold(): (column.name, joined) for column, joined in declared}
-    return Source(alias or table.name, columns, {}, "table", own_name=table.name)
+    return BoundSource(alias or table.name, columns, {}, "table", own_name=table.name)
 
 
 # -- joins -------------------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def _all_of(conditions: tuple[Bound, ...]) -> Bound:
     return conditions[0] if len(conditions) == 1 else Term("and", conditions, BOOLEAN)
 
 
-def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
+def _conditional(source: BoundSource, conditions: tuple[Bound, ...]) -> BoundSource:
     """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key).
 
     The conditions are in canonical order, so that their order in ON tells no two SELECT lists apart.

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
-__all__ = ["Form", "form_of"]
+__all__ = ["TextMaker", "form_of"]
 
-Form = Callable[[Sequence[str]], str]
+TextMaker = Callable[[Sequence[str]], str]
 """From the texts of an expression's arguments to its own, which can stand anywhere."""
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
@@ -23,7 +23,7 @@ _WIDEST = 37
 _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
     """Return how a reader computes an operator or function of arguments of these types, None where none is exact.
 
     Example:
@@ -62,7 +62,7 @@ def _as(kind: str) -> Callable[[str], str]:
     return lambda text: f"CAST({text} AS {kind})"
 
 
-def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
     if all(sql_type == DOUBLE or _whole(sql_type) for sql_type in kinds):
         if op == "/" or result == DOUBLE:
             return _between(op, _as("DOUBLE PRECISION"), result)
@@ -83,7 +83,7 @@ def _decimal(sql_type: SqlType) -> str:
     return str(sql_type) if sql_type.is_decimal else f"DECIMAL({_DIGITS[sql_type.name]},0)"
 
 
-def _between(op: str, wide: Callable[[str], str], result: SqlType) -> Form:
+def _between(op: str, wide: Callable[[str], str], result: SqlType) -> TextMaker:
     def form(args: Sequence[str]) -> str:
         left, right = map(wide, args)
         divided = op in ("/", "//", "%")
@@ -93,7 +93,7 @@ def _between(op: str, wide: Callable[[str], str], result: SqlType) -> Form:
     return form
 
 
-def _turned(sign: str, sql_type: SqlType) -> Form | None:
+def _turned(sign: str, sql_type: SqlType) -> TextMaker | None:
     if sql_type == DOUBLE:
         return lambda args: f"({sign}({args[0]}))"
     if not _whole(sql_type):
@@ -101,7 +101,7 @@ def _turned(sign: str, sql_type: SqlType) -> Form | None:
     return lambda args: f"TRY_CAST({sign}(CAST({args[0]} AS DECIMAL(19,0))) AS {_sql(sql_type)})"
 
 
-def _cast(sql_type: SqlType, result: SqlType) -> Form | None:
+def _cast(sql_type: SqlType, result: SqlType) -> TextMaker | None:
     to = _sql(result)
     if _whole(sql_type) and (_whole(result) or result in (DOUBLE, STRING)):
         return lambda args: f"TRY_CAST({args[0]} AS {to})"
@@ -114,7 +114,7 @@ def _cast(sql_type: SqlType, result: SqlType) -> Form | None:
     return (lambda args: f"CAST({args[0]} AS {to})") if sql_type == result else None
 
 
-def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
     """Return an operator of bits, or the choice of the greatest or least, over arguments of one type."""
     if len({*kinds}) > 1 or not (_whole(kinds[0]) or (op in _CHOSEN and kinds[0] in _ORDERED)):
         return None
@@ -128,14 +128,14 @@ def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
     return lambda args: f"CAST(({args[0]}) {sign} ({args[1]}) AS {_sql(result)})"
 
 
-def _between_times(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+def _between_times(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
     """The microseconds from one TIMESTAMP to another."""
     if "MICROSECOND" not in str(getattr(call.args[0], "value", "")) or {*kinds[1:]} != {TIMESTAMP}:
         return None
     return lambda args: f"(epoch_us({args[2]}) - epoch_us({args[1]}))"
 
 
-def _later(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+def _later(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
     """A TIMESTAMP moved by microseconds."""
     if not isinstance(call.args[2], Column) or "MICROSECOND" not in str(getattr(call.args[0], "value", "")):
         return None
@@ -150,10 +150,10 @@ def _later(call: Call, kinds: Sequence[SqlType]) -> Form | None:
     return form
 
 
-def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], Form | None]:
+def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], TextMaker | None]:
     """A DATE moved by days."""
 
-    def moved(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+    def moved(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
         if kinds[0] != DATE or not _whole(kinds[1]) or any(isinstance(part, Call) for part in call.args):
             return None
 
@@ -167,7 +167,7 @@ def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], Form | None]:
     return moved
 
 
-def _part(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+def _part(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
     """A part of a text: place 0 is the first for Spark, and a negative length is none."""
     if kinds[0] != STRING or not all(isinstance(part, Slot) for part in call.args[1:]):
         return None
@@ -184,11 +184,11 @@ def _counted(count: str) -> str:
     return f"CASE WHEN {count} < 0 THEN 0 ELSE {count} END"
 
 
-def _named(name: str, *turned: int) -> Form:
+def _named(name: str, *turned: int) -> TextMaker:
     return lambda args: f"{name}({', '.join(args[i] for i in turned or range(len(args)))})"
 
 
-def _field(name: str, added: str = "") -> Form:
+def _field(name: str, added: str = "") -> TextMaker:
     return lambda args: f"(EXTRACT({name} FROM {args[0]}){added})"
 
 
@@ -213,7 +213,7 @@ _FIELDS = {
     "weekday": _field("ISODOW", " - 1"),
     "weekofyear": _field("WEEK"),
 }
-_FUNCTIONS: dict[str, tuple[tuple[SqlType, ...], Form]] = {
+_FUNCTIONS: dict[str, tuple[tuple[SqlType, ...], TextMaker]] = {
     "contains": ((STRING, STRING), _named("contains")),
     "startswith": ((STRING, STRING), _named("starts_with")),
     "endswith": ((STRING, STRING), _named("ends_with")),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from grouping.compiler.reader_functions import Form, form_of
+from grouping.compiler.reader_functions import TextMaker, form_of
 from grouping.functions.functions import result_type
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
@@ -89,7 +89,7 @@ def _kind(part: Expression, types: Sequence[SqlType]) -> SqlType:
     return part.type
 
 
-def _form(call: Call, types: Sequence[SqlType]) -> Form | None:
+def _form(call: Call, types: Sequence[SqlType]) -> TextMaker | None:
     return form_of(call, [_kind(one, types) for one in call.args], _kind(call, types))
 
 
@@ -176,7 +176,7 @@ def _like(args: Sequence[str]) -> str:
 
 
 _BACKSLASH = "'\\'"
-_STANDARD: dict[str, Form] = {"case": _case, "<=>": _same, "like": _like}
+_STANDARD: dict[str, TextMaker] = {"case": _case, "<=>": _same, "like": _like}
 """The operators that standard SQL writes otherwise than a signature does."""
 
 

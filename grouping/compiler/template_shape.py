@@ -49,7 +49,7 @@ class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this modul
     """The literals make something that this shape does not read."""
 
 
-class _Place(NamedTuple):
+class _ConstantSource(NamedTuple):
     """Where a constant comes from: a literal, read in some way, or always the same."""
 
     ordinal: int
@@ -103,7 +103,7 @@ class TemplateShape(NamedTuple):
 
     stream: Stream
     query: CompiledQuery
-    places: tuple[tuple[_Place, ...] | _Place, ...]
+    places: tuple[tuple[_ConstantSource, ...] | _ConstantSource, ...]
     """By slot; several for a set."""
     kept: tuple[int, ...]
     """The literals in which texts of one variant agree."""
@@ -121,14 +121,14 @@ class TemplateShape(NamedTuple):
         text, start, draft, _, query = compiled
         positions = _positions(str(text), text.name_end, start)
         loose = _compared((*draft.conjuncts, *draft.having))
-        places: list[tuple[_Place, ...] | _Place] = []
+        places: list[tuple[_ConstantSource, ...] | _ConstantSource] = []
         for constant in draft.constants:
             beside = loose.get(id(constant))
             if constant.members:
                 places.append(tuple(_place(member, positions, beside) for member in constant.members))
             else:
                 places.append(_place(constant, positions, beside))
-        flat = [place for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))]
+        flat = [place for slot in places for place in (slot if isinstance(slot[0], _ConstantSource) else (slot,))]
         read = {place.ordinal for place in flat} - {place.pinned for place in flat}
         kept = tuple(ordinal for ordinal in positions.values() if ordinal not in read)
         ordered = _lifted_in_order(draft) if draft.ties else ()
@@ -166,7 +166,7 @@ class TemplateShape(NamedTuple):
         types: list[SqlType] = []
         values: list[Any] = []
         for place in self.places:
-            if type(place) is _Place:
+            if type(place) is _ConstantSource:
                 sql_type, value = place.read(literals)
             else:
                 element, value = as_set(*zip(*[member.read(literals) for member in place], strict=True))  # type: ignore[union-attr]
@@ -220,17 +220,17 @@ def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
     return {constant: kind for constant, kind in found.items() if constant not in elsewhere}
 
 
-def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:
+def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _ConstantSource:
     fixed = (constant.type, constant.value)
     ordinal = -1 if constant.position is None else positions.get(constant.position, -1)
     if ordinal < 0 or constant.is_pinned or constant.reader is None or constant.reader in _ESCAPED:
-        return _Place(-1, READERS["literal"], False, "", None, None, fixed, ordinal)
+        return _ConstantSource(-1, READERS["literal"], False, "", None, None, fixed, ordinal)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
     if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
         beside = None
-    return _Place(ordinal, READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
+    return _ConstantSource(ordinal, READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
 
 
 def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:

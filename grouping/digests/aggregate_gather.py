@@ -17,12 +17,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.digests.cursor import Cursor, DigestCoverage, Offsets, highest, window_base
+from grouping.digests.cursor import Cursor, DigestCoverage, SourceOffsets, highest, window_base
 from grouping.digests.first_times import FirstTimes
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, EarlierDigests, Flags, Rows, VisibleTimes
+from grouping.digests.question_columns import (
+    FIRST,
+    LAST,
+    CoveredOffsets,
+    EarlierDigests,
+    Flags,
+    QuestionNumbers,
+    VisibleTimes,
+)
 
 __all__ = ["AggregateAnswer", "AggregatePart", "AggregateQuestion", "gather_aggregates"]
 
@@ -43,9 +51,9 @@ class AggregatePart(NamedTuple):
     """The parts of a record wanted by questions."""
 
     record: PendingMatches
-    rows: Rows
+    rows: QuestionNumbers
     """Rows of its table of states; a row wanted by several questions is repeated."""
-    question: Rows
+    question: QuestionNumbers
     """By row: the question's number."""
     late: Flags
     """By row: whether its pane lies before the question's digest."""
@@ -186,7 +194,7 @@ class _Sweep:
         own = owner[kept]
         return AggregatePart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
 
-    def _leave(self, position: int, record: PendingMatches, owner: Rows, times: NDArray[np.int64]) -> None:
+    def _leave(self, position: int, record: PendingMatches, owner: QuestionNumbers, times: NDArray[np.int64]) -> None:
         np.minimum.at(self._left, owner, times)
         version = (record.epoch, record.version)
         for number in np.unique(owner).tolist():
@@ -215,7 +223,7 @@ def _loaded(
                 yield from ((place[1], each) for each in found[place].whole)
 
 
-def _cut(question: DigestQuestion) -> Offsets | None:
+def _cut(question: DigestQuestion) -> SourceOffsets | None:
     return None if question.covered is None else highest(question.covered, question.cursor.covered)
 
 

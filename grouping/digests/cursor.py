@@ -12,7 +12,7 @@ __all__ = [
     "Cursor",
     "MovedCursors",
     "behind_gap",
-    "Offsets",
+    "SourceOffsets",
     "VisibilityInterval",
     "Window",
     "cursor_encoder",
@@ -23,7 +23,7 @@ __all__ = [
     "windows_at",
 ]
 
-Offsets = Mapping[str, int]
+SourceOffsets = Mapping[str, int]
 """By partition (as text, as in JSON): the next offset."""
 
 Window = tuple[int | None, int | None]
@@ -47,7 +47,7 @@ class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
     """The matches up to a digest: with times before its tick, and offsets covered by its cut."""
 
     tick_ms: int
-    covered: Offsets
+    covered: SourceOffsets
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -58,7 +58,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
 
     tick_ms: int = 0
     """The last digest's tick."""
-    covered: Offsets = {}
+    covered: SourceOffsets = {}
     """By source partition: the offset up to which the last digest's cut covered events."""
     next: int = 0
     """The offset on `cq.pending` before which digests hold the matches of all records but the `held`."""
@@ -80,7 +80,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
 def moved(
     cursor: Cursor,
     tick: int | None,
-    covered: Offsets,
+    covered: SourceOffsets,
     reached: int,
     held: Collection[int],
     most_held: int = MOST_HELD,
@@ -114,7 +114,7 @@ def moved(
 class MovedCursors:
     """Cursors after the ticks of one cut. Cursors of most destinations are equal, and then they are one object."""
 
-    def __init__(self, covered: Offsets) -> None:
+    def __init__(self, covered: SourceOffsets) -> None:
         """Take the offsets that the cut covers."""
         self._covered = covered
         self._known: dict[tuple[int, int | None, int, tuple[int, ...], int], tuple[Cursor, Cursor]] = {}
@@ -152,7 +152,7 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
     return begun[-1] if begun else None
 
 
-def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: Offsets) -> Cursor:
+def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
     """Return a cursor as if each missed tick from the begin of a tick's window on had had its digest, by record times.
 
     Example:
@@ -176,7 +176,7 @@ def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[Dige
     return (*kept, latest)
 
 
-def _resolution(over_ms: int, covered: Offsets) -> int:
+def _resolution(over_ms: int, covered: SourceOffsets) -> int:
     """Return the least time between two coverages that a cursor keeps of a window, milliseconds.
 
     If a window has more ticks than allowed (only CQs of earlier versions have), it may begin earlier by this time.
@@ -191,7 +191,7 @@ def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
     return tuple(one for one in (*cursor.earlier, DigestCoverage(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)
 
 
-def highest(covered: Offsets, before: Offsets) -> Offsets:
+def highest(covered: SourceOffsets, before: SourceOffsets) -> SourceOffsets:
     """Return the higher offset of each partition, out of a cut and the one before: after a restart a cut may be lower.
 
     Example:

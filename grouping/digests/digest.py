@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from grouping.digests.rows import IN_MEMORY, Row, Rows
+from grouping.digests.rows import IN_MEMORY, DigestRow, DigestRows
 from grouping.digests.sorted_rows import sorted_rows
 from grouping.digests.stored_rows import shown_row, stored_values
 from grouping.model.query import DigestClause
@@ -22,7 +22,7 @@ from grouping.model.sql_type import BINARY, DATE, TIMESTAMP, UNKNOWN, SqlType
 from grouping.plan.group import SelectList
 from grouping.values.times import instant
 
-__all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "parts_of", "shown"]
+__all__ = ["PART_BYTES", "Digest", "DigestTimes", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
 """Bytes of rows in a part, at most: Kafka's default of 1 MiB a record, less ample room.
@@ -33,7 +33,7 @@ A longer row has a part of its own.
 _encode = msgspec.json.encode
 
 
-class Frame(NamedTuple):
+class DigestTimes(NamedTuple):
     """The times of a digest, epoch milliseconds."""
 
     fired_ms: int
@@ -44,14 +44,14 @@ class Frame(NamedTuple):
 class Digest(NamedTuple):
     """The rows of a digest, and how many matches they stand for."""
 
-    rows: Rows
+    rows: DigestRows
     matches: int
     """The number of matches."""
     late: int
     """The number of matches of times before the digest begins."""
 
     @classmethod
-    def of(cls, clause: DigestClause, sql_type: SqlType, matches: Rows, from_ms: int) -> Digest:
+    def of(cls, clause: DigestClause, sql_type: SqlType, matches: DigestRows, from_ms: int) -> Digest:
         """Select the rows of a digest. Writing its records needs no room on a disk after this.
 
         Args:
@@ -68,7 +68,7 @@ class Digest(NamedTuple):
 
 
 def digest_parts(
-    source: str, destination_id: str, digest: Digest, frame: Frame
+    source: str, destination_id: str, digest: Digest, frame: DigestTimes
 ) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
     """Yield value and headers of a digest's records, one for each part.
 
@@ -90,7 +90,7 @@ def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
     return next(getattr(item.expression, "type", UNKNOWN) for item in select.items if item.name == clause.columns[0])
 
 
-def shown(clause: DigestClause, sql_type: SqlType, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
+def shown(clause: DigestClause, sql_type: SqlType, rows: DigestRows, *, in_memory: int = IN_MEMORY) -> DigestRows:
     """Return the rows that a digest shows.
 
     Args:
@@ -104,27 +104,27 @@ def shown(clause: DigestClause, sql_type: SqlType, rows: Rows, *, in_memory: int
     """
     match clause.kind:
         case "count":
-            return Rows()
+            return DigestRows()
         case "latest":
-            return Rows(_latest(clause.columns, rows, in_memory), in_memory=in_memory)
+            return DigestRows(_latest(clause.columns, rows, in_memory), in_memory=in_memory)
         case "top":
-            return Rows(_top(clause.rows, clause.columns[0], sql_type, rows, in_memory), in_memory=in_memory)
+            return DigestRows(_top(clause.rows, clause.columns[0], sql_type, rows, in_memory), in_memory=in_memory)
         case _:
             return rows
 
 
-def _rank(row: Row) -> tuple[int, int, int]:
+def _rank(row: DigestRow) -> tuple[int, int, int]:
     return (row.time_ms, row.partition, row.offset)
 
 
-def _latest(columns: Sequence[str], rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
+def _latest(columns: Sequence[str], rows: Iterable[DigestRow], in_memory: int) -> Iterable[DigestRow]:
     """Keep the last row per key, by record time, then partition and offset."""
 
-    def key_of(row: Row) -> bytes:
+    def key_of(row: DigestRow) -> bytes:
         values = stored_values(row.body)
         return _encode([_plain(values[column]) for column in columns])
 
-    def last_of_each(some: Iterable[Row]) -> Iterator[Row]:
+    def last_of_each(some: Iterable[DigestRow]) -> Iterator[DigestRow]:
         return (deque(group, maxlen=1).pop() for _, group in groupby(some, key_of))
 
     last = sorted_rows(rows, lambda row: (key_of(row), _rank(row)), last_of_each, in_memory=in_memory)
@@ -138,11 +138,11 @@ def _plain(value: Any) -> Any:
     return value + 0.0 if isfinite(value) else {"special": str(value)}
 
 
-def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
+def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[DigestRow], in_memory: int) -> Iterable[DigestRow]:
     """Keep the rows with the largest values, largest first; NULLs last, ties earliest first."""
     read = _comparable(sql_type)
 
-    def key_of(row: Row) -> tuple[bool, Any, tuple[int, int, int]]:
+    def key_of(row: DigestRow) -> tuple[bool, Any, tuple[int, int, int]]:
         value = stored_values(row.body)[column]
         return value is None, 0 if value is None else _descending(read(value)), _rank(row)
 
@@ -177,7 +177,7 @@ def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:
+def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Iterator[bytes]:
     """Yield the values of a digest's records, one at least.
 
     Args:
@@ -193,7 +193,7 @@ def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:
         yield b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, parts, b",".join(bodies))
 
 
-def _parts(rows: Iterable[Row]) -> Iterator[list[bytes]]:
+def _parts(rows: Iterable[DigestRow]) -> Iterator[list[bytes]]:
     """Cut rows into the bodies of parts; one empty part where there is no row."""
     part: list[bytes] = []
     size = 0
@@ -213,7 +213,7 @@ def _text(epoch_ms: int) -> bytes:
     return instant(epoch_ms).encode()
 
 
-def _headers(source: str, destination_id: str, frame: Frame, part: int) -> tuple[tuple[str, bytes], ...]:
+def _headers(source: str, destination_id: str, frame: DigestTimes, part: int) -> tuple[tuple[str, bytes], ...]:
     return (
         ("ce_specversion", b"1.0"),
         ("ce_type", b"cq.digest"),

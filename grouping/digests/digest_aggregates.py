@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from grouping.digests.rows import Rows
+from grouping.digests.rows import DigestRows
 from grouping.model.group import ConstantRow
 
 __all__ = ["DigestAggregates", "AggregateDestination", "TooManyAggregates", "TooManyTogether"]
@@ -40,7 +40,7 @@ class AggregateDestination(NamedTuple):
 class DigestAggregates(NamedTuple):
     """The contents of a destination's digest."""
 
-    rows: Rows
+    rows: DigestRows
     """The aggregates that HAVING leaves, as JSON objects in the order of their keys."""
     matches: int
     """The number of matches that were counted, whatever HAVING leaves."""

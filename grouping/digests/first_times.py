@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.digests.pending_matches import PendingAggregates
-from grouping.digests.question_columns import Flags, Rows
+from grouping.digests.question_columns import Flags, QuestionNumbers
 
 __all__ = ["FirstTimes"]
 
@@ -20,7 +20,7 @@ class FirstTimes:
         self._marks: dict[int, NDArray[np.int64]] = {}
         """By source partition, for each owner's last match: first and last offset, ordinal, epoch and version."""
 
-    def of(self, items: PendingAggregates, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
+    def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:
         """Return which of a record's visible items are new.
 
         Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from grouping.digests.cursor import Cursor, Offsets, VisibilityInterval, Window, highest, windows_at
+from grouping.digests.cursor import Cursor, SourceOffsets, VisibilityInterval, Window, highest, windows_at
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog, Place
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.rows import Row, Rows, RowsUnavailable
+from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
 
 __all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather"]
 
@@ -34,14 +34,14 @@ class DigestQuestion(NamedTuple):
     visibility: tuple[VisibilityInterval, ...]
     before_ms: int | None
     """The tick; None for a look, which leaves all matches for later ticks."""
-    covered: Offsets | None
+    covered: SourceOffsets | None
     """The offsets that the tick's cut covers; None for all offsets."""
 
 
 class DigestMatches(NamedTuple):
     """The matches of a digest, and the gateway's figures of matches left for later ticks."""
 
-    rows: Rows
+    rows: DigestRows
     """This tick's matches, each once, in source order per partition."""
     left_ms: int | None
     """The earliest time of the matches that are left."""
@@ -108,7 +108,7 @@ def _answers(
         try:
             yield _answer(question, found)
         except RowsUnavailable as error:
-            yield DigestMatches(Rows(), None, (), None, 0, error.detail or error.message)
+            yield DigestMatches(DigestRows(), None, (), None, 0, error.detail or error.message)
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
@@ -147,7 +147,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
     store, cursor, before_ms = question.store, question.cursor, question.before_ms
     covered = None if question.covered is None else highest(question.covered, cursor.covered)
     had_ms = max([cursor.tick_ms, *(one.tick_ms for one in cursor.earlier)]) if cursor.earlier else cursor.tick_ms
-    rows, held, repeats = Rows(), list[int](), 0
+    rows, held, repeats = DigestRows(), list[int](), 0
     left_ms: int | None = None
     oldest: tuple[int, int] | None = None
     marks: dict[int, tuple[int, int]] = {}
@@ -169,7 +169,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                 # A micro-batch that is replayed after a crash writes its matches again, in the same order.
                 if (offset, number) > marks.get(partition, _NONE):
                     marks[partition] = (offset, number)
-                    rows.append(Row(partition, offset, time_ms, record.values[row]))
+                    rows.append(DigestRow(partition, offset, time_ms, record.values[row]))
                 else:
                     repeats += 1
             else:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from grouping.digests.cursor import MOST_HELD, Cursor, Offsets, VisibilityInterval, moved
-from grouping.digests.digest import Digest, Frame, digest_parts
+from grouping.digests.cursor import MOST_HELD, Cursor, SourceOffsets, VisibilityInterval, moved
+from grouping.digests.digest import Digest, DigestTimes, digest_parts
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.rows import Rows, RowsUnavailable
+from grouping.digests.rows import DigestRows, RowsUnavailable
 from grouping.model.ids import DestinationId, StreamId
 from grouping.model.query import DigestClause, PackedDigest
 from grouping.model.sql_type import SqlType
@@ -25,7 +25,7 @@ from grouping.model.sql_type import SqlType
 __all__ = [
     "ANSWERS",
     "ORDERS",
-    "Answer",
+    "OrderOutcome",
     "DigestOrder",
     "DigestOutcome",
     "Order",
@@ -105,7 +105,7 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     stream_id: StreamId
     source: str
     """The stream's name."""
-    covered: Offsets
+    covered: SourceOffsets
     """The cut: by source partition, the digests cover events of lower offsets."""
     fired_ms: int
     """The time in the digests' records."""
@@ -143,7 +143,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
         return self.cursor is not None and self.cursor.tick_ms == self.tick_ms
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
     """A record of the log: the outcomes of an order's digests. Its key is the order's offset."""
 
     stream_id: StreamId
@@ -197,7 +197,7 @@ def carry_out(
         yield each, digest, answered
 
 
-def _digest(each: DigestOrder, matches: Rows) -> Digest | None:
+def _digest(each: DigestOrder, matches: DigestRows) -> Digest | None:
     """Return the digest of an order, None where there is nothing to send."""
     if not matches and not each.clause.even_if_empty:
         return None
@@ -208,7 +208,9 @@ def ordered_parts(
     order: Order, each: DigestOrder, digest: Digest
 ) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
     """Yield value and headers of the records of one of an order's digests."""
-    return digest_parts(order.source, each.destination_id, digest, Frame(order.fired_ms, each.from_ms, each.tick_ms))
+    return digest_parts(
+        order.source, each.destination_id, digest, DigestTimes(order.fired_ms, each.from_ms, each.tick_ms)
+    )
 
 
 def _stored(places: StorePlaces | None) -> MatchPlaces | None:

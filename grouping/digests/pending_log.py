@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from grouping.digests.pending_matches import PendingMatches
 
-__all__ = ["PendingLog", "Place", "Span"]
+__all__ = ["PendingLog", "Place", "RecordsReader"]
 
 log = logging.getLogger(__name__)
 
 Place = tuple[int, int]
 """Partition and offset of a record."""
 
-Span = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
+RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 """Reads offsets and values of a partition's records, from a first offset to a last one, both included."""
 
 _KEPT_BYTES = 128 << 20
@@ -27,7 +27,7 @@ _NEAR = 64
 class PendingLog:
     """Reads records by their places."""
 
-    def __init__(self, span: Span, *, most_bytes: int = _KEPT_BYTES, keeping: bool = False) -> None:
+    def __init__(self, span: RecordsReader, *, most_bytes: int = _KEPT_BYTES, keeping: bool = False) -> None:
         """Begin with no record in memory.
 
         Args:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.digests.cursor import DigestCoverage, Offsets, VisibilityInterval, Window, windows_at
+from grouping.digests.cursor import DigestCoverage, SourceOffsets, VisibilityInterval, Window, windows_at
 from grouping.digests.pending_matches import PendingAggregates
 
-__all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "Rows", "VisibleTimes"]
+__all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "QuestionNumbers", "VisibleTimes"]
 
-Rows = NDArray[np.int64]
+QuestionNumbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """Before and after all times and offsets."""
@@ -23,7 +23,7 @@ _NOTHING = DigestCoverage(0, {})
 class CoveredOffsets:
     """By question up to which offset of each source partition something reaches."""
 
-    def __init__(self, offsets: Sequence[Offsets | None]) -> None:
+    def __init__(self, offsets: Sequence[SourceOffsets | None]) -> None:
         """Take the offsets by question; None reaches behind all."""
         partitions = {int(partition) for some in offsets if some is not None for partition in some}
         self._width = max(partitions, default=-1) + 1
@@ -35,14 +35,14 @@ class CoveredOffsets:
             elif some:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
-    def holds_all(self, owner: Rows, items: PendingAggregates) -> Flags:
+    def holds_all(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
         """Tell of items whether their questions reach behind the last offset of their ranges."""
-        limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
+        limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.last < limits
 
-    def holds(self, owner: Rows, items: PendingAggregates) -> Flags:
+    def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
         """Tell of items whether their questions reach them."""
-        limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
+        limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.first < limits
 
 
@@ -56,14 +56,14 @@ class EarlierDigests:
             ticks = np.array([each.tick_ms or FIRST for each in some])
             self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
 
-    def holds(self, owner: Rows, items: PendingAggregates) -> Flags:
+    def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
         """Tell of items whether a digest held them."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)
         return found
 
-    def holds_partly(self, owner: Rows, items: PendingAggregates) -> Flags:
+    def holds_partly(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
         """Tell of items whether a digest held them whose cut lies within their ranges."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
@@ -101,7 +101,7 @@ class VisibleTimes:
                 self._bounds[1, number] = LAST if expire is None else expire
         return self._flags
 
-    def inside(self, owner: Rows, times: NDArray[np.int64]) -> Flags:
+    def inside(self, owner: QuestionNumbers, times: NDArray[np.int64]) -> Flags:
         """Tell of times whether their questions saw them."""
         start, expire = self._bounds[:, owner]
         seen: Flags = (times >= start) & (times < expire)

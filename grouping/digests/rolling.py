@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.digests.cursor import Cursor, Offsets, VisibilityInterval, Window
+from grouping.digests.cursor import Cursor, SourceOffsets, VisibilityInterval, Window
 from grouping.digests.first_times import FirstTimes
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingAggregates, PendingMatches
-from grouping.digests.question_columns import Flags, Rows
+from grouping.digests.question_columns import Flags, QuestionNumbers
 
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
@@ -33,7 +33,7 @@ class StoreReaders(NamedTuple):
     places: MatchPlaces
     versions: tuple[tuple[int, int], ...]
     """Epochs and versions of the tables from which on a reader sees other times than before; ascending."""
-    covered: tuple[Offsets, ...]
+    covered: tuple[SourceOffsets, ...]
     """The cuts of their digests."""
 
     @classmethod
@@ -48,7 +48,7 @@ class StoreReaders(NamedTuple):
                 if windows != before:
                     versions.add((epoch, version))
                 before = windows
-        cuts: list[Offsets] = []
+        cuts: list[SourceOffsets] = []
         for cursor in cursors:
             known = (cursor.covered, *(one.covered for one in (*cursor.earlier, *cursor.window)))
             cuts += [offsets for offsets in known if offsets and offsets not in cuts]
@@ -67,8 +67,8 @@ class Piece(NamedTuple):
     """Rows of one record's table of states that are put together with others."""
 
     record: PendingMatches
-    rows: Rows
-    parts: Rows
+    rows: QuestionNumbers
+    parts: QuestionNumbers
     """By row: the number of its part; rows of one part with the same key become a single row."""
 
 
@@ -76,8 +76,8 @@ class RolledParts(NamedTuple):
     """The merged records of some stores. The columns are by part."""
 
     pieces: list[Piece]
-    stores: Rows
-    versions: Rows
+    stores: QuestionNumbers
+    versions: QuestionNumbers
     """The place in `known_versions`."""
     aggregates: PendingAggregates
     """The aggregates of each part; `rows` holds the part's own number."""
@@ -87,10 +87,10 @@ class RolledParts(NamedTuple):
 class _Items(NamedTuple):
     """All that is met for the first time, in the order of the log."""
 
-    store: Rows
-    sight: Rows
+    store: QuestionNumbers
+    sight: QuestionNumbers
     """Which of its store's versions met it."""
-    version: Rows
+    version: QuestionNumbers
     aggregates: PendingAggregates
 
 
@@ -98,7 +98,7 @@ def plan_roll(
     records: Iterable[tuple[int, PendingMatches]],
     names: Sequence[bytes],
     readers: Mapping[bytes, StoreReaders],
-    covered: Offsets,
+    covered: SourceOffsets,
     before: int,
 ) -> RolledParts:
     """Return the merged records of stores before an offset; a store that cannot be merged is left out.
@@ -112,10 +112,10 @@ def plan_roll(
     """
     numbers = {name: number for number, name in enumerate(names)}
     first_times, stays = FirstTimes(len(names)), np.zeros(len(names), np.bool_)
-    sights: dict[int, Rows] = {}
+    sights: dict[int, QuestionNumbers] = {}
     versions: dict[tuple[int, int], int] = {}
     found: list[_Items] = []
-    pieces: list[tuple[PendingMatches, Rows]] = []
+    pieces: list[tuple[PendingMatches, QuestionNumbers]] = []
     for position, record in records:
         mine = [name for name in record.spans.keys() & numbers.keys() if readers[name].wants(position, before)]
         if not mine:
@@ -153,7 +153,7 @@ def plan_roll(
 
 def _items(
     record: PendingMatches, mine: Sequence[bytes], numbers: Mapping[bytes, int]
-) -> tuple[PendingAggregates, Rows]:
+) -> tuple[PendingAggregates, QuestionNumbers]:
     """Return a record's items of some stores, and the number of each one's store."""
     begins, ends = np.array([record.spans[name] for name in mine]).T
     sizes = ends - begins
@@ -171,7 +171,7 @@ def _joined(found: Sequence[_Items]) -> _Items:
     return _Items(store, sight, version, aggregates)
 
 
-def _committed(aggregates: PendingAggregates, covered: Offsets) -> NDArray[np.bool_]:
+def _committed(aggregates: PendingAggregates, covered: SourceOffsets) -> NDArray[np.bool_]:
     ends = np.zeros(int(aggregates.partitions.max()) + 1, np.int64)
     for partition, offset in covered.items():
         if int(partition) < ends.size:
@@ -180,7 +180,7 @@ def _committed(aggregates: PendingAggregates, covered: Offsets) -> NDArray[np.bo
     return committed
 
 
-def _part_of(items: _Items, covered: Sequence[tuple[Offsets, ...]]) -> tuple[Rows, Flags]:
+def _part_of(items: _Items, covered: Sequence[tuple[SourceOffsets, ...]]) -> tuple[QuestionNumbers, Flags]:
     """Return the number of each item's part, and whether the item is of its source partition's last range."""
     aggregates = items.aggregates
     low, high = np.empty(items.store.size, np.int64), np.empty(items.store.size, np.int64)
@@ -199,7 +199,9 @@ def _part_of(items: _Items, covered: Sequence[tuple[Offsets, ...]]) -> tuple[Row
     return part.ravel(), single >= 0
 
 
-def _parts(pieces: list[Piece], items: _Items, part: Rows, versions: Mapping[tuple[int, int], int]) -> RolledParts:
+def _parts(
+    pieces: list[Piece], items: _Items, part: QuestionNumbers, versions: Mapping[tuple[int, int], int]
+) -> RolledParts:
     """Return the parts.
 
     All parts of a source partition that a store's readers saw together have the latest version among theirs.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from grouping.model.errors import OperationalError
 
-__all__ = ["IN_MEMORY", "Row", "RowFile", "Rows", "RowsUnavailable", "size_of"]
+__all__ = ["IN_MEMORY", "DigestRow", "RowFile", "DigestRows", "RowsUnavailable", "size_of"]
 
 IN_MEMORY = 16 << 20
 """Bytes of rows that one digest holds in memory."""
@@ -27,7 +27,7 @@ class RowsUnavailable(OperationalError):
     """The rows of a digest cannot be kept, or not be read back: the disk is full, or the folder is gone."""
 
 
-class Row(NamedTuple):
+class DigestRow(NamedTuple):
     """A match, or a group, in a digest."""
 
     partition: int
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """The JSON object."""
 
 
-def size_of(row: Row) -> int:
+def size_of(row: DigestRow) -> int:
     """Return the bytes that a row takes in memory, about."""
     return len(row.body) + _ROW_BYTES
 
@@ -56,7 +56,7 @@ class RowFile:
         weakref.finalize(self, self._file.close)
         self._end = 0
 
-    def write(self, rows: Iterable[Row]) -> tuple[int, int]:
+    def write(self, rows: Iterable[DigestRow]) -> tuple[int, int]:
         """Append a run of rows, and return where it begins and ends.
 
         Raises:
@@ -82,7 +82,7 @@ class RowFile:
             self._end += written
             left = left[written:]
 
-    def read(self, begin: int, end: int) -> Iterator[Row]:
+    def read(self, begin: int, end: int) -> Iterator[DigestRow]:
         """Yield the rows of a run; several runs may be read at once.
 
         Raises:
@@ -96,7 +96,7 @@ class RowFile:
             at += _HEAD.size
             if len(data) - at < size:
                 data, at, begin = self._more(data[at:], begin, end, size)
-            yield Row(partition, offset, time_ms, data[at : at + size])
+            yield DigestRow(partition, offset, time_ms, data[at : at + size])
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
@@ -122,17 +122,17 @@ def _kept() -> Iterator[None]:
         ) from exc
 
 
-class Rows:
+class DigestRows:
     """Rows in the order of appending. They can be read several times: a digest of any size is written in passes."""
 
-    def __init__(self, rows: Iterable[Row] = (), *, in_memory: int = IN_MEMORY) -> None:
+    def __init__(self, rows: Iterable[DigestRow] = (), *, in_memory: int = IN_MEMORY) -> None:
         """Begin with some rows.
 
         Args:
             rows: Appended one by one.
             in_memory: Bytes of rows that are not in a file, at most.
         """
-        self._rows: list[Row] = []
+        self._rows: list[DigestRow] = []
         self._in_memory = self._most = in_memory
         self._file: RowFile | None = None
         self._written = self._spilled = 0
@@ -141,7 +141,7 @@ class Rows:
         for row in rows:
             self.append(row)
 
-    def append(self, row: Row) -> None:
+    def append(self, row: DigestRow) -> None:
         """Append a row.
 
         Raises:
@@ -162,7 +162,7 @@ class Rows:
     def __len__(self) -> int:
         return self._spilled + len(self._rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[DigestRow]:
         if self._file is not None:
             yield from self._file.read(0, self._written)
         yield from self._rows

@@ -6,15 +6,17 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from grouping.digests.rows import IN_MEMORY, Row, RowFile, size_of
+from grouping.digests.rows import IN_MEMORY, DigestRow, RowFile, size_of
 
 __all__ = ["sorted_rows"]
 
-Key = Callable[[Row], Any]
-Cut = Callable[[Iterable[Row]], Iterable[Row]]
+SortKey = Callable[[DigestRow], Any]
+RowLimit = Callable[[Iterable[DigestRow]], Iterable[DigestRow]]
 
 
-def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_MEMORY) -> Iterable[Row]:
+def sorted_rows(
+    rows: Iterable[DigestRow], key: SortKey, cut: RowLimit, *, in_memory: int = IN_MEMORY
+) -> Iterable[DigestRow]:
     """Sort rows by a key and return the rows that a cut leaves.
 
     Args:
@@ -27,11 +29,11 @@ def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_
         RowsUnavailable: There is no room for the file.
 
     Example:
-        >>> made = [Row(0, offset, 5, b"{}") for offset in (3, 1, 2)]
+        >>> made = [DigestRow(0, offset, 5, b"{}") for offset in (3, 1, 2)]
         >>> [row.offset for row in sorted_rows(made, lambda row: row.offset, lambda some: list(some)[:2])]
         [1, 2]
     """
-    held: list[Row] = []
+    held: list[DigestRow] = []
     size = 0
     runs: list[tuple[int, int]] = []
     file: RowFile | None = None
@@ -51,5 +53,5 @@ def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_
     return cut(_merged(file, runs, held, key))
 
 
-def _merged(file: RowFile, runs: list[tuple[int, int]], held: list[Row], key: Key) -> Iterator[Row]:
+def _merged(file: RowFile, runs: list[tuple[int, int]], held: list[DigestRow], key: SortKey) -> Iterator[DigestRow]:
     return heapq.merge(*(file.read(*run) for run in runs), held, key=key)

@@ -22,7 +22,7 @@ RECORD_FIELDS = {"_key": STRING, "_time": TIMESTAMP, "_partition": INT, "_offset
 """The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
 
 
-_Source = TypeVar("_Source", bound="Stream | Table | View")
+_AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
 _GENERATION = 10**13
 """Offsets of one generation of a topic: more than a partition will have."""
@@ -163,7 +163,7 @@ class Catalog:
             raise self._unknown("view", name, views=self._views)
         return found
 
-    def _shown(self, source: _Source | None) -> _Source | None:
+    def _shown(self, source: _AnySource | None) -> _AnySource | None:
         """Return a source if it may be read."""
         if source is None or self._may_read is None or self._may_read(source):
             return source

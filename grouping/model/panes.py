@@ -12,15 +12,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bound", "pack_bounds", "unpack_bounds"]
+__all__ = ["PaneBound", "pack_bounds", "unpack_bounds"]
 
-Bound = tuple[int, int]
+PaneBound = tuple[int, int]
 """A period and a phase, milliseconds: a bound at every phase + k × period. With period 0 the one instant `phase`."""
 
 _PACKED = struct.Struct("<qq")
 
 
-def pack_bounds(bounds: Iterable[Bound] | NDArray[np.int64]) -> bytes:
+def pack_bounds(bounds: Iterable[PaneBound] | NDArray[np.int64]) -> bytes:
     """Return bounds as bytes, in one order and each once; an instant that a period meets is left out.
 
     Args:
@@ -43,6 +43,6 @@ def pack_bounds(bounds: Iterable[Bound] | NDArray[np.int64]) -> bytes:
     return np.stack((periods[needed], phases[needed]), axis=1).astype("<i8").tobytes()
 
 
-def unpack_bounds(packed: bytes) -> list[Bound]:
+def unpack_bounds(packed: bytes) -> list[PaneBound]:
     """Decode bounds, ascending."""
     return list(_PACKED.iter_unpack(packed))

@@ -69,7 +69,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
             >>> str(SqlType.of("struct<id: int, tags: array<string>>"))
             'STRUCT<id: INT, tags: ARRAY<STRING>>'
         """
-        return _Reader(text).read() if text else UNKNOWN
+        return _TypeNameText(text).read() if text else UNKNOWN
 
     def __str__(self) -> str:
         return _written(self)
@@ -215,7 +215,7 @@ def _written_name(name: str) -> str:
 _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[<>(),:]))\s*", re.ASCII)
 
 
-class _Reader:
+class _TypeNameText:
     """Reads one text, from left to right."""
 
     def __init__(self, text: str) -> None:

@@ -38,7 +38,7 @@ from grouping.statements.access import (
     read_revoke,
 )
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
-from grouping.statements.declaration import Options, read_options
+from grouping.statements.declaration import OptionValues, read_options
 from grouping.statements.operators import HIGHEST_LIMIT, read_drop_cqs, read_set_quota, read_show_quota
 from grouping.statements.refused_forms import ksqldb_declaration
 from grouping.statements.stream_declaration import read_stream
@@ -101,7 +101,7 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
 def _create_view(tokens: Tokens) -> CreateView:
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
-    options: Options = {}
+    options: OptionValues = {}
     if tokens.accept("WITH"):
         options = read_options(tokens, ("access",), {"access": ACCESS_CHOICES})
     tokens.expect("AS")

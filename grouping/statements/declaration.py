@@ -16,18 +16,18 @@ from grouping.statements.column_parts import read_place, read_type
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = [
-    "Columns",
+    "NamesAndTypes",
     "DeclaredColumns",
-    "Options",
+    "OptionValues",
     "check_options",
     "read_column",
     "read_columns",
     "read_options",
 ]
 
-Columns = tuple[tuple[str, SqlType], ...]
+NamesAndTypes = tuple[tuple[str, SqlType], ...]
 """(name, type) in order."""
-Options = dict[str, str | int]
+OptionValues = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
 _MOST_PARTITIONS = 10_000
@@ -38,7 +38,7 @@ _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
 class DeclaredColumns(NamedTuple):
     """The columns in parentheses."""
 
-    columns: Columns
+    columns: NamesAndTypes
     key: tuple[str, ...]
     """The names of the PRIMARY KEY columns, as they are written."""
     places: dict[str, str]
@@ -129,7 +129,7 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return key
 
 
-def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Options:
+def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> OptionValues:
     """Read the options after WITH.
 
     Args:
@@ -137,7 +137,7 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
         known: The options that the statement has.
         choices: The allowed values of options with a fixed choice.
     """
-    options: Options = {}
+    options: OptionValues = {}
     tokens.expect_symbol(TokenType.L_PAREN, "(")
     while True:
         option = tokens.word().lower()
@@ -200,7 +200,7 @@ def _choice(option: str, value: str, choices: Choices) -> str:
     return value
 
 
-def check_options(options: Options, what: str) -> None:
+def check_options(options: OptionValues, what: str) -> None:
     """Refuse contradictory options; `what` is the declared object: a stream or a table."""
     for required in ("topic", "format"):
         if required not in options:

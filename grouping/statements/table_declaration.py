@@ -8,7 +8,7 @@ from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateTable
 from grouping.model.source_access import AccessKind
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
-from grouping.statements.declaration import Columns, check_options, read_columns, read_options
+from grouping.statements.declaration import NamesAndTypes, check_options, read_columns, read_options
 from grouping.statements.tokens import Tokens
 
 __all__ = ["read_table"]
@@ -47,7 +47,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     )
 
 
-def _spelt_as_declared(table: str, columns: Columns, key: tuple[str, ...]) -> tuple[str, ...]:
+def _spelt_as_declared(table: str, columns: NamesAndTypes, key: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of the PRIMARY KEY by their declared names."""
     if not key:
         raise InputError(

@@ -14,9 +14,9 @@ from typing import Generic, Literal, Self, TypeVar, overload
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.settings.settings import Settings
 
-__all__ = ["FieldHash", "Key", "RedisKeys", "Role", "role_title"]
+__all__ = ["FieldHash", "RedisKey", "RedisKeys", "LeaseTaker", "role_title"]
 
-Role = Literal["gateway", "evaluator"]
+LeaseTaker = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
 
 FieldHash = Literal[
@@ -25,27 +25,27 @@ FieldHash = Literal[
 """The hashes of which a unit of work sets and removes single fields."""
 
 RedisType = Literal["string", "hash", "list", "set", "sorted set"]
-Program = Literal["", "gateway", "evaluator", "workers", "all"]
+ProgramName = Literal["", "gateway", "evaluator", "workers", "all"]
 _Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True)
-class Key:
+class RedisKey:
     """A row of the table: a key of Redis, or the keys of one pattern."""
 
     pattern: str
     """The key behind the prefix; ``{/evaluator}`` is a slash and a name, or nothing for the evaluator without a name.
     """
     type: RedisType
-    writer: Program
-    readers: Program
+    writer: ProgramName
+    readers: ProgramName
     """The programs that read the key besides its writer."""
     content: str
     kept: bool = False
     """Whether the key stays when Redis is filled anew from Kafka."""
 
 
-class _Single(Key):
+class _Single(RedisKey):
     """A single key."""
 
     @overload
@@ -56,7 +56,7 @@ class _Single(Key):
         return self if keys is None else f"{keys.start}:{self.pattern}"
 
 
-class _Each(Key, Generic[_Name]):
+class _Each(RedisKey, Generic[_Name]):
     """A key for each stream, subscriber or other thing that has a name."""
 
     @overload
@@ -104,7 +104,8 @@ class RedisKeys:
     # -- how far Redis and Kafka agree --
     journal = _Single("journal", "string", "gateway", "", "`Journal`: the last unit of work's records for Kafka")
     settled = _Single("settled", "string", "gateway", "", "number of the last journal that is on Kafka")
-    position = _Single("position", "string", "gateway", "", "`Position`: how far Redis has `cq.catalog`, its format")
+    position = _Single("position", "string", "gateway", "",
+                       "`CatalogPosition`: how far Redis has `cq.catalog`, its format")
     commands_read = _Single("commands-read", "string", "gateway", "",
                             "`CommandsRead`: how far `cq.commands` was carried out")
     commands_in_hand = _Single("commands-in-hand", "string", "gateway", "",
@@ -210,9 +211,9 @@ class RedisKeys:
         return cls(settings.prefix.rstrip("."))
 
     @classmethod
-    def table(cls) -> dict[str, Key]:
+    def table(cls) -> dict[str, RedisKey]:
         """Return all rows by their names."""
-        return {name: row for name, row in vars(cls).items() if isinstance(row, Key)}
+        return {name: row for name, row in vars(cls).items() if isinstance(row, RedisKey)}
 
     @property
     def everything(self) -> str:
@@ -238,7 +239,7 @@ class RedisKeys:
         return tuple(f"{self.start}:{word}".encode() for word in sorted(words))
 
 
-def role_title(role: Role, name: str = "") -> str:
+def role_title(role: LeaseTaker, name: str = "") -> str:
     """Return the name of a role for people: for a named evaluator with its name.
 
     Example:

@@ -13,11 +13,11 @@ from typing import Any
 from grouping.settings.settings import Settings
 from grouping.store.connection import PrimaryUnknown, check_primary, connect, mapped
 from grouping.store.fence import Fence
-from grouping.store.keys import RedisKeys, Role, role_title
+from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
-LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 8_000}
+LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
 """How long a lease lasts that is not renewed: a standby waits for no more. An evaluator ends a JVM meanwhile."""
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
@@ -44,7 +44,7 @@ class Lease:
     which the successor of a dead process needs.
     """
 
-    def __init__(self, settings: Settings, role: Role, name: str = "") -> None:
+    def __init__(self, settings: Settings, role: LeaseTaker, name: str = "") -> None:
         """Connect when first used.
 
         Args:

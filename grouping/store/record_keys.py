@@ -27,7 +27,7 @@ Topic by topic, with the content under each key. A record without a value takes 
 |---|---|
 | `cq.positions`: `<partition>/<number>` | a part of the checkpoint of a partition of `cq.pending` |
 | `cq.orders`: `order` | `Order` |
-| `cq.orders`, answers: `<offset>` of the order | `Answer`, which the evaluator writes |
+| `cq.orders`, answers: `<offset>` of the order | `OrderOutcome`, which the evaluator writes |
 """
 
 from __future__ import annotations

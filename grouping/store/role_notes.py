@@ -12,7 +12,7 @@ import msgspec
 from grouping.process.log_lines import last_error
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
-from grouping.store.keys import RedisKeys, Role, role_title
+from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 
 __all__ = ["RoleNote", "RoleNotes"]
 
@@ -44,7 +44,7 @@ class RoleNotes:
         self._redis = connect(settings)
         self._since_ms = _now_ms()
 
-    def tell(self, role: Role, state: str, more: dict[str, Any], name: str = "") -> None:
+    def tell(self, role: LeaseTaker, state: str, more: dict[str, Any], name: str = "") -> None:
         """Tell the state of this process.
 
         Args:
@@ -60,7 +60,7 @@ class RoleNotes:
         with mapped():
             self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
-    def told(self, role: Role, name: str = "") -> RoleNote | None:
+    def told(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
         """Return a role's last note, None where it told nothing lately, or is of another version.
 
         Args:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from grouping.model.errors import OperationalError
 from grouping.store.constant_table import Segment, cut
 
-__all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "Span", "chain", "segment_fields"]
+__all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "VersionSpan", "chain", "segment_fields"]
 
 PIECE_BYTES = 8 << 20
 """A piece has at most this size, unless one row is larger: some 150,000 rows, sent by Redis in a few milliseconds."""
@@ -24,14 +24,14 @@ class SegmentLost(OperationalError):
     """A segment is not there, or not there as a whole: it was merged with others meanwhile, or Redis lost it."""
 
 
-class Span(NamedTuple):
+class VersionSpan(NamedTuple):
     """The versions (since, until] of a segment."""
 
     since: int
     until: int
 
     @classmethod
-    def of(cls, field: bytes) -> Span:
+    def of(cls, field: bytes) -> VersionSpan:
         """Return the span of a field, whether it is a segment's own or a further piece's."""
         since, until = field.partition(b"/")[0].split(b"-")
         return cls(int(since), int(until))
@@ -42,7 +42,7 @@ class Span(NamedTuple):
         return f"{self.since}-{self.until}"
 
 
-def segment_fields(span: Span, changes: Iterable[Segment]) -> Iterator[tuple[str, bytes]]:
+def segment_fields(span: VersionSpan, changes: Iterable[Segment]) -> Iterator[tuple[str, bytes]]:
     """Yield the fields of a segment with its changes, each made when it is asked for; its own field comes last."""
     pieces = cut(changes, PIECE_BYTES)
     last, more = next(pieces), 0
@@ -60,18 +60,18 @@ class SegmentLog:
         self._redis = redis
         self._key = key
 
-    def fields(self) -> dict[Span, list[bytes]]:
+    def fields(self) -> dict[VersionSpan, list[bytes]]:
         """Return the fields of each segment, from the oldest to the newest, including incomplete segments."""
-        found: dict[Span, list[bytes]] = {}
+        found: dict[VersionSpan, list[bytes]] = {}
         for field in self._redis.hkeys(self._key):
-            found.setdefault(Span.of(field), []).append(field)
+            found.setdefault(VersionSpan.of(field), []).append(field)
         return dict(sorted(found.items()))
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[VersionSpan]:
         """Return the segments that there are, from the oldest to the newest."""
-        return sorted(Span.of(field) for field in self._redis.hkeys(self._key) if b"/" not in field)
+        return sorted(VersionSpan.of(field) for field in self._redis.hkeys(self._key) if b"/" not in field)
 
-    def pieces(self, span: Span) -> Iterator[Segment]:
+    def pieces(self, span: VersionSpan) -> Iterator[Segment]:
         """Read a segment piece by piece.
 
         Raises:
@@ -89,15 +89,16 @@ class SegmentLog:
         return Segment.decode(body)
 
 
-def chain(spans: Sequence[Span], since: int, until: int) -> list[Span] | None:
+def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
     """Return the neighbouring segments that lead from one version to another, None where none do.
 
     From 0 on the last segment may reach beyond the version: a version that is gone is replaced by the next existing
     one.
 
     Example:
-        >>> chain([Span(0, 5), Span(5, 6), Span(6, 9)], 5, 6), chain([Span(0, 5), Span(6, 9)], 0, 9)
-        ([Span(since=5, until=6)], None)
+        >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)
+        [VersionSpan(since=5, until=6)]
+        >>> chain([VersionSpan(0, 5), VersionSpan(6, 9)], 0, 9)
     """
     wanted, reached = [], since
     for span in spans:

@@ -28,7 +28,7 @@ from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output, Pin, ReplicaNote, TablePins
 from grouping.store.ownership import EvaluatorFences
-from grouping.store.segment_log import SegmentLog, Span, chain
+from grouping.store.segment_log import SegmentLog, VersionSpan, chain
 
 __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 
@@ -120,7 +120,7 @@ class TableStore:
             )
         return None if spans is None else self._net(log, spans, epoch)
 
-    def _net(self, log: SegmentLog, spans: list[Span], epoch: int) -> Iterator[Segment]:
+    def _net(self, log: SegmentLog, spans: list[VersionSpan], epoch: int) -> Iterator[Segment]:
         with mapped():
             yield from net(map(log.pieces, reversed(spans)), oldest=bool(spans) and not spans[0].since)
         if self.epoch() != epoch:

@@ -45,7 +45,7 @@ class NumberFormat(NamedTuple):
 
     def read(self, text: str) -> Decimal | None:
         """Return the number that a text is, None where the text is not of this format."""
-        return _Text(text).read(self)
+        return _FormatText(text).read(self)
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +80,7 @@ def _refused(text: str) -> InputError:
     )
 
 
-class _Text:
+class _FormatText:
     """A text from left to right."""
 
     def __init__(self, text: str) -> None:

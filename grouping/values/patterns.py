@@ -61,7 +61,7 @@ def rust_pattern(pattern: str) -> Presence:
         >>> print(rust_pattern("^A[^b]{2}").text)
         \A\x{41}[^\x{62}]{2}
     """
-    return _Reader(pattern).read_presence()
+    return _PatternText(pattern).read_presence()
 
 
 class Groups(NamedTuple):
@@ -91,7 +91,7 @@ def rust_groups(pattern: str) -> Groups:
         >>> print(rust_groups("A(b)").text)
         (\x{41}(\x{62}))
     """
-    return _Reader(pattern, captures=True).read_groups()
+    return _PatternText(pattern, captures=True).read_groups()
 
 
 def occurrences(pattern: str) -> Groups:
@@ -111,7 +111,7 @@ def occurrences(pattern: str) -> Groups:
     return groups
 
 
-class _Reader:
+class _PatternText:
     def __init__(self, pattern: str, *, captures: bool = False) -> None:
         self._captures = captures
         self._groups = 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grouping.model.errors import InputError
 
-__all__ = ["Part", "read_format"]
+__all__ = ["PatternPart", "read_format"]
 
 _WRITTEN = {
     **dict.fromkeys("y", 6),
@@ -36,7 +36,7 @@ _FIELD_OF = {"L": "M", "h": "H", "k": "H", "K": "H"}
 _HALF_DAYS = frozenset("hK")
 
 
-class Part(NamedTuple):
+class PatternPart(NamedTuple):
     """A part of a pattern."""
 
     letter: str
@@ -50,7 +50,7 @@ _LONGEST = 1000
 """Characters of a pattern at most: each letter is a part of its own."""
 
 
-def read_format(pattern: str, *, reads: bool) -> list[Part]:
+def read_format(pattern: str, *, reads: bool) -> list[PatternPart]:
     """Return the parts of a pattern.
 
     Args:
@@ -73,18 +73,18 @@ def read_format(pattern: str, *, reads: bool) -> list[Part]:
     return parts
 
 
-def _parts(pattern: str) -> list[Part]:
-    found: list[Part] = []
+def _parts(pattern: str) -> list[PatternPart]:
+    found: list[PatternPart] = []
     depth = 0
     pieces = pattern.split("'")
     if len(pieces) % 2 == 0:
         raise _refused(pattern, "a quote is not closed")
     for number, piece in enumerate(pieces):
         if number % 2:
-            found.append(Part("", 1, piece or "'"))
+            found.append(PatternPart("", 1, piece or "'"))
             continue
         if number and not piece and number + 1 < len(pieces):
-            found.append(Part("", 1, "'"))  # two quotes side by side within a quoted text
+            found.append(PatternPart("", 1, "'"))  # two quotes side by side within a quoted text
             continue
         for letter, run in groupby(piece):
             count = len(list(run))
@@ -92,17 +92,17 @@ def _parts(pattern: str) -> list[Part]:
             if letter in "{}#" or depth < 0:
                 raise _refused(pattern, f'"{letter}" has a meaning of its own')
             if letter.isascii() and letter.isalpha():
-                found.append(Part(letter, count, ""))
+                found.append(PatternPart(letter, count, ""))
             elif letter in "[]":
-                found += [Part(letter, 1, "")] * count
+                found += [PatternPart(letter, 1, "")] * count
             else:
-                found.append(Part("", 1, letter * count))
+                found.append(PatternPart("", 1, letter * count))
     if depth:
         raise _refused(pattern, "a bracket is not closed")
     return found
 
 
-def _check_read(pattern: str, parts: list[Part]) -> None:
+def _check_read(pattern: str, parts: list[PatternPart]) -> None:
     letters = [part.letter for part in parts if part.letter and part.letter not in "[]"]
     fields = [_FIELD_OF.get(letter, letter) for letter in letters]
     if len(set(fields)) < len(fields):

@@ -20,24 +20,24 @@ from spark_jobs.engine.stages.operator_stage import operated
 from spark_jobs.engine.stages.output_stage import output
 from spark_jobs.engine.stages.task import Task, Then
 
-__all__ = ["OPERATORS", "STAGES", "Stage", "end_records", "evaluate"]
+__all__ = ["OPERATORS", "STAGES", "PipelineStage", "end_records", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """A stage, and the stages behind it, each of which gets the output."""
 
     steps: Callable[[Task, Any, Then], Iterator[AnyStep]]
-    followers: tuple[Stage, ...] = ()
+    followers: tuple[PipelineStage, ...] = ()
 
 
-OPERATORS = Stage(operated, (Stage(matched, (Stage(output),)), Stage(counted)))
+OPERATORS = PipelineStage(operated, (PipelineStage(matched, (PipelineStage(output),)), PipelineStage(counted)))
 """The stages behind decoding."""
-STAGES = Stage(decoded, (OPERATORS,))
+STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → operators → match → output; and behind the matches of all rows: operators → count."""
 
 
-def evaluate(task: Task, given: Any, stage: Stage = STAGES) -> Records:
+def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
     """Yield the records of a stage and of the stages behind it.
 
     Args:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.sink import checkpoint_location
-from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.files import Files, HadoopFiles, LocalFiles, files_of
 
 
@@ -36,7 +36,7 @@ def test_a_checkpoint_is_the_same_by_its_folder_and_its_url(spark: SparkSession,
         (tmp_path / kind).mkdir()
         (tmp_path / kind / "3").write_text(f"v1\n{text}")
     both = [Checkpoint(str(tmp_path), LocalFiles()), Checkpoint(f"file://{tmp_path}", HadoopFiles(spark))]
-    assert [Position(3, {"0": 7})] * 2 == [each.last_commit("quotes") for each in both]
+    assert [StreamPosition(3, {"0": 7})] * 2 == [each.last_commit("quotes") for each in both]
     assert [True, True] == [each.is_whole() for each in both]
     both[1].note_anew({"0": 9})
     assert [{"0": 9}] * 2 == [each.begun_anew() for each in both]

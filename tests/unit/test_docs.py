@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from gateway import metrics
 from gateway.cli.main import app
-from grouping.access.access_path import Kind
+from grouping.access.access_path import IndexKind
 from grouping.access.function_page import function_page
 from grouping.model.errors import CODES
 from grouping.process.metrics_server import RoleMetric, RoleState
@@ -226,7 +226,7 @@ def test_every_kind_of_index_is_listed() -> None:
     """The table under EXPLAIN has each kind of index that a plan may name, and no page names a further kind."""
     table = page("statements.md").partition("| `index` |")[2].partition("\n\n")[0]
     kinds = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    assert list(get_args(Kind)) == kinds
+    assert list(get_args(IndexKind)) == kinds
     named = {found for name in _PAGES for found in re.findall(r"index\S* is `(\w+)`", page(name))}
     assert named <= set(kinds)
 

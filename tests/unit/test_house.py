@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import pytest
 
+import gateway.sdk
+import gateway.testing
 from tests.pages import DOCS, ROOT
 from tests.unit.prose import MOST_PRONOUNS, error_texts, read_prose
 
@@ -62,6 +66,30 @@ def test_no_refusal_begins_with_a_pronoun() -> None:
     texts = [f"{path.name}:{line}: {text}" for path in sources for line, text in error_texts(path)]
     assert len(texts) > 100
     assert not [text for text in texts if text.split(": ", 1)[1].lower().startswith(("such ", "so "))]
+
+
+def test_a_name_of_a_class_means_one_thing() -> None:
+    """No two files define a class or type of the same name, but for names of the SDK and of the test kit."""
+    users = {*gateway.sdk.__all__, *gateway.testing.__all__}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in _FILES:
+        if path.relative_to(ROOT).parts[0] != "tests":
+            for name in _types(ast.parse(path.read_text("utf-8"))):
+                found[name.lstrip("_")].add(str(path.relative_to(ROOT)))
+    assert len(found) > 800
+    assert not {name: files for name, files in found.items() if len(files) > 1 and name not in users}
+
+
+def _types(module: ast.Module) -> Iterator[str]:
+    """Yield the names of a module's classes and type aliases, but not of type variables and command-line options."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in module.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, ast.unparse(node.value)
+            if re.match("_?[A-Z][A-Za-z]*[a-z]", name) and not value.startswith(("TypeVar", "Annotated")):
+                yield name
 
 
 def _layers(folder: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.record import Mark
 from gateway.sdk.results import ContinuousQuery, End
 
-__all__ = ["CursorWriter", "Place", "decode_cursor", "encode_cursor", "place_of"]
+__all__ = ["CursorWriter", "ReadingPlace", "decode_cursor", "encode_cursor", "place_of"]
 
 _FORM = "2."
 """The beginning of every cursor, which names its form: queries, and behind another dot their positions."""
@@ -21,7 +21,7 @@ _FIRST_FORM = "1."
 """The form before: both in one."""
 
 
-class Place(msgspec.Struct):
+class ReadingPlace(msgspec.Struct):
     """How far one CQ has been read."""
 
     query: ContinuousQuery
@@ -36,12 +36,12 @@ class Place(msgspec.Struct):
     """The CQ's end, once it was read."""
 
 
-def place_of(query: ContinuousQuery) -> Place:
+def place_of(query: ContinuousQuery) -> ReadingPlace:
     """Return the place where a reader of this CQ begins."""
-    return Place(query=query, next=query.destination.begins())
+    return ReadingPlace(query=query, next=query.destination.begins())
 
 
-class _Position(msgspec.Struct, array_like=True):
+class _ReadingPosition(msgspec.Struct, array_like=True):
     """The moving part of a place."""
 
     next: dict[int, int]
@@ -51,9 +51,9 @@ class _Position(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_first = msgspec.msgpack.Decoder(list[Place]).decode
+_decode_first = msgspec.msgpack.Decoder(list[ReadingPlace]).decode
 _decode_queries = msgspec.msgpack.Decoder(list[ContinuousQuery]).decode
-_decode_positions = msgspec.msgpack.Decoder(list[_Position]).decode
+_decode_positions = msgspec.msgpack.Decoder(list[_ReadingPosition]).decode
 
 
 class CursorWriter:
@@ -64,16 +64,16 @@ class CursorWriter:
         self._text = _packed([], 6)
         """The queries as they stand in a cursor; they hardly ever change."""
 
-    def write(self, places: Sequence[Place]) -> str:
+    def write(self, places: Sequence[ReadingPlace]) -> str:
         """Return the cursor of these places."""
         queries = [place.query for place in places]
         if queries != self._queries:
             self._queries, self._text = queries, _packed([_lasting(query) for query in queries], 6)
-        moving = [_Position(place.next, place.marks, place.tick, place.end) for place in places]
+        moving = [_ReadingPosition(place.next, place.marks, place.tick, place.end) for place in places]
         return f"{_FORM}{self._text}.{_packed(moving, 1)}"
 
 
-def encode_cursor(places: Sequence[Place]) -> str:
+def encode_cursor(places: Sequence[ReadingPlace]) -> str:
     """Return the cursor of these places.
 
     Example:
@@ -83,7 +83,7 @@ def encode_cursor(places: Sequence[Place]) -> str:
     return CursorWriter().write(places)
 
 
-def decode_cursor(text: str) -> list[Place]:
+def decode_cursor(text: str) -> list[ReadingPlace]:
     """Return the places of a cursor.
 
     Raises:
@@ -96,7 +96,7 @@ def decode_cursor(text: str) -> list[Place]:
             return _decode_first(_unpacked(text.removeprefix(_FIRST_FORM)))
         queries, _, positions = text.removeprefix(_FORM).partition(".")
         pairs = zip(_decode_queries(_unpacked(queries)), _decode_positions(_unpacked(positions)), strict=True)
-        return [Place(query, at.next, at.marks, at.tick, at.end) for query, at in pairs]
+        return [ReadingPlace(query, at.next, at.marks, at.tick, at.end) for query, at in pairs]
     except (binascii.Error, ValueError, zlib.error, msgspec.DecodeError) as exc:
         raise BadCursor("the cursor was cut or changed", detail=f"{exc}.") from exc
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gateway.sdk.records.cursor import CursorWriter, Place, decode_cursor, place_of
-from gateway.sdk.records.reader import Reader
-from gateway.sdk.records.record import MATCH, Fields
+from gateway.sdk.records.cursor import CursorWriter, ReadingPlace, decode_cursor, place_of
+from gateway.sdk.records.reader import QueryReader
+from gateway.sdk.records.record import MATCH, ResultRecord
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
 __all__ = ["Feed", "places"]
 
 
-def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place]:
+def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[ReadingPlace]:
     """Return the positions where readers begin: the cursor's, and for other CQs the beginning of their results.
 
     Args:
@@ -39,7 +39,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place
     return found
 
 
-def _resumed(place: Place, query: ContinuousQuery) -> Place:
+def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
     """Return where a reader goes on in the destination that the cursor was taken of.
 
     A CQ that was dropped and created anew may be there again. Its results do not end with its forerunner's, and where
@@ -56,9 +56,9 @@ def _resumed(place: Place, query: ContinuousQuery) -> Place:
 class Feed:
     """Takes records in and gives single results out, so the cursor is exact between any two results."""
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, readers: Sequence[QueryReader]) -> None:
         self._readers = list(readers)
-        self._by_key: dict[tuple[str, bytes], list[Reader]] = {}
+        self._by_key: dict[tuple[str, bytes], list[QueryReader]] = {}
         for reader in self._readers:
             destination = reader.query.destination
             for key in {destination.key, destination.id}:
@@ -66,14 +66,14 @@ class Feed:
         self._filtered = {key: some for key, some in self._by_key.items() if any(each.filtered for each in some)}
         self._read: dict[tuple[str, int], int] = {}
         """Topic and partition → offset before which every record was fed to its readers."""
-        self._records: deque[Fields] = deque()
+        self._records: deque[ResultRecord] = deque()
         self._results = self._flow()
         self._cursors = CursorWriter()
         self.ends: dict[str, End] = {reader.name: reader.end for reader in self._readers if reader.end is not None}
         """Name → end, of the CQs from which nothing more comes."""
 
     @property
-    def readers(self) -> Sequence[Reader]:
+    def readers(self) -> Sequence[QueryReader]:
         """The reader of each CQ."""
         return self._readers
 
@@ -91,7 +91,7 @@ class Feed:
                     starts[where] = min(offset, starts.get(where, offset))
         return starts
 
-    def add(self, records: Iterable[Fields]) -> None:
+    def add(self, records: Iterable[ResultRecord]) -> None:
         """Take in records, in order within their partitions.
 
         Raises:

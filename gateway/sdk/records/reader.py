@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 
 from gateway.sdk.records.cq_end import CqEnd
-from gateway.sdk.records.cursor import Place
+from gateway.sdk.records.cursor import ReadingPlace
 from gateway.sdk.records.record import (
     DIGEST,
     END,
     LEAVE,
     MATCH,
     DigestPart,
-    Fields,
     Mark,
+    ResultRecord,
     digest_part,
     end_note,
     match_fields,
@@ -32,7 +32,7 @@ from gateway.sdk.records.record import (
 )
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
-__all__ = ["OVERDUE", "Filter", "Reader"]
+__all__ = ["OVERDUE", "Filter", "QueryReader"]
 
 Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 """Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
@@ -46,10 +46,10 @@ OVERDUE = timedelta(seconds=10)
 """How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
 
 
-class Reader:
+class QueryReader:
     """Follows one CQ: takes the records of its partitions in their order, and returns the new results."""
 
-    def __init__(self, place: Place, *, apply: Filter | None = None) -> None:
+    def __init__(self, place: ReadingPlace, *, apply: Filter | None = None) -> None:
         self._query = place.query
         self._next = dict(place.next)
         self._marks = {
@@ -126,7 +126,7 @@ class Reader:
         for partition in range(partitions):
             self._next.setdefault(partition, 0)
 
-    def place(self, read: Mapping[tuple[str, int], int]) -> Place:
+    def place(self, read: Mapping[tuple[str, int], int]) -> ReadingPlace:
         """Return how far the handing over has come.
 
         Args:
@@ -143,14 +143,14 @@ class Reader:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
             resume = self.closing.resume(resume)
-        return Place(self._query, resume, dict(self._marks), self._ticks[-1] if self._ticks else None, self._end)
+        return ReadingPlace(self._query, resume, dict(self._marks), self._ticks[-1] if self._ticks else None, self._end)
 
     @property
     def filtered(self) -> bool:
         """Whether records are to be sifted before they are fed."""
         return self._apply is not None and not self.ended
 
-    def sift(self, records: Sequence[Fields], values: Sequence[bytes]) -> None:
+    def sift(self, records: Sequence[ResultRecord], values: Sequence[bytes]) -> None:
         """Apply the filter of a virtual destination to matches that are fed later, all at once.
 
         Args:
@@ -164,7 +164,7 @@ class Reader:
             places = [(record.partition, record.offset) for record in records]
             self._rows.update(zip(places, self._apply(values), strict=True))
 
-    def feed(self, record: Fields) -> Match | Digest | End | None:
+    def feed(self, record: ResultRecord) -> Match | Digest | End | None:
         """Take in the next record of a partition, and return the new result in it, None when there is none."""
         sifted = self._rows.pop((record.partition, record.offset), None)
         if self.ended or record.offset < self._next.get(record.partition, 0):
@@ -180,7 +180,7 @@ class Reader:
                 return self._leaving(record)
         return None
 
-    def _match(self, record: Fields, sifted: Mapping[str, Any] | None) -> Match | None:
+    def _match(self, record: ResultRecord, sifted: Mapping[str, Any] | None) -> Match | None:
         source = source_of(record)
         if source.mark <= self._marks.get(source.partition, _NOWHERE) or not self._sees(record.time):
             return None
@@ -216,7 +216,7 @@ class Reader:
             for pause in self._query.pauses
         )
 
-    def _digest(self, record: Fields) -> Digest | None:
+    def _digest(self, record: ResultRecord) -> Digest | None:
         tick, part = digest_part(record)
         if tick in self._ticks:
             return None
@@ -246,7 +246,7 @@ class Reader:
             tick=tick,
         )
 
-    def _ending(self, record: Fields) -> End | None:
+    def _ending(self, record: ResultRecord) -> End | None:
         destination, note = end_note(record)
         if destination != self._query.destination.id:
             return None
@@ -257,14 +257,14 @@ class Reader:
             return None
         return self._finish(End(self.name, note.ended_at, note.reason), record)
 
-    def _leaving(self, record: Fields) -> End | None:
+    def _leaving(self, record: ResultRecord) -> End | None:
         destination, note = end_note(record)
         own = self._query.destination
         if destination != own.id or own.member is None or note.member != own.member:
             return None
         return self._finish(End(self.name, note.ended_at, note.reason), record)
 
-    def _finish(self, end: End, record: Fields) -> End | None:
+    def _finish(self, end: End, record: ResultRecord) -> End | None:
         if len(self._next) > 1:
             # Results that were written before may lie in other partitions, and not be read yet.
             self.closing = self.closing or CqEnd(end, (record.partition, record.offset))

@@ -15,9 +15,9 @@ __all__ = [
     "MATCH",
     "DigestPart",
     "EndNote",
-    "Fields",
+    "ResultRecord",
     "Mark",
-    "Source",
+    "EventSource",
     "digest_part",
     "end_note",
     "match_fields",
@@ -30,7 +30,7 @@ MATCH, DIGEST, END, LEAVE = "cq.match", "cq.digest", "cq.end", "cq.leave"
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Fields(msgspec.Struct, frozen=True):
+class ResultRecord(msgspec.Struct, frozen=True):
     """A result record as it lies on its topic, freed from the Kafka driver."""
 
     topic: str
@@ -56,7 +56,7 @@ Mark = tuple[int, int]
 """A match's place within its source partition: the event's offset, and the number among the event's matches."""
 
 
-class Source(msgspec.Struct, frozen=True):
+class EventSource(msgspec.Struct, frozen=True):
     """Where a match's event lies: `<stream>/<partition>/<offset>`, and `/<n>` where a join gives an event several."""
 
     stream: str
@@ -95,24 +95,24 @@ _decode_part = msgspec.json.Decoder(DigestPart).decode
 _decode_end = msgspec.json.Decoder(EndNote).decode
 
 
-def source_of(fields: Fields) -> Source:
+def source_of(fields: ResultRecord) -> EventSource:
     """Read a match's `ce_id`, which begins with its `ce_source`."""
     stream = fields.headers["ce_source"]
-    return Source(stream, *map(int, fields.headers["ce_id"].removeprefix(stream + "/").split("/")))
+    return EventSource(stream, *map(int, fields.headers["ce_id"].removeprefix(stream + "/").split("/")))
 
 
-def match_fields(fields: Fields) -> dict[str, Any]:
+def match_fields(fields: ResultRecord) -> dict[str, Any]:
     """Read a match's value: the SELECT list, or all columns for a virtual destination."""
     return _decode_fields(fields.value)
 
 
-def digest_part(fields: Fields) -> tuple[int, DigestPart]:
+def digest_part(fields: ResultRecord) -> tuple[int, DigestPart]:
     """Read a digest's part and its tick in milliseconds."""
     _, tick, _ = fields.headers["ce_id"].rsplit("/", 2)
     return int(tick), _decode_part(fields.value)
 
 
-def end_note(fields: Fields) -> tuple[str, EndNote]:
+def end_note(fields: ResultRecord) -> tuple[str, EndNote]:
     """Read `cq.end` or `cq.leave`, and the id of the destination that ends or is left."""
     destination, _, _ = fields.headers["ce_id"].rsplit("/", 2)
     return destination, _decode_end(fields.value)

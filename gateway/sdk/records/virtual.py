@@ -32,7 +32,7 @@ class VirtualFilters:
     """The filters of a subscription; filters of one topic share the events typed for the first filter."""
 
     def __init__(self) -> None:
-        self._events: dict[str, _Events] = {}
+        self._events: dict[str, _EventTable] = {}
 
     def of(self, destination: Destination) -> Filter | None:
         """Return a filter by a destination's WHERE and SELECT, or None where there is nothing to apply.
@@ -53,7 +53,7 @@ class VirtualFilters:
             )
         events = self._events.get(destination.topic)
         if events is None:
-            events = self._events[destination.topic] = _Events(destination.id, columns)
+            events = self._events[destination.topic] = _EventTable(destination.id, columns)
         row = events.select_list(destination.id, destination.select)
 
         def apply(values: Sequence[bytes]) -> list[Mapping[str, Any] | None]:
@@ -67,7 +67,7 @@ class VirtualFilters:
         return apply
 
 
-class _Events:
+class _EventTable:
     """A batch of one topic's events as a table of an in-memory DuckDB."""
 
     def __init__(self, destination: str, columns: Sequence[Mapping[str, str]]) -> None:

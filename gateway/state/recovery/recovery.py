@@ -23,7 +23,7 @@ from gateway.state.command_ids import CommandIds, remembered_id
 from gateway.state.commands_read import CommandsRead
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
-from gateway.state.journal import FORMAT, Journal, Position
+from gateway.state.journal import FORMAT, CatalogPosition, Journal
 from gateway.state.recovery.catalog_replay import CatalogReplay, last_mark
 from gateway.state.recovery.large_records import without_largest
 from gateway.state.recovery.recovery_progress import RecoveryProgress
@@ -127,7 +127,7 @@ class Recovery:
         """
         with mapped():
             body = self._connection.redis.get(self._connection.keys.position)
-        position = Position.unpack(body) if body else None
+        position = CatalogPosition.unpack(body) if body else None
         catalog = self._settings.topics.catalog
         end = self._topics.offsets.ends([(catalog, 0)], committed=True)[catalog, 0]
         if position is not None and position.format > FORMAT:
@@ -160,7 +160,7 @@ class Recovery:
                 new = replay.run(self._watched(reader, self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._connection.writing() as pipeline:
-                pipeline.set(self._connection.keys.position, Position.of(replay.following, now_ms).pack())
+                pipeline.set(self._connection.keys.position, CatalogPosition.of(replay.following, now_ms).pack())
         return replay.mark, new
 
     def _keep_secret(self) -> None:

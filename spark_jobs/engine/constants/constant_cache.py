@@ -130,8 +130,8 @@ class Snapshot:
         return parts + sum(shared.nbytes for shared in self.shared_indexes)
 
 
-_Key = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
-_RowsByTable = dict[_Key, list[ConstantRows]]
+_TableKey = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
+_RowsByTable = dict[_TableKey, list[ConstantRows]]
 _SMALL = 1_000
 """Rows of a part up to which its destinations are compared with the destinations of other small parts."""
 _Part = TypeVar("_Part", GroupPlan, SelectList)
@@ -149,7 +149,7 @@ class ConstantTables:
     def _clear(self) -> None:
         self._epoch: int | None = None
         self._version = 0
-        self._tables: dict[_Key, ConstantTable] = {}
+        self._tables: dict[_TableKey, ConstantTable] = {}
         self._plans: dict[GroupId, GroupPlan] = {}
         self._selects: dict[SelectId, SelectList] = {}
         self._variants: dict[tuple[SelectId, str], int] = {}
@@ -242,7 +242,7 @@ class ConstantTables:
             else:
                 del self._tables[key]
 
-    def _holding(self, ids: NDArray[np.void]) -> list[_Key]:
+    def _holding(self, ids: NDArray[np.void]) -> list[_TableKey]:
         """Return the tables that may hold some destinations; small tables are asked all at once.
 
         A stream may have tens of thousands of small tables, and a version takes destinations out of a few.
@@ -255,7 +255,7 @@ class ConstantTables:
             held |= {small[number][0] for number in np.unique(owner[np.isin(high, ids["high"])]).tolist()}
         return list(held)
 
-    def _grown(self, key: _Key, blocks_rows: list[ConstantRows]) -> ConstantTable:
+    def _grown(self, key: _TableKey, blocks_rows: list[ConstantRows]) -> ConstantTable:
         group, types, virtual, until = key
         table = self._tables.get(key)
         shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.constants.constant_rows import concatenated
-from spark_jobs.engine.constants.shared_conjunct import Member
+from spark_jobs.engine.constants.shared_conjunct import SharedPart
 from spark_jobs.engine.index import EqualityIndex, Ints, Ranges
 from spark_jobs.engine.index.key_codes import KeyCodes
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -30,7 +30,7 @@ _KeyColumn = tuple[str, SqlType, SqlType]
 class MixedKeys:
     """The key columns of rows that each compare their own; no key is a set."""
 
-    def __init__(self, members: Sequence[Member], starts: Ints) -> None:
+    def __init__(self, members: Sequence[SharedPart], starts: Ints) -> None:
         """Index the rows of all members.
 
         Args:

@@ -16,13 +16,13 @@ from spark_jobs.engine.constants.constant_rows import ConstantRows, concatenated
 from spark_jobs.engine.constants.table_shape import TableShape
 from spark_jobs.engine.index import Ints
 
-__all__ = ["Kind", "Member", "SharedConjunct", "Tally", "shared_conjuncts"]
+__all__ = ["SharedKind", "SharedPart", "SharedConjunct", "ConjunctCost", "shared_conjuncts"]
 
-Kind = tuple[Expression, tuple[SqlType, ...], int]
+SharedKind = tuple[Expression, tuple[SqlType, ...], int]
 """A conjunct, its slots numbered from 0; their types; and its number among equal conjuncts of a predicate."""
 
 
-class Member(Protocol):
+class SharedPart(Protocol):
     """A part of a table: `spark_jobs.engine.constants.constant_part.ConstantPart`."""
 
     shape: TableShape
@@ -32,7 +32,7 @@ class Member(Protocol):
 
 
 @dataclass(slots=True)
-class Tally:
+class ConjunctCost:
     """The cost of checking a conjunct so far, and how often it held."""
 
     seconds: float = 0.0
@@ -61,14 +61,14 @@ _REMEMBERED = 1_000_000
 class SharedConjunct:
     """A conjunct that several tables have, up to constants."""
 
-    kind: Kind
+    kind: SharedKind
     constants: tuple[pa.Array, ...]
     """By slot, the constants of all rows of the tables with this conjunct."""
     members: NDArray[np.bool_]
     """Which members have the conjunct."""
     shift: Ints
     """By member: the difference from a row of the shared index to its row in `constants`."""
-    tally: Tally = field(default_factory=Tally)
+    tally: ConjunctCost = field(default_factory=ConjunctCost)
 
     @property
     def conjunct(self) -> Expression:
@@ -82,7 +82,7 @@ class SharedConjunct:
 
 
 def shared_conjuncts(
-    members: Sequence[Member], starts: Ints, tallies: Mapping[Kind, Tally]
+    members: Sequence[SharedPart], starts: Ints, tallies: Mapping[SharedKind, ConjunctCost]
 ) -> Iterator[SharedConjunct]:
     """Yield the conjuncts of the members' predicates that are left to check, each once up to constants.
 
@@ -91,7 +91,7 @@ def shared_conjuncts(
         starts: The first row of each in the shared index.
         tallies: Earlier measurements of conjuncts.
     """
-    have: dict[Kind, list[tuple[int, tuple[int, ...]]]] = {}
+    have: dict[SharedKind, list[tuple[int, tuple[int, ...]]]] = {}
     for number, member in enumerate(members):
         met: dict[tuple[Expression, tuple[SqlType, ...]], int] = {}
         for conjunct in _left(member.shape):
@@ -111,7 +111,7 @@ def shared_conjuncts(
             concatenated([members[number].rows.constants[slots[i]] for number, slots in having])
             for i in range(len(kind[1]))
         )
-        yield SharedConjunct(kind, constants, of, shift, tallies.get(kind) or Tally())
+        yield SharedConjunct(kind, constants, of, shift, tallies.get(kind) or ConjunctCost())
 
 
 def _left(shape: TableShape) -> Iterable[Expression]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.constants.constant_rows import ConstantRows, concatenated
 from spark_jobs.engine.constants.mixed_keys import MixedKeys
-from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally, shared_conjuncts
-from spark_jobs.engine.constants.table_shape import Key
+from spark_jobs.engine.constants.shared_conjunct import ConjunctCost, SharedKind, SharedPart, shared_conjuncts
+from spark_jobs.engine.constants.table_shape import KeyColumns
 from spark_jobs.engine.index import EqualityIndex, Ints, Ranges
 from spark_jobs.engine.index.key_codes import JointCodes, KeyCodes
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -33,7 +33,9 @@ _DEAD = 4
 class SharedIndex:
     """Parts of tables, indexed together; members may leave it."""
 
-    def __init__(self, key: Key | None, members: Sequence[Member], tallies: Mapping[Kind, Tally]) -> None:
+    def __init__(
+        self, key: KeyColumns | None, members: Sequence[SharedPart], tallies: Mapping[SharedKind, ConjunctCost]
+    ) -> None:
         """Index the rows of all members.
 
         Args:
@@ -96,7 +98,7 @@ class SharedIndex:
 class _JointKeys:
     """The keys of members that compare the same columns; a row with a set has a key for each of its elements."""
 
-    def __init__(self, key: Key, members: Sequence[Member], starts: Ints) -> None:
+    def __init__(self, key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> None:
         self._codes, self._index = _indexed(key, members, starts)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
@@ -111,7 +113,7 @@ class _JointKeys:
         return self._codes.nbytes + self._index.nbytes
 
 
-def _indexed(key: Key, members: Sequence[Member], starts: Ints) -> tuple[JointCodes, EqualityIndex]:
+def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tuple[JointCodes, EqualityIndex]:
     """Number the keys of all members together."""
     columns: list[list[pa.Array]] = [[] for _ in key]
     owners: list[Ints] = []
@@ -134,7 +136,7 @@ def _indexed(key: Key, members: Sequence[Member], starts: Ints) -> tuple[JointCo
     return joint, EqualityIndex(found[kept], joint.count, owner[kept].astype(np.int32))
 
 
-def _ends(members: Sequence[Member]) -> NDArray[np.int64] | None:
+def _ends(members: Sequence[SharedPart]) -> NDArray[np.int64] | None:
     width = max(len(member.shape.until) for member in members)
     if not width:
         return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spark_jobs.engine.constants.shared_conjunct import Kind, Member, Tally
+from spark_jobs.engine.constants.shared_conjunct import ConjunctCost, SharedKind, SharedPart
 from spark_jobs.engine.constants.shared_index import SharedIndex
-from spark_jobs.engine.constants.table_shape import Key
+from spark_jobs.engine.constants.table_shape import KeyColumns
 
 __all__ = ["SharedIndexes"]
 
@@ -23,7 +23,7 @@ _FEW_ROWS = 64
 """Rows of a key of several columns above which the key has a shared index of its own."""
 _MANY_KEYS = 8
 """Keys with few rows: from this number on they are looked up together, by one column after the other."""
-_Rows = tuple[str, Key | None]
+_IndexName = tuple[str, KeyColumns | None]
 """The key of a shared index: a computation, "" for events, and the columns that are looked up; None: mixed ones."""
 
 
@@ -32,12 +32,12 @@ class SharedIndexes:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._by_key: dict[_Rows, list[SharedIndex]] = {}
-        self._tallies: dict[Kind, Tally] = {}
+        self._by_key: dict[_IndexName, list[SharedIndex]] = {}
+        self._tallies: dict[SharedKind, ConjunctCost] = {}
 
-    def of(self, parts: Iterable[Member]) -> tuple[SharedIndex, ...]:
+    def of(self, parts: Iterable[SharedPart]) -> tuple[SharedIndex, ...]:
         """Return the shared indexes of all parts that are there now."""
-        by_key: dict[_Rows, dict[int, Member]] = {}
+        by_key: dict[_IndexName, dict[int, SharedPart]] = {}
         for part in parts:
             if (key := part.shape.shared_key) is not None:
                 by_key.setdefault((part.shape.plan.computation_id, key), {})[id(part)] = part
@@ -47,7 +47,7 @@ class SharedIndexes:
         self._tallies = {conjunct.kind: conjunct.tally for shared in shared_indexes for conjunct in shared.conjuncts}
         return shared_indexes
 
-    def _brought_forward(self, key: _Rows, current: dict[int, Member]) -> list[SharedIndex]:
+    def _brought_forward(self, key: _IndexName, current: dict[int, SharedPart]) -> list[SharedIndex]:
         kept = [shared for shared in self._by_key.get(key, ()) if shared.settle(current)]
         old = {id(member) for shared in kept for member in shared.members}
         fresh = [part for name, part in current.items() if name not in old]
@@ -58,9 +58,9 @@ class SharedIndexes:
         return [*kept, SharedIndex(key[1], fresh, self._tallies)]
 
 
-def _mixed(by_key: dict[_Rows, dict[int, Member]]) -> dict[_Rows, dict[int, Member]]:
+def _mixed(by_key: dict[_IndexName, dict[int, SharedPart]]) -> dict[_IndexName, dict[int, SharedPart]]:
     """Return the parts by key, parts with few rows of many keys of a computation together."""
-    few: dict[str, list[_Rows]] = {}
+    few: dict[str, list[_IndexName]] = {}
     for (computation, key), parts in by_key.items():
         sets = any(part.shape.path.set_member is not None for part in parts.values())
         if key is not None and len(key) > 1 and not sets and _rows(parts) <= _FEW_ROWS:
@@ -71,5 +71,5 @@ def _mixed(by_key: dict[_Rows, dict[int, Member]]) -> dict[_Rows, dict[int, Memb
     return by_key
 
 
-def _rows(parts: dict[int, Member]) -> int:
+def _rows(parts: dict[int, SharedPart]) -> int:
     return sum(len(part.rows) for part in parts.values())

@@ -11,9 +11,9 @@ from grouping.model.sql_type import SqlType
 from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index.lookup import comparison
 
-__all__ = ["Key", "TableShape"]
+__all__ = ["KeyColumns", "TableShape"]
 
-Key = tuple[tuple[str, SqlType, SqlType], ...]
+KeyColumns = tuple[tuple[str, SqlType, SqlType], ...]
 """Column, its type and the constants' type, of each key column."""
 
 
@@ -56,7 +56,7 @@ class TableShape:
         return tuple((column, slot) for _, column, slot in found)
 
     @cached_property
-    def shared_key(self) -> Key | None:
+    def shared_key(self) -> KeyColumns | None:
         """The key that tables of a shared index have in common; None for a table that is in none."""
         if self.virtual or not self.key_terms:
             return None

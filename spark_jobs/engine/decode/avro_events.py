@@ -16,16 +16,13 @@ from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
 from schemas.avro_limits import body_check
 from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
+from spark_jobs.engine.decode.json_exact import WrongRecord
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = ["AvroReader"]
 
 _CONFLUENT_BYTES = 5
 """A zero byte and the id of the schema, which may be any."""
-
-
-class _WrongRecord(ValueError):
-    """The record is a dead letter; the message is its detail, a full sentence."""
 
 
 class AvroReader:
@@ -52,7 +49,7 @@ class AvroReader:
         for row, value in enumerate(values.to_pylist()):
             try:
                 records.append(self._record(value))
-            except _WrongRecord as exc:
+            except WrongRecord as exc:
                 wrong[row] = str(exc)
             except Exception as exc:  # fastavro's errors have no common base: IndexError, EOFError, OverflowError, …
                 wrong[row] = f"The value does not fit the Avro schema: {str(exc) or type(exc).__name__}."
@@ -60,7 +57,7 @@ class AvroReader:
 
     def _record(self, value: bytes | None) -> dict[str, Any]:
         if value is None:
-            raise _WrongRecord("The record has no value.")
+            raise WrongRecord("The record has no value.")
         start = self._body(value, self._header)
         if self._check_body is not None:
             self._check_body(value, start)
@@ -74,13 +71,13 @@ class AvroReader:
                 try:
                     record[column.name] = check(found)
                 except Misfit as exc:
-                    raise _WrongRecord(misfit_detail(column, exc)) from None
+                    raise WrongRecord(misfit_detail(column, exc)) from None
         if broken:
             for name in self._texts:  # a field without a column does no harm
                 try:
                     check_texts(record[name])
                 except UnicodeEncodeError:
-                    raise _WrongRecord(f'Column "{name}" has a string that is no valid UTF-8.') from None
+                    raise WrongRecord(f'Column "{name}" has a string that is no valid UTF-8.') from None
         return record
 
     def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:
@@ -91,19 +88,19 @@ class AvroReader:
         )
         if body.tell() != len(value):
             left = len(value) - body.tell()
-            raise _WrongRecord(f"There {are(left)} {counted(left, 'byte')} after the Avro body.")
+            raise WrongRecord(f"There {are(left)} {counted(left, 'byte')} after the Avro body.")
         return record
 
 
 def _single_object(value: bytes, header: bytes) -> int:
     if not value.startswith(header):
-        raise _WrongRecord(f"The value does not begin with {header.hex()}, which the stream's schema calls for.")
+        raise WrongRecord(f"The value does not begin with {header.hex()}, which the stream's schema calls for.")
     return len(header)
 
 
 def _confluent(value: bytes, _header: bytes) -> int:
     if len(value) < _CONFLUENT_BYTES or value[0] != 0:
-        raise _WrongRecord("The value does not begin with a zero byte and four bytes of a schema id.")
+        raise WrongRecord("The value does not begin with a zero byte and four bytes of a schema id.")
     return _CONFLUENT_BYTES
 
 

@@ -89,12 +89,12 @@ def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonR
     return JsonReader(columns, leniency)
 
 
-Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
+FormatReader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
 """Takes the values of a batch; gives a reader of a column of the good records, and by row the faults of the others."""
 
 
 @lru_cache(maxsize=1024)
-def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
+def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> FormatReader:
     """Return the reader for records of a form, made once for equal arguments.
 
     Args:

@@ -23,10 +23,10 @@ Raw = Callable[[bytes], object]
 
 
 @dataclass(slots=True)
-class _Node:
+class _LayerNode:
     """A value in the record: a column, an object with fields, or an array with elements."""
 
-    children: dict[str | int, _Node] = field(default_factory=dict)
+    children: dict[str | int, _LayerNode] = field(default_factory=dict)
     column: int | None = None
 
 
@@ -34,7 +34,7 @@ class Layer:
     """Decodes some columns of a record."""
 
     def __init__(
-        self, root: _Node, types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
+        self, root: _LayerNode, types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
     ) -> None:
         """Make the decoder.
 
@@ -101,7 +101,7 @@ class Layer:
                 setattr(owner, name, read(bytes(raw)))
         return record
 
-    def _struct(self, node: _Node, path: str) -> Any:
+    def _struct(self, node: _LayerNode, path: str) -> Any:
         """Return the type of an object or an array, which lies at a path of attributes."""
         array = any(isinstance(step, int) for step in node.children)
         steps: list[str | int] = list(node.children)
@@ -133,22 +133,22 @@ def layers_of(
     columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
 ) -> list[Layer]:
     """Return the layers that decode all columns; at least one, to find out whether the record is JSON."""
-    roots: list[_Node] = [_Node()]
+    roots: list[_LayerNode] = [_LayerNode()]
     for number, column in enumerate(columns):
         path = column.place.path or ()
         if not any(_insert(root, path, number) for root in roots):
-            roots.append(_Node())
+            roots.append(_LayerNode())
             _insert(roots[-1], path, number)
     return [Layer(root, types, readers, named=named, lax=lax) for root in roots]
 
 
-def _insert(root: _Node, path: RecordPath, column: int) -> bool:
+def _insert(root: _LayerNode, path: RecordPath, column: int) -> bool:
     """Put a column at its path; False, and nothing changed, where another path begins with it or it with another."""
     node = root
     for step in path:
         if node.column is not None or type(next(iter(node.children), step)) is not type(step):
             return False
-        node = node.children.setdefault(step, _Node())
+        node = node.children.setdefault(step, _LayerNode())
     if node.column is not None or node.children:
         return False
     node.column = column

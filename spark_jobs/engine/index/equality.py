@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index.ranges import Ints, Ranges
+from spark_jobs.engine.rows.arrays import Codes, Hashes
 
 __all__ = ["EqualityIndex", "KeyDirectory", "mix"]
-
-Hashes = NDArray[np.uint64]
-Codes = NDArray[np.int32]
 
 
 def mix(keys: Ints) -> Hashes:

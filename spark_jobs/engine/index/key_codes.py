@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.index import Ints, KeyDirectory, mix
 from spark_jobs.engine.index.keys import key_space
+from spark_jobs.engine.rows.arrays import Codes
 from spark_jobs.engine.rows.event_column import EventColumns, hash_strings
 
 __all__ = ["JointCodes", "KeyCodes"]
-
-Codes = NDArray[np.int32]
 
 
 class KeyCodes:

@@ -31,14 +31,14 @@ __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 _FEW = 4
 """Number of values up to which each is looked up singly."""
 
-Rows = NDArray[np.int32]
-Found = Ranges | ContainingIntervals
+RowNumbers = NDArray[np.int32]
+FoundRows = Ranges | ContainingIntervals
 
 
 class AliveRows:
     """How many rows before each position of an index are alive."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowNumbers) -> None:
         """Take the rows in the order of the index."""
         self._rows = rows
         self._before: tuple[int, Ints] | None = None
@@ -53,7 +53,7 @@ class AliveRows:
 class Candidates:
     """The rows met by the events of a batch in an index."""
 
-    def __init__(self, events: Ints, found: Found, alive: AliveRows, *, repeated: bool = False) -> None:
+    def __init__(self, events: Ints, found: FoundRows, alive: AliveRows, *, repeated: bool = False) -> None:
         """Take the found rows.
 
         Args:
@@ -146,7 +146,7 @@ class Lookup:
         bounds: list[tuple[str, Column, int]],
         types: Sequence[SqlType],
         constants: Sequence[pa.Array],
-        rows: Rows,
+        rows: RowNumbers,
         codes: NDArray[np.int32] | None,
     ) -> EqualityIndex | OrderedIndex | CompositeIndex | IntervalIndex | None:
         valid = np.ones(rows.size, np.bool_) if codes is None else codes >= 0
@@ -202,7 +202,7 @@ class Lookup:
             return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self._alive)
         return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)
 
-    def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
+    def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> FoundRows:
         """Look the distinct values of a column up, in an order that all groups share, and spread the found rows."""
         keys = self._space.events(column)
         match self._index:

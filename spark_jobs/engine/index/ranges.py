@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.engine.rows.arrays import Ints
+
 __all__ = ["Ints", "Pairs", "Ranges", "chunks"]
 
-Ints = NDArray[np.int64]
 Pairs = tuple[NDArray[np.intp], NDArray[np.int32]]
 """Positions of events and, beside each, of a row."""
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import pyarrow as pa
-
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.rows.faults import Records, Units
 
 __all__ = ["AnyStep", "PlainStep", "Records", "SharedStep", "Step", "Units"]
-
-Records = Iterator[pa.RecordBatch]
-"""Rows of `rows.output.OUTPUT`."""
-Units = Sequence[str]
-"""Names of work units (`grouping.store.work_units`)."""
 
 
 class Step(Protocol):

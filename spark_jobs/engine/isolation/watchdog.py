@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, StoppedEvaluation
 
-__all__ = ["Watchdog"]
+__all__ = ["BudgetWatchdog"]
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _GRACE_SECONDS = 2.0
 _EVERY_SECONDS = 0.25
 
 
-class Watchdog:
+class BudgetWatchdog:
     """Watches the budget of the process's task. There is one for each process."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from spark_jobs.engine.rows.matches import Matches
 
 __all__ = ["candidates", "match", "matches"]
 
-AnyLookup = TableLookup | SharedIndexLookup
+ConstantLookup = TableLookup | SharedIndexLookup
 
 
 def match(snapshot: Snapshot, source: PlacedColumns) -> Matches:
@@ -73,7 +73,7 @@ def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
 
 def _looked_up(
     snapshot: Snapshot, source: PlacedColumns, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
-) -> Iterator[AnyLookup]:
+) -> Iterator[ConstantLookup]:
     """Look up all tables; `groups` gets the numbers of the tables that an event may meet."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
@@ -90,7 +90,7 @@ def _looked_up(
 
 def _by_itself(
     table: ConstantTable, source: PlacedColumns, events: EventColumns, load: Load, groups: dict[GroupId, int]
-) -> Iterator[AnyLookup]:
+) -> Iterator[ConstantLookup]:
     """Look up the parts of a table that have an index."""
     began = time.perf_counter()
     group_id = table.shape.plan.group_id
@@ -106,14 +106,14 @@ def _by_itself(
     yield from found
 
 
-def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
+def _met(lookup: ConstantLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
     began = time.perf_counter()
     met = list(lookup.meet(events, first, last))
     lookup.took(time.perf_counter() - began)
     return met
 
 
-def _slices(lookups: list[AnyLookup], count: int, limit: int) -> Iterator[tuple[int, int]]:
+def _slices(lookups: list[ConstantLookup], count: int, limit: int) -> Iterator[tuple[int, int]]:
     counts = np.zeros(count, np.int64)
     for lookup in lookups:
         lookup.add_counts(counts)

@@ -31,7 +31,7 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 
-Positions = NDArray[np.integer]
+PairPositions = NDArray[np.integer]
 
 _AT_ONCE = 32
 """Conjuncts that are evaluated at once where there are more."""
@@ -46,10 +46,10 @@ ELEMENTS = 1 << 20
 def holds(
     conjuncts: Sequence[Expression],
     events: EventColumns,
-    positions: Positions,
+    positions: PairPositions,
     types: tuple[SqlType, ...] = (),
     constants: Sequence[pa.Array] = (),
-    rows: Positions | None = None,
+    rows: PairPositions | None = None,
 ) -> NDArray[np.bool_]:
     """Tell for each (event, row) pair whether all conjuncts are TRUE.
 
@@ -75,13 +75,13 @@ def holds(
 def truth(
     conjunct: Expression,
     events: EventColumns,
-    positions: Positions,
+    positions: PairPositions,
     types: tuple[SqlType, ...],
     constants: Sequence[pa.Array],
-    rows: Positions | None,
+    rows: PairPositions | None,
 ) -> pl.Series:
     """Return for each (event, row) pair whether a conjunct is TRUE, FALSE or NULL; the arguments as of `holds`."""
-    return _Frame(events, positions, types, constants, rows).evaluate(conjunct)
+    return _PairFrame(events, positions, types, constants, rows).evaluate(conjunct)
 
 
 def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
@@ -95,7 +95,7 @@ def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
 
 
 def evaluate_expression(
-    expression: Expression, events: Columns, rows: Positions, value_bytes: int = VALUE_BYTES
+    expression: Expression, events: Columns, rows: PairPositions, value_bytes: int = VALUE_BYTES
 ) -> pa.Array:
     """Return the value of an expression without slots for each of some events.
 
@@ -105,7 +105,7 @@ def evaluate_expression(
         rows: Which events.
         value_bytes: Longest text that the expression computes; a longer text is NULL.
     """
-    result: pa.Array = _Frame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
+    result: pa.Array = _PairFrame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
     return result
 
 
@@ -119,16 +119,16 @@ def _needle_name(member: Member) -> str:
     return member.needle.name if isinstance(member.needle, Column) else member.name
 
 
-class _Frame:
+class _PairFrame:
     """Event values and constants side by side, one row for each pair."""
 
     def __init__(
         self,
         events: EventColumns,
-        positions: Positions,
+        positions: PairPositions,
         types: tuple[SqlType, ...],
         constants: Sequence[pa.Array],
-        rows: Positions | None,
+        rows: PairPositions | None,
     ) -> None:
         self._events = events
         self._positions = positions
@@ -151,9 +151,9 @@ class _Frame:
         total = np.cumsum(np.broadcast_to(sizes.total, self._positions.size))
         return pl.concat([self._between(*part).at_once(expression, most) for part in slices(total, BYTES)])
 
-    def _between(self, first: int, last: int) -> _Frame:
+    def _between(self, first: int, last: int) -> _PairFrame:
         rows = None if self._rows is None else self._rows[first:last]
-        return _Frame(self._events, self._positions[first:last], self._types, self._constants, rows)
+        return _PairFrame(self._events, self._positions[first:last], self._types, self._constants, rows)
 
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
@@ -253,7 +253,7 @@ class _Frame:
         while steps.count:
             rows = None if self._rows is None else self._rows[steps.rows]
             events = EventColumns(steps, self._events.value_bytes)
-            inner = _Frame(events, np.arange(steps.count), self._types, self._constants, rows)
+            inner = _PairFrame(events, np.arange(steps.count), self._types, self._constants, rows)
             steps.advance(inner.evaluate(body))
         return steps.result()
 
@@ -271,7 +271,7 @@ class _Frame:
             begins = np.cumsum(found.size[first:last]) - found.size[first:last]
             places = found.first[of] + np.arange(of.size) - begins[of - first]
             rows = None if self._rows is None else self._rows[of]
-            true = _Frame(events, places, self._types, self._constants, rows).evaluate(condition).fill_null(False)
+            true = _PairFrame(events, places, self._types, self._constants, rows).evaluate(condition).fill_null(False)
             met[of[true.to_numpy()]] = True
         return pl.Series(met != found.alone)
 
@@ -282,7 +282,7 @@ class _Frame:
         elements = ElementSource(self._events.source, self._positions, variable.name, arrays)
         events = EventColumns(elements, self._events.value_bytes)
         rows = None if self._rows is None else self._rows[elements.of]
-        inner = _Frame(events, np.arange(elements.count), self._types, self._constants, rows)
+        inner = _PairFrame(events, np.arange(elements.count), self._types, self._constants, rows)
         if not call.type.is_nested:
             return elements.result(call, inner.evaluate(body))
         return inner._collected(call, elements, body)
@@ -319,7 +319,7 @@ class _Frame:
             constant = constant.set(pl.Series(constants.is_null()), None)
         return [event, constant]
 
-    def _needles(self, member: Member) -> tuple[EventColumns, Positions]:
+    def _needles(self, member: Member) -> tuple[EventColumns, PairPositions]:
         """Return the values to look up, and for each pair the place of its value."""
         if isinstance(member.needle, Column):
             return self._events, self._positions

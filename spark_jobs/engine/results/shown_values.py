@@ -35,7 +35,7 @@ __all__ = ["AS_DECODED", "object_maker", "shown_as_decoded", "shown_values"]
 
 AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
 """Types of parts that the encoder writes as the decoder reads them."""
-_Show = Callable[[Any], Any]
+_TextMaking = Callable[[Any], Any]
 
 
 def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
@@ -61,7 +61,7 @@ def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 
 @lru_cache(maxsize=1024)
-def shown_as_decoded(sql_type: SqlType) -> _Show | None:
+def shown_as_decoded(sql_type: SqlType) -> _TextMaking | None:
     """Return a function that prepares decoded values of a nested type for the encoder, None where only Arrow can.
 
     A struct is a dict that may lack fields, in any order; a map is a dict. No array is made of them first.
@@ -84,7 +84,7 @@ def shown_as_decoded(sql_type: SqlType) -> _Show | None:
     return lambda value: None if value is None else {key: show(each) for key, each in value.items()}
 
 
-def _struct_shower(sql_type: SqlType) -> _Show | None:
+def _struct_shower(sql_type: SqlType) -> _TextMaking | None:
     names = tuple(name for name, _ in sql_type.fields)
     make = object_maker(names)
     found = [shown_as_decoded(field) for _, field in sql_type.fields]

@@ -22,6 +22,7 @@ from grouping.settings.settings import Settings
 from grouping.store.constant_table import MODES
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.results.value_pool import ValuePool, value_pools
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.headers import event_ids, event_times, hex_keys, match_headers
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
@@ -33,7 +34,6 @@ _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 8 << 20
 _SHARED, _DEDICATED, _VIRTUAL = (MODES.index(mode) for mode in ("shared", "dedicated", "virtual"))
 
-Rows = NDArray[np.int64]
 Address = tuple[pa.Array, pa.Array, pa.Array]
 """Key, topic and partition of some records."""
 
@@ -59,7 +59,7 @@ def split(
     for pool in value_pools(
         events, matches.selects, matches.select[change], matches.event[change], evaluate_expression
     ):
-        write = _Writer(events, stream, settings, pool)
+        write = _PoolWriter(events, stream, settings, pool)
         found = change[pool.match]
         for mode, address in ((_SHARED, _shared), (_DEDICATED, _dedicated)):
             chosen = matches.mode[found] == mode
@@ -69,19 +69,19 @@ def split(
         SelectId(""), tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns)
     )
     for pool in value_pools(events, [everything], np.zeros(len(event), np.int32), event, evaluate_expression):
-        write = _Writer(events, stream, settings, pool)
+        write = _PoolWriter(events, stream, settings, pool)
         pairs = group[pool.match], event[pool.match]
         yield from write(pool.value, partial(_virtual, matches.groups, settings, events.partitions, *pairs))
 
 
-def _shared(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
+def _shared(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
     """Shared results: one topic, the partition that the reply named, the destination as key."""
     rows = found[chunk]
     keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
     return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
 
 
-def _dedicated(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
+def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
     """Dedicated results: the destination's own topic of one partition."""
     ids = matches.destination.take(pa.array(found[chunk]))
     topics = hex_keys(settings.topics.own_results("d_"), ids).cast(pa.string())
@@ -101,7 +101,7 @@ def _virtual(
     partitions: NDArray[np.int32],
     group: NDArray[np.int32],
     event: NDArray[np.int32],
-    chunk: Rows,
+    chunk: Ints,
 ) -> Address:
     """Virtual results: the group's topic, in the partition of the source."""
     index = pa.array(group[chunk])
@@ -110,7 +110,7 @@ def _virtual(
     return keys.take(index), topics.take(index), pa.array(partitions[event[chunk]])
 
 
-class _Writer:
+class _PoolWriter:
     """Puts a pool's values, their headers and the records' addresses together."""
 
     def __init__(self, events: RowSource, stream: Stream, settings: Settings, pool: ValuePool) -> None:
@@ -121,7 +121,7 @@ class _Writer:
         self._ids = event_ids(stream.name, events, pool.event)
         self._times = event_times(events, pool.event)
 
-    def __call__(self, value: Rows, address: Callable[[Rows], Address]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, value: Ints, address: Callable[[Ints], Address]) -> Iterator[pa.RecordBatch]:
         """Yield records in batches, and dead letters in place of records that are too large.
 
         Args:
@@ -140,7 +140,7 @@ class _Writer:
             large = np.flatnonzero(~fits)
             yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
 
-    def _dead_letters(self, event: NDArray[np.int32], sizes: Rows, keys: pa.BinaryArray) -> pa.RecordBatch:
+    def _dead_letters(self, event: NDArray[np.int32], sizes: Ints, keys: pa.BinaryArray) -> pa.RecordBatch:
         """Return one dead letter for each event: a large event that 10,000 want is not to be repeated as often."""
         details: dict[int, str] = {}
         rows, first, counts = np.unique(event, return_index=True, return_counts=True)
@@ -153,7 +153,7 @@ class _Writer:
         return dead_letters(self._events.source, details, "result-too-large", self._stream, self._settings)
 
 
-def _chunks(rows: Rows, sizes: Rows) -> Iterator[Rows]:
+def _chunks(rows: Ints, sizes: Ints) -> Iterator[Ints]:
     """Cut rows into runs of bounded count and bytes, none of them empty."""
     ends = np.cumsum(sizes)
     start = 0

@@ -44,7 +44,7 @@ class StoppedEvaluation(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Account:
+class _Charge:
     name: Hashable
     suspects: Suspects
     alike: bool
@@ -86,7 +86,7 @@ class CpuBudget:
         """By id: the part of the time for suspects, until the culprit is known."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
-        self._open: list[_Account] = []
+        self._open: list[_Charge] = []
         self.stopped = StoppedEvaluation(frozenset(), alike=True)
         """The evaluation that was stopped last."""
 
@@ -119,7 +119,7 @@ class CpuBudget:
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
-        account = _Account(name, suspects, alike, began, began + self._limit(suspects) - self._spent.get(name, 0.0))
+        account = _Charge(name, suspects, alike, began, began + self._limit(suspects) - self._spent.get(name, 0.0))
         self._open.append(account)
         try:
             self.check()

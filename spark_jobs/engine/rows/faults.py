@@ -9,13 +9,15 @@ from polars.exceptions import PanicException
 
 from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 
-__all__ = ["FAULTS", "halved"]
+__all__ = ["FAULTS", "Records", "Units", "halved"]
 
 FAULTS = (Exception, PanicException)
 """A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
 
 Records = Iterator[pa.RecordBatch]
+"""Rows of `rows.output.OUTPUT`."""
 Units = Sequence[str]
+"""Names of work units (`grouping.store.work_units`)."""
 
 
 def halved(

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.model.errors import InternalError
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.columns import Columns
 
 __all__ = ["PartnerSource", "Partners", "partners"]
-
-Ints = NDArray[np.int64]
 
 
 class Partners(NamedTuple):

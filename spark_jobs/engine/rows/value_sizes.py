@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from spark_jobs.engine.rows.arrays import Ints
 
 __all__ = ["value_sizes"]
 
 _LEAST = 2
 """Bytes of any part, NULL or number, as of the shortest one in JSON with its comma; and of an array itself."""
-
-
-Ints = NDArray[np.int64]
 
 
 def value_sizes(values: pa.Array) -> Ints:

@@ -21,7 +21,7 @@ from spark_jobs.runtime.kafka.sink import write_all
 from spark_jobs.runtime.kafka.source import FETCHES
 from spark_jobs.runtime.worker.digest_task import DigestTask
 
-__all__ = ["DigestJobs", "write_digests"]
+__all__ = ["DigestJobThread", "write_digests"]
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _OFFSETS_A_TASK = 4
 """Two orders, each with the mark of its transaction: a fraction of a second, for micro-batches wait for a free core."""
 
 
-class DigestJobs:
+class DigestJobThread:
     """Looks for requests in a separate thread, and carries them out in sequence."""
 
     def __init__(self, spark: SparkSession, settings: Settings, fence: Fence, failed: Callable[[], None]) -> None:

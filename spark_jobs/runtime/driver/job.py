@@ -25,7 +25,7 @@ from spark_jobs.runtime.application.jvm import end_jvm, jvm_process
 from spark_jobs.runtime.application.session import open_session, silence_jvm
 from spark_jobs.runtime.driver.leadership import Leadership
 from spark_jobs.runtime.driver.predecessor import end_predecessor, held, note_jvm
-from spark_jobs.runtime.driver.status_file import StatusFile
+from spark_jobs.runtime.driver.status_file import EvaluatorStatusFile
 
 __all__ = ["STATUS_VARIABLE", "main"]
 
@@ -56,7 +56,7 @@ def main() -> NoReturn:
             _run(
                 settings,
                 leadership,
-                StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
+                EvaluatorStatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
             )
     except SystemExit:
         code = 0
@@ -74,7 +74,7 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None:
+def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile) -> None:
     port = settings.metrics.evaluator_port
     metrics = MetricsServer(settings.metrics.address, port, status.told, role="evaluator")
     status.write("starting", metrics_url=metrics.url)

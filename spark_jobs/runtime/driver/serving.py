@@ -21,10 +21,10 @@ from grouping.store.table_store import TableStore
 from spark_jobs.runtime.application.executor_resources import executors_note
 from spark_jobs.runtime.application.jvm import is_alive, jvm_process
 from spark_jobs.runtime.application.session import core_count, executor_count, jobs_started
-from spark_jobs.runtime.driver.digest_jobs import DigestJobs
+from spark_jobs.runtime.driver.digest_jobs import DigestJobThread
 from spark_jobs.runtime.driver.executors import Executors
 from spark_jobs.runtime.driver.metrics import StreamMetrics
-from spark_jobs.runtime.driver.status_file import StatusFile
+from spark_jobs.runtime.driver.status_file import EvaluatorStatusFile
 from spark_jobs.runtime.driver.warm_up import warm_up
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.streams.streams import Streams
@@ -43,7 +43,7 @@ def serve(
     spark: SparkSession,
     settings: Settings,
     fences: EvaluatorFences,
-    status: StatusFile,
+    status: EvaluatorStatusFile,
     metrics_url: str,
     digests_failed: Callable[[], None],
     *,
@@ -77,7 +77,7 @@ def serve(
         WorkerDeaths(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
-    DigestJobs(spark, settings, fences.lease, digests_failed).start()
+    DigestJobThread(spark, settings, fences.lease, digests_failed).start()
     try:
         for _ in streams.reconcile():  # batches waiting since an earlier evaluator's death go on at once
             status.still()

@@ -13,12 +13,12 @@ from typing import Any
 from grouping.process.log_lines import last_error
 from grouping.process.metrics_server import RoleState
 
-__all__ = ["StatusFile"]
+__all__ = ["EvaluatorStatusFile"]
 
 log = logging.getLogger(__name__)
 
 
-class StatusFile:
+class EvaluatorStatusFile:
     """Where the evaluator tells its state: JSON, replaced in one move."""
 
     def __init__(self, path: Path) -> None:

@@ -14,7 +14,7 @@ from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
-from spark_jobs.runtime.kafka.topic_offsets import Offsets, Places, TopicOffsets
+from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets, TopicPartitions
 
 __all__ = ["Broker", "SourceForm"]
 
@@ -52,7 +52,7 @@ class Broker:
             raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
         return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
 
-    def earliest(self, topic: str) -> Offsets:
+    def earliest(self, topic: str) -> PartitionOffsets:
         """Return by partition the first offset that the broker still has.
 
         Raises:
@@ -60,7 +60,7 @@ class Broker:
         """
         return self._of_one(topic, self._offsets.earliest)
 
-    def ends(self, topic: str) -> Offsets:
+    def ends(self, topic: str) -> PartitionOffsets:
         """Return by partition the offset after the last committed record.
 
         Raises:
@@ -68,13 +68,13 @@ class Broker:
         """
         return self._of_one(topic, self._offsets.ends)
 
-    def _of_one(self, topic: str, ask: Callable[[Places], dict[str, Offsets]]) -> Offsets:
+    def _of_one(self, topic: str, ask: Callable[[TopicPartitions], dict[str, PartitionOffsets]]) -> PartitionOffsets:
         found = ask([(topic, partition) for partition in self.form(topic).partitions]).get(topic)
         if found is None:
             raise OperationalError(f'offsets of topic "{topic}" cannot be read', detail="A partition gave none.")
         return found
 
-    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
+    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[PartitionOffsets, PartitionOffsets]]:
         """Return the first offsets and the ends of many topics, at three questions in all.
 
         Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from aiokafka.record.util import calc_crc32c
-from numpy.typing import NDArray
 
 from grouping.settings.settings import Codec
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.varints import varints
 
 __all__ = ["RecordBatch", "record_batches"]
@@ -35,8 +35,6 @@ _CODECS = {"none": 0, "gzip": 1, "lz4": 3}
 _NO_EPOCH = -1
 _NO_FLAGS_NO_TIME = b"\x00\x00"
 """A record's attributes, of which there are none, and its time after the batch's."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.admin import open_admin
-from spark_jobs.runtime.kafka.topic_offsets import Offsets, TopicOffsets
+from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets
 
 __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 
@@ -70,7 +70,7 @@ class TableLog:
             }
         )
 
-    def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, Offsets]:
+    def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
         """Return by topic and partition the offset after the last record, at two questions in all.
 
         A change acknowledged before the call lies before the end, even if another producer's transaction is open before
@@ -142,7 +142,7 @@ class TableLog:
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
 
     def _records(
-        self, topic: str, messages: Sequence[Message], left: Offsets, reached: dict[int, int]
+        self, topic: str, messages: Sequence[Message], left: PartitionOffsets, reached: dict[int, int]
     ) -> list[Message]:
         """Return the records among some messages, noting where each partition is; one at its end is `left` no more."""
         records = []

@@ -11,16 +11,16 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 from grouping.model.errors import OperationalError
 from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
 
-__all__ = ["Offsets", "Places", "TopicOffsets"]
+__all__ = ["PartitionOffsets", "TopicPartitions", "TopicOffsets"]
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
 
-Offsets = dict[int, int]
+PartitionOffsets = dict[int, int]
 """By partition of one topic."""
 
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
-Places = list[tuple[str, int]]
+TopicPartitions = list[tuple[str, int]]
 """Topics and partitions."""
 
 
@@ -30,7 +30,7 @@ class TopicOffsets:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
-    def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> Places:
+    def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> TopicPartitions:
         """Return the partitions of the readable topics: they exist and have a leader for each partition.
 
         Args:
@@ -54,7 +54,7 @@ class TopicOffsets:
                 places += [(topic, partition.id) for partition in told.partitions]
         return places
 
-    def earliest(self, places: Places) -> dict[str, Offsets]:
+    def earliest(self, places: TopicPartitions) -> dict[str, PartitionOffsets]:
         """Return by topic the first offsets that the broker still has; topics that cannot be read are left out.
 
         Raises:
@@ -62,7 +62,7 @@ class TopicOffsets:
         """
         return self._ask(places, _EARLIEST)
 
-    def ends(self, places: Places, *, committed: bool = True) -> dict[str, Offsets]:
+    def ends(self, places: TopicPartitions, *, committed: bool = True) -> dict[str, PartitionOffsets]:
         """Return by topic where the partitions end; topics that cannot be read are left out.
 
         Args:
@@ -75,7 +75,7 @@ class TopicOffsets:
         """
         return self._ask(places, _LATEST, committed=committed)
 
-    def _ask(self, places: Places, spec: OffsetSpec, *, committed: bool = True) -> dict[str, Offsets]:
+    def _ask(self, places: TopicPartitions, spec: OffsetSpec, *, committed: bool = True) -> dict[str, PartitionOffsets]:
         if not places:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
@@ -104,9 +104,9 @@ def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescript
 
 def _offsets(
     admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
-) -> tuple[dict[str, Offsets], dict[str, int]]:
+) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:
     """Return the offsets by topic, and by topic of which a partition failed the code of its error."""
-    found: dict[str, Offsets] = {}
+    found: dict[str, PartitionOffsets] = {}
     failed: dict[str, int] = {}
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
         try:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from spark_jobs.runtime.streams.files import Files
 
-__all__ = ["Checkpoint", "Position"]
+__all__ = ["Checkpoint", "StreamPosition"]
 
 _ANEW = "anew.json"
 _NAME = "name"
 """Files beside Spark's own folders, deleted with them."""
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """The last micro-batch that is committed, and for each partition the offset after its last event."""
 
     batch: int
@@ -39,12 +39,12 @@ class Checkpoint:
     files: Files
     """The file system of the location."""
 
-    def last_commit(self, topic: str) -> Position | None:
+    def last_commit(self, topic: str) -> StreamPosition | None:
         """Return the position of the query, None when it never committed."""
         for batch in self._batches("commits"):
             log = self._log(f"offsets/{batch}")
             if log is not None:
-                return Position(batch, log.get(topic, {}))
+                return StreamPosition(batch, log.get(topic, {}))
         return None
 
     def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:

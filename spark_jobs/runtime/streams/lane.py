@@ -21,7 +21,7 @@ from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import Produce, start_query
 from spark_jobs.runtime.kafka.source import read_lane
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
-from spark_jobs.runtime.streams.lane_log import LaneLog, Place, Seat
+from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
 from spark_jobs.runtime.streams.progress import Committed, last_committed
 from spark_jobs.runtime.streams.worker_deaths import dead_task, failure_reason
 from spark_jobs.runtime.worker.lane_task import LaneStream, LaneTask
@@ -137,7 +137,7 @@ class Lane:
         """Tell whether a task had the stream in hand when an earlier evaluator ended: the stream may be the cause."""
         return source_id in self._interrupted
 
-    def join(self, stream: Stream, place: Place) -> None:
+    def join(self, stream: Stream, place: LaneStart) -> None:
         """Let a stream in when the query starts next. Its checkpoint has no micro-batch under way.
 
         Args:

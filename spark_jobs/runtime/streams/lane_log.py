@@ -13,20 +13,20 @@ from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.lane_hand import LANE
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 
-__all__ = ["LaneLog", "Place", "Seat"]
+__all__ = ["LaneLog", "LaneStart", "Seat"]
 
 log = logging.getLogger(__name__)
 
 _FILE = "members.json"
 
 
-class Place(NamedTuple):
+class LaneStart(NamedTuple):
     """Where the lane begins with a stream."""
 
-    position: Position
+    position: StreamPosition
     """In offsets of the topic."""
     anew: dict[str, int]
     """By source partition, the position before which an earlier checkpoint may have evaluated events."""
@@ -39,10 +39,10 @@ class Seat(NamedTuple):
     starts: dict[str, int]
     """By partition of the topic, the first offset that the lane evaluates: the log tells later ones."""
     anew: dict[str, int]
-    """See `Place.anew`."""
+    """See `LaneStart.anew`."""
 
 
-class _Member(msgspec.Struct, frozen=True):
+class _LaneMember(msgspec.Struct, frozen=True):
     """A stream in the lane, as a file beside the log has it."""
 
     source_id: str
@@ -122,14 +122,14 @@ class LaneLog:
         self.forget(stream.source_id)
         return False
 
-    def place(self, source_id: str) -> Place:
+    def place(self, source_id: str) -> LaneStart:
         """Return the place of a stream that was `kept`."""
         seat = self._kept[source_id]
         committed = self._checkpoint.last_commit(seat.stream.topic)
         if committed is None:
             starts = (self._checkpoint.next_beginnings() or {}).get(seat.stream.topic, seat.starts)
-            committed = Position(-1, starts)
-        return Place(committed, seat.anew)
+            committed = StreamPosition(-1, starts)
+        return LaneStart(committed, seat.anew)
 
     def forget(self, source_id: str) -> None:
         """Forget a stream that was `kept`, and is gone or has gone on by another checkpoint since."""
@@ -211,12 +211,12 @@ class LaneLog:
         self._note(seats)
 
     def _note(self, seats: Iterable[Seat]) -> None:
-        members = [_Member(seat.stream.source_id, seat.stream.topic, seat.starts, seat.anew) for seat in seats]
+        members = [_LaneMember(seat.stream.source_id, seat.stream.topic, seat.starts, seat.anew) for seat in seats]
         self._checkpoint.files.write(f"{self._checkpoint.location}/{_FILE}", msgspec.json.encode(members).decode())
 
-    def _members(self) -> list[_Member]:
+    def _members(self) -> list[_LaneMember]:
         text = self._checkpoint.files.text(f"{self._checkpoint.location}/{_FILE}")
         try:
-            return msgspec.json.decode(text or "[]", type=list[_Member])
+            return msgspec.json.decode(text or "[]", type=list[_LaneMember])
         except msgspec.DecodeError:  # a disk that lost its power
             return []

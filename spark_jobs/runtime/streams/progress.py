@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 
 __all__ = ["Committed", "Progress", "last_committed"]
 
@@ -52,7 +52,7 @@ def last_committed(query: StreamingQuery) -> Committed | None:
 class Progress:
     """The progress of one stream."""
 
-    def __init__(self, stream: Stream, position: Position, store: TableStore, broker: Broker) -> None:
+    def __init__(self, stream: Stream, position: StreamPosition, store: TableStore, broker: Broker) -> None:
         """Begin where the checkpoint ends.
 
         Args:
@@ -67,7 +67,7 @@ class Progress:
         self._broker = broker
         self._position = position
         """In offsets of the topic, as Spark has them."""
-        self._told: Position | None = None
+        self._told: StreamPosition | None = None
         self._deleted: dict[str, int] = {}
         self.events_deleted = 0
         """Offsets that were gone before they were evaluated, since this process began."""
@@ -104,7 +104,7 @@ class Progress:
             return
         before, fresh = self.reached, committed.batch > self._position.batch
         if offsets := committed.offsets.get(self.stream.topic):
-            self._position = Position(committed.batch, {**self._position.offsets, **offsets})
+            self._position = StreamPosition(committed.batch, {**self._position.offsets, **offsets})
         if fresh and committed.events is not None:
             # Spark tells the events of all streams of the micro-batch.
             self.batch_events = committed.events if len(committed.offsets) == 1 else max(self.reached - before, 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
-from spark_jobs.runtime.streams.lane_log import Place
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
+from spark_jobs.runtime.streams.lane_log import LaneStart
 
 __all__ = ["find_place", "is_far", "resume"]
 
@@ -14,7 +14,7 @@ _FAR = 5_000
 """Events that wait, from which on a stream begins in a query of its own."""
 
 
-def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Position:
+def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> StreamPosition:
     """Return the place where a query begins, and forget the pins without a batch.
 
     A lost or unreadable checkpoint is made anew; so is a checkpoint that another evaluator has left behind since, with
@@ -42,7 +42,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
     return _known_to_redis(stream, store)
 
 
-def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Place | None:
+def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> LaneStart | None:
     """Return where the lane may begin with a stream that has no query.
 
     None where a query of its own has to carry out the micro-batch under way first.
@@ -57,15 +57,15 @@ def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker
     if checkpoint.is_whole() and counting in (None, checkpoint.name()):
         committed = checkpoint.last_commit(stream.topic)
         idle = committed is not None and checkpoint.is_idle()
-        return Place(committed, checkpoint.begun_anew()) if committed is not None and idle else None
+        return LaneStart(committed, checkpoint.begun_anew()) if committed is not None and idle else None
     if counting is not None and counting == checkpoint.name():
         anew = checkpoint.begun_anew()
     else:
         anew = stream.positions({str(partition): end for partition, end in broker.ends(stream.topic).items()})
-    return Place(_known_to_redis(stream, store), anew)
+    return LaneStart(_known_to_redis(stream, store), anew)
 
 
-def is_far(stream: Stream, place: Place, broker: Broker) -> bool:
+def is_far(stream: Stream, place: LaneStart, broker: Broker) -> bool:
     """Tell whether so many events wait behind a place that the stream would hold up the lane.
 
     Args:
@@ -77,7 +77,7 @@ def is_far(stream: Stream, place: Place, broker: Broker) -> bool:
     return sum(max(0, end - offsets.get(str(partition), 0)) for partition, end in ends.items()) > _FAR
 
 
-def _known_to_redis(stream: Stream, store: TableStore) -> Position:
+def _known_to_redis(stream: Stream, store: TableStore) -> StreamPosition:
     begin = stream.evaluated(store.committed_positions(stream.stream_id))
     offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
-    return Position(-1, offsets)
+    return StreamPosition(-1, offsets)

@@ -19,12 +19,12 @@ from grouping.store.table_store import TableStore
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location
-from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
 from spark_jobs.runtime.streams.files import files_of
 from spark_jobs.runtime.streams.lane import Evaluate, Lane
-from spark_jobs.runtime.streams.lane_log import Place
+from spark_jobs.runtime.streams.lane_log import LaneStart
 from spark_jobs.runtime.streams.progress import Progress
 from spark_jobs.runtime.streams.resumption import find_place, is_far
 from spark_jobs.runtime.streams.stream_queries import StreamQueries
@@ -282,7 +282,7 @@ class Streams:
         if batch is not None and running.batch_at_start > batch:
             self._worker_deaths.committed(stream.stream_id)
 
-    def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> Place | None:
+    def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> LaneStart | None:
         """Return where the lane may begin with a stream, None where the stream has a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
@@ -290,7 +290,7 @@ class Streams:
             return None
         return find_place(stream, checkpoint, self._store, self._broker)
 
-    def _join(self, running: EvaluatedStream, place: Place, *, goes_on: bool) -> None:
+    def _join(self, running: EvaluatedStream, place: LaneStart, *, goes_on: bool) -> None:
         """Let the lane evaluate a stream from now on."""
         stream = running.stream
         progress = Progress(stream, place.position, self._store, self._broker)
@@ -301,7 +301,7 @@ class Streams:
         else:
             self._lane.join(stream, place)
             # The lane counts its micro-batches by itself.
-            progress = Progress(stream, Position(-1, place.position.offsets), self._store, self._broker)
+            progress = Progress(stream, StreamPosition(-1, place.position.offsets), self._store, self._broker)
         running.enter(progress, self._clock())
         log.info("stream joins the lane", extra={"stream": stream.name, "stream_id": stream.stream_id})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from grouping.digests.orders import ANSWERS, Answer, DigestOutcome, Order, carry_out, ordered_parts
+from grouping.digests.orders import ANSWERS, DigestOutcome, Order, OrderOutcome, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import answer_key
@@ -77,7 +77,7 @@ class DigestTask:
 
 
 def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:
-    records = _Records()
+    records = _OutputRows()
     answered: list[DigestOutcome] = []
     for each, digest, told in carry_out(log, order):
         answered.append(told)
@@ -87,12 +87,12 @@ def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> It
             records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)
             if records.size > _BATCH_BYTES:
                 yield records.taken()
-    answer = msgspec.msgpack.encode(Answer(order.stream_id, order.fired_ms, tuple(answered)))
+    answer = msgspec.msgpack.encode(OrderOutcome(order.stream_id, order.fired_ms, tuple(answered)))
     records.add(answer_key(offset), answer, answers, ANSWERS, ())
     yield records.taken()
 
 
-class _Records:
+class _OutputRows:
     """Rows of `spark_jobs.engine.rows.output.OUTPUT`, gathered for a batch."""
 
     def __init__(self) -> None:

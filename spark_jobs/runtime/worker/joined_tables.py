@@ -15,7 +15,7 @@ from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
 from grouping.store.table_store import TableStore
-from spark_jobs.engine.operators.lookup_join.replica import Pin, Replica
+from spark_jobs.engine.operators.lookup_join.replica import Replica, TablePin
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.runtime.kafka.pin_log import MicroBatch, PinLog
 from spark_jobs.runtime.kafka.table_log import TableAway, TableLog
@@ -121,10 +121,10 @@ class _JoinedTable:
     replica: Replica
     letters: TableLetters
     notes: ReplicaNotes
-    _pins: dict[StreamId, tuple[Pin, float]] = field(default_factory=dict)
+    _pins: dict[StreamId, tuple[TablePin, float]] = field(default_factory=dict)
     """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
 
-    def at(self, pin: Pin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
+    def at(self, pin: TablePin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
         """Return the table at a stream's pin, and forget changes that lie before every stream's pin."""
         self._pins[stream_id] = pin, now
         pins = [each for each, _ in self._pins.values()]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from grouping.store.notes import ReplicaNote
 from grouping.store.table_store import TableStore
-from spark_jobs.engine.operators.lookup_join.replica import Pin, Replica
+from spark_jobs.engine.operators.lookup_join.replica import Replica, TablePin
 
 __all__ = ["ReplicaNotes"]
 
@@ -35,7 +35,7 @@ class ReplicaNotes:
         self._told_ms: int | None = None
         self._waiting = False
 
-    def before(self, pin: Pin, store: TableStore) -> None:
+    def before(self, pin: TablePin, store: TableStore) -> None:
         """Tell that a batch waits for many records.
 
         Raises:
@@ -46,7 +46,7 @@ class ReplicaNotes:
             self._waiting = True
             self._tell(store, waiting)
 
-    def during(self, pin: Pin, store: TableStore) -> None:
+    def during(self, pin: TablePin, store: TableStore) -> None:
         """Report again, unless the last report is recent: old reports count no more.
 
         Raises:
@@ -55,7 +55,7 @@ class ReplicaNotes:
         if self._waiting and not self._told_lately():
             self._tell(store, self._waits_for(pin))
 
-    def blocked(self, pin: Pin, store: TableStore) -> None:
+    def blocked(self, pin: TablePin, store: TableStore) -> None:
         """Tell that a batch waits for records that cannot be read yet.
 
         Raises:
@@ -74,7 +74,7 @@ class ReplicaNotes:
             self._waiting = False
             self._tell(store, 0)
 
-    def _waits_for(self, pin: Pin) -> int:
+    def _waits_for(self, pin: TablePin) -> int:
         return sum(max(0, offset - self._replica.reached.get(each, 0)) for each, offset in pin.items())
 
     def _told_lately(self) -> bool:

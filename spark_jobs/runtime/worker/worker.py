@@ -24,7 +24,7 @@ from grouping.store.work_units import SLOW
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
-from spark_jobs.engine.isolation.watchdog import Watchdog
+from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.match.matched_pairs import NO_NUMBER
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
@@ -47,7 +47,7 @@ _BATCH_ID = "streaming.sql.batchId"
 
 PROCESS = WorkerProcess()
 """The state of this worker: a global, since Spark calls a function that has to find it."""
-WATCHDOG = Watchdog()
+WATCHDOG = BudgetWatchdog()
 """The watchdog of this worker."""
 
 
@@ -86,14 +86,14 @@ class Evaluation:
         micro_batch = _micro_batch(stream)
         watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
-        task: _Task | None = None
+        task: _TaskRun | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
             if task is None:
                 tables = PROCESS.tables(stream.stream_id, micro_batch, settings)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
-                task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew), traces)
+                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces)
                 yield from task.letters()
             yield from task.records(batch)
         if task is not None:
@@ -102,7 +102,7 @@ class Evaluation:
         PROCESS.end()
 
 
-class _Task:
+class _TaskRun:
     """The evaluation of one task's records, under one version of the tables."""
 
     def __init__(
@@ -212,7 +212,7 @@ class _TaskObserver(Observer):
         self._traces = traces
         self._trail: Trail | None = None
         self._began_ns = 0
-        self.counts = _MatchCounts()
+        self.counts = _TaskCounts()
         self.misfits: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -246,7 +246,7 @@ class _TaskObserver(Observer):
             self._trail.end()
 
 
-class _MatchCounts:
+class _TaskCounts:
     """A task's matches per destination number, for DESCRIBE, and its results."""
 
     def __init__(self) -> None:

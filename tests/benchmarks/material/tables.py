@@ -20,7 +20,7 @@ from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect
 from grouping.store.constant_table import Block, Entry, Segment, cut
 from grouping.store.keys import RedisKeys
-from grouping.store.segment_log import PIECE_BYTES, Span, segment_fields
+from grouping.store.segment_log import PIECE_BYTES, VersionSpan, segment_fields
 from grouping.store.table_store import VERSIONS_MARK
 
 __all__ = ["Contents", "Tables"]
@@ -122,7 +122,7 @@ class Contents:
         for table in self._tables:
             pipeline.hset(keys.tables, table.table_id, msgspec.json.encode(table))
         redis.delete(keys.segments(name))
-        for field, body in segment_fields(Span(0, 1), self.changes(name, 1, 0, 1)):
+        for field, body in segment_fields(VersionSpan(0, 1), self.changes(name, 1, 0, 1)):
             redis.hset(keys.segments(name), field, body)
         pipeline.hset(keys.version, name, 1)
         pipeline.hset(keys.streams, name, msgspec.json.encode(self.stream))

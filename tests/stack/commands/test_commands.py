@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka import Producer
 
-from gateway.kafka import CommandConsumer, LogReader, TopicForm, Topics
+from gateway.kafka import CommandConsumer, ExistingTopic, LogReader, Topics
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from schemas.codec import decode_reply
@@ -182,7 +182,7 @@ def test_a_broker_that_is_behind_moves_no_reply(ground: Ground, monkeypatch: pyt
     replies, unknown = ground.settings.topics.replies, [True]
 
     class Behind(Topics):
-        def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
             asked = {*topics}
             if asked != {replies} or not unknown:
                 return super().forms(asked)

@@ -12,7 +12,7 @@ from gateway.model.records import TriggerSpec
 from gateway.timers import checkpoints
 from gateway.timers.deliver import Delivery
 from gateway.topics.source_watch import SourceWatch
-from grouping.digests.rows import Rows
+from grouping.digests.rows import DigestRows
 from grouping.model.errors import OperationalError
 from tests.ground import Ground
 from tests.kafka_client import wait_until
@@ -83,7 +83,7 @@ def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch:
     take_in(desk, stores, NOW + 1)
     desk.now_ms = NOW + HOUR
     with monkeypatch.context() as patched:
-        patched.setattr(Rows.__init__, "__kwdefaults__", {"in_memory": 1})
+        patched.setattr(DigestRows.__init__, "__kwdefaults__", {"in_memory": 1})
         patched.setattr(tempfile, "tempdir", "/no/such/folder")
         let_pass(desk, 5000)
         assert desk.timers.waiting == {"s_bench": _CQS}

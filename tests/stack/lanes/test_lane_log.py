@@ -14,10 +14,10 @@ from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.files import LocalFiles
-from spark_jobs.runtime.streams.lane_log import LaneLog, Place, Seat
+from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
 from spark_jobs.runtime.streams.resumption import find_place, resume
 from tests.ground import Ground
 
@@ -45,10 +45,10 @@ class _Evaluator:
     def pins(self, stream: Stream) -> set[bytes]:
         return set(connect(self.settings).hkeys(RedisKeys.of(self.settings).pins(stream.stream_id)))
 
-    def own_place(self, stream: Stream) -> Position:
+    def own_place(self, stream: Stream) -> StreamPosition:
         return resume(stream, self.checkpoints.of(stream.source_id), self.store, self.broker)
 
-    def entry(self, stream: Stream) -> Place | None:
+    def entry(self, stream: Stream) -> LaneStart | None:
         return find_place(stream, self.checkpoints.of(stream.source_id), self.store, self.broker)
 
 
@@ -69,14 +69,14 @@ def test_a_stream_comes_and_goes(settings: Settings) -> None:
     a, b = _stream(settings, "a"), _stream(settings, "b")
     evaluator = _Evaluator(settings, a, b)
     lane = evaluator.lane
-    assert Position(-1, {"0": 5}) == evaluator.own_place(a)
+    assert StreamPosition(-1, {"0": 5}) == evaluator.own_place(a)
     evaluator.write("s_a", 70, {"a": 500}, committed=True)
     evaluator.write("s_a", 71, {"a": 510}, committed=False)
-    assert Position(70, {"0": 500}) == evaluator.own_place(a)
+    assert StreamPosition(70, {"0": 500}) == evaluator.own_place(a)
     assert evaluator.entry(a) is None
     evaluator.write("s_a", 71, {"a": 510}, committed=True)
     place = evaluator.entry(a)
-    assert place is not None and place.position == Position(71, {"0": 510})
+    assert place is not None and place.position == StreamPosition(71, {"0": 510})
 
     seats = [Seat(b, {"0": 5}, {})]
     lane.add([], seats)
@@ -98,7 +98,7 @@ def test_a_stream_comes_and_goes(settings: Settings) -> None:
     connect(settings).hset(RedisKeys.of(settings).pins(a.stream_id), mapping={"5": "1:4"})
     lane.release(seats[1])
     lane.begin(seats[:1])
-    assert Position(4, {"0": 510}) == evaluator.own_place(a)
+    assert StreamPosition(4, {"0": 510}) == evaluator.own_place(a)
     assert ({"0": 510}, {"0": 520}) == evaluator.checkpoints.of("s_a").under_way(a.topic)
     assert {b"5"} == evaluator.pins(a), "the micro-batch under way is evaluated again at the version that it had"
     assert ({}, {}) == under_way(a.topic)
@@ -111,27 +111,29 @@ def test_an_evaluator_that_ended(settings: Settings) -> None:
     seats = [Seat(each, {"0": 5}, {"0": 9}) for each in (a, b)]
     first.lane.add([], seats)
     first.lane.begin(seats)
-    assert Place(Position(-1, {"0": 5}), {"0": 9}) == _kept(_Evaluator(settings, a, b), a), "no micro-batch began"
+    assert LaneStart(StreamPosition(-1, {"0": 5}), {"0": 9}) == _kept(_Evaluator(settings, a, b), a), (
+        "no micro-batch began"
+    )
     first.write("lane", 3, {"a": 30, "b": 40}, committed=True)
     first.write("lane", 4, {"a": 50, "b": 60}, committed=False)
     connect(settings).hset(RedisKeys.of(settings).pins(a.stream_id), mapping={"4": "1:2", "3": "1:1"})
     second = _Evaluator(settings, a, b)
-    assert Place(Position(3, {"0": 30}), {"0": 9}) == _kept(second, a)
+    assert LaneStart(StreamPosition(3, {"0": 30}), {"0": 9}) == _kept(second, a)
     assert Seat(a, {"0": 5}, {"0": 9}) == second.lane.take_back(a)
     assert {b"4"} == second.pins(a)
     # Another evaluator, with a checkpoint of its own, had the other stream meanwhile.
     second.store.note_checkpoint(b.stream_id, "another one's")
     assert not second.lane.counts_for(b)
     assert {} == second.lane.kept
-    assert Position(-1, {"0": 5}) == second.own_place(b)
+    assert StreamPosition(-1, {"0": 5}) == second.own_place(b)
     # Redis is lost: the only checkpoint that has the stream counts.
     connect(settings).flushdb()
     third = _Evaluator(settings, a, b)
     assert third.lane.counts_for(a)
     third.lane.release_kept()
-    assert Position(3, {"0": 30}) == third.own_place(a)
+    assert StreamPosition(3, {"0": 30}) == third.own_place(a)
 
 
-def _kept(evaluator: _Evaluator, stream: Stream) -> Place:
+def _kept(evaluator: _Evaluator, stream: Stream) -> LaneStart:
     assert evaluator.lane.counts_for(stream)
     return evaluator.lane.place(stream.source_id)

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.progress import Progress
 from tests.ground import Ground
 from tests.kafka_tail import Tail, dead_letters
@@ -61,7 +61,7 @@ def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
         deleted.result(30)
     stream = Stream("s_1", "short", (), topic, "json", {"0": 2}, "")
     broker = Broker(settings)
-    progress = Progress(stream, Position(-1, {}), TableStore(settings), broker)
+    progress = Progress(stream, StreamPosition(-1, {}), TableStore(settings), broker)
     for _ in range(2):
         progress.report_deleted(broker.earliest(topic))
     [letter] = dead_letters(letters)

@@ -16,7 +16,7 @@ from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location
-from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.files import LocalFiles
 from spark_jobs.runtime.streams.resumption import resume
 from tests.ground import Ground
@@ -36,7 +36,7 @@ def _topic(settings: Settings) -> str:
     return f"{settings.prefix}quotes"
 
 
-def _resumed(settings: Settings) -> tuple[Position, set[bytes]]:
+def _resumed(settings: Settings) -> tuple[StreamPosition, set[bytes]]:
     """Return where the query of the stream begins, and the batches that are pinned then."""
     stream = Stream("s_1", "quotes", (), _topic(settings), "json", {"0": 5, "1": 0}, "")
     checkpoint = Checkpoint(checkpoint_location(stream.source_id, settings), LocalFiles())
@@ -57,18 +57,18 @@ def _write(settings: Settings, name: str, text: str) -> None:
 def test_a_query_begins_where_it_was(settings: Settings) -> None:
     """With its checkpoint, new, or without it: nothing is left out, and only the batch under way stays pinned."""
     store, pins = TableStore(settings), RedisKeys.of(settings).pins("s_1")
-    assert (Position(-1, {"0": 5, "1": 0}), set()) == _resumed(settings)
+    assert (StreamPosition(-1, {"0": 5, "1": 0}), set()) == _resumed(settings)
     store.committed("s_1", 70, {"0": 500, "1": 7})
     _write_offsets(settings, 70, 500)
     _write(settings, "commits/70", "v1\n{}")
     _write_offsets(settings, 71, 600)
     connect(settings).hset(pins, mapping={"71": "1:4", "90": "1:2"})
-    assert (Position(70, {"0": 500, "1": 7}), {b"71"}) == _resumed(settings)
+    assert (StreamPosition(70, {"0": 500, "1": 7}), {b"71"}) == _resumed(settings)
     _write(settings, "offsets/71", "")  # as a full disk leaves it
-    assert (Position(-1, {"0": 500, "1": 7}), set()) == _resumed(settings)
+    assert (StreamPosition(-1, {"0": 500, "1": 7}), set()) == _resumed(settings)
     _write_offsets(settings, 0, 550)
     connect(settings).hset(pins, mapping={"0": "1:4"})
-    assert (Position(-1, {"0": 500, "1": 7}), {b"0"}) == _resumed(settings)
+    assert (StreamPosition(-1, {"0": 500, "1": 7}), {b"0"}) == _resumed(settings)
 
 
 def test_a_checkpoint_that_was_left_behind_is_not_gone_on_from(settings: Settings, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_checkpoint_that_was_left_behind_is_not_gone_on_from(settings: Setting
         _resumed(settings)
         _write_offsets(settings, 3, 100)
         _write(settings, "commits/3", "v1\n{}")
-        assert Position(3, {"0": 100, "1": 7}) == _resumed(settings)[0]
+        assert StreamPosition(3, {"0": 100, "1": 7}) == _resumed(settings)[0]
         TableStore(settings).committed("s_1", 9, {"0": 900, "1": 70})
-        assert Position(-1, {"0": 900, "1": 70}) == _resumed(other)[0]
-        assert Position(-1, {"0": 900, "1": 70}) == _resumed(settings)[0]
+        assert StreamPosition(-1, {"0": 900, "1": 70}) == _resumed(other)[0]
+        assert StreamPosition(-1, {"0": 900, "1": 70}) == _resumed(settings)[0]

@@ -18,7 +18,7 @@ from gateway.timers.cuts import Cut
 from gateway.timers.open_cuts import OpenCuts
 from grouping.compiler.compiler import compile_select
 from grouping.digests.digest import column_type, shown
-from grouping.digests.rows import Row, Rows, RowsUnavailable
+from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
@@ -30,16 +30,16 @@ from grouping.statements.command import parse
 
 def test_very_many_rows_lie_in_a_file() -> None:
     """Rows beyond the limit of memory are read back as they came, as often as wanted."""
-    rows = Rows()
-    made = [Row(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
+    rows = DigestRows()
+    made = [DigestRow(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
     for row in made:
         rows.append(row)
     assert len(rows) == len(made)
     assert list(rows) == list(rows) == made
 
 
-def _rows(*values: object, column: str = "v") -> list[Row]:
-    return [Row(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
+def _rows(*values: object, column: str = "v") -> list[DigestRow]:
+    return [DigestRow(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_top_compares_as_the_type_does(kind: str, values: list[object], best: li
     """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
     select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
     clause = DigestClause("top", ("v",), 3)
-    kept = shown(clause, column_type(clause, select), Rows(_rows(*values)))
+    kept = shown(clause, column_type(clause, select), DigestRows(_rows(*values)))
     assert [row.offset for row in kept] == best
 
 
 def test_latest_keeps_the_last_row_by_record_time() -> None:
     """LATEST BY goes by record time, then partition and offset, whatever the order of arrival."""
     rows = [
-        Row(0, 0, 50, b'{"k":"a","n":0}'),
-        Row(0, 1, 40, b'{"k":"a","n":1}'),
-        Row(1, 0, 50, b'{"k":"a","n":2}'),
-        Row(1, 1, 10, b'{"k":null,"n":3}'),
+        DigestRow(0, 0, 50, b'{"k":"a","n":0}'),
+        DigestRow(0, 1, 40, b'{"k":"a","n":1}'),
+        DigestRow(1, 0, 50, b'{"k":"a","n":2}'),
+        DigestRow(1, 1, 10, b'{"k":null,"n":3}'),
     ]
-    kept = shown(DigestClause("latest", ("k",)), UNKNOWN, Rows(rows))
+    kept = shown(DigestClause("latest", ("k",)), UNKNOWN, DigestRows(rows))
     assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
 
 
@@ -78,14 +78,14 @@ _values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.none() | s
 def test_few_rows_in_memory_show_the_same(values: list[tuple[int, int, int | None]], most: int) -> None:
     """TOP and LATEST BY choose the same rows when only a few are held in memory and the rest is merged."""
     made = [
-        Row(partition, offset, time_ms, json.dumps({"v": value}).encode())
+        DigestRow(partition, offset, time_ms, json.dumps({"v": value}).encode())
         for offset, (partition, time_ms, value) in enumerate(values)
     ]
 
-    def rank(row: Row) -> tuple[int, int, int]:
+    def rank(row: DigestRow) -> tuple[int, int, int]:
         return row.time_ms, row.partition, row.offset
 
-    def value_of(row: Row) -> int | None:
+    def value_of(row: DigestRow) -> int | None:
         return json.loads(row.body)["v"]
 
     latest = {value_of(row): row for row in sorted(made, key=rank)}
@@ -93,7 +93,7 @@ def test_few_rows_in_memory_show_the_same(values: list[tuple[int, int, int | Non
     known.sort(key=lambda row: value_of(row) or 0, reverse=True)
     top = [*known, *sorted((row for row in made if value_of(row) is None), key=rank)][:most]
     for in_memory in (600, 1 << 20):
-        rows = Rows(made, in_memory=in_memory)
+        rows = DigestRows(made, in_memory=in_memory)
         assert list(shown(DigestClause("top", ("v",), most), INT, rows, in_memory=in_memory)) == top
         kept = list(shown(DigestClause("latest", ("v",)), UNKNOWN, rows, in_memory=in_memory))
         assert kept == sorted(latest.values(), key=lambda row: (row.partition, row.offset))
@@ -101,24 +101,24 @@ def test_few_rows_in_memory_show_the_same(values: list[tuple[int, int, int | Non
 
 def test_top_of_a_billion_takes_no_more_than_there_is() -> None:
     """However many rows TOP asks for, a few are in memory."""
-    made = Rows(_rows(*range(2000)), in_memory=4000)
+    made = DigestRows(_rows(*range(2000)), in_memory=4000)
     kept = shown(DigestClause("top", ("v",), 1_000_000_000), INT, made, in_memory=4000)
     assert [row.offset for row in kept] == list(range(1999, -1, -1))
 
 
 def test_a_key_of_any_type_has_a_last_row() -> None:
     """LATEST BY a column of structs or lists compares their values; the two zeros are one."""
-    rows = [Row(0, number, number, body) for number, body in enumerate([
+    rows = [DigestRow(0, number, number, body) for number, body in enumerate([
         b'{"k":[1],"d":0.0}', b'{"k":[2],"d":0.0}', b'{"k":[1],"d":-0.0}'
     ])]  # fmt: skip
-    assert [row.offset for row in shown(DigestClause("latest", ("k", "d")), UNKNOWN, Rows(rows))] == [1, 2]
+    assert [row.offset for row in shown(DigestClause("latest", ("k", "d")), UNKNOWN, DigestRows(rows))] == [1, 2]
 
 
 def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """If rows cannot be stored, the error has the system's message and a hint."""
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
     with pytest.raises(RowsUnavailable) as told:
-        Rows(_rows(*range(100)), in_memory=1000)
+        DigestRows(_rows(*range(100)), in_memory=1000)
     assert told.value.detail == "No such file or directory."
     assert "TMPDIR" in (told.value.hint or "")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
-from grouping.digests.orders import Answer, DigestOrder, Order, carry_out, ordered_parts, places_after
+from grouping.digests.orders import DigestOrder, Order, OrderOutcome, carry_out, ordered_parts, places_after
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from tests.unit.digests.pending import STORE, Partition, record
@@ -83,8 +83,8 @@ def test_an_answer_comes_back_as_it_was() -> None:
     log = Partition([record([(0, 60), (1, 120), (0, 60)])]).log
     order = _order(_ordered(Cursor(), MatchPlaces(0, array("q", [0])), 1), {"0": 2})
     [(_, _, answered)] = carry_out(log, order)
-    answer = Answer("s", 200, (answered,))
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=Answer) == answer
+    answer = OrderOutcome("s", 200, (answered,))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=OrderOutcome) == answer
     assert (answered.incarnation, answered.left_ms, answered.cursor) == ("d_1/7", 120, Cursor(100, {"0": 2}, 1, (0,)))
     assert answered.repeats == 1
 

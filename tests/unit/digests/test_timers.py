@@ -27,10 +27,10 @@ from gateway.timers.schedule import (
 )
 from gateway.timers.stream_progress import StreamProgress
 from grouping.digests.cursor import Cursor, moved, visibility_since, windows_at
-from grouping.digests.digest import PART_BYTES, Frame, parts_of
+from grouping.digests.digest import PART_BYTES, DigestTimes, parts_of
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.rows import Row
+from grouping.digests.rows import DigestRow
 from tests.unit.digests.pending import STORE, Partition, record
 
 
@@ -295,8 +295,8 @@ def test_many_positions_are_found_again_by_reading_on() -> None:
 @given(sizes=st.lists(st.integers(1, PART_BYTES), max_size=12))
 def test_parts_hold_every_row_in_order(sizes: list[int]) -> None:
     """A digest is cut into parts that fit a record; together they hold each row once, and say how many there are."""
-    rows = [Row(0, number, 5, json.dumps("x" * size).encode()) for number, size in enumerate(sizes)]
-    parts = list(parts_of(rows, len(rows), Frame(30, 10, 20)))
+    rows = [DigestRow(0, number, 5, json.dumps("x" * size).encode()) for number, size in enumerate(sizes)]
+    parts = list(parts_of(rows, len(rows), DigestTimes(30, 10, 20)))
     read = [json.loads(part) for part in parts]
     assert [len(text) for part in read for text in part["rows"]] == sizes
     assert [part["part"] for part in read] == list(range(1, len(parts) + 1))

@@ -6,7 +6,7 @@ import pytest
 
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
 from spark_jobs.runtime.streams.progress import Progress
 
@@ -16,7 +16,7 @@ _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
 @pytest.fixture
 def running() -> EvaluatedStream:
     """A stream in the lane, with ten events evaluated, whose last micro-batch was committed at 100 s."""
-    progress = Progress(_STREAM, Position(4, {"0": 10}), None, None)  # type: ignore[arg-type]  # no server is asked
+    progress = Progress(_STREAM, StreamPosition(4, {"0": 10}), None, None)  # type: ignore[arg-type]  # no server is asked
     return EvaluatedStream(_STREAM, progress, in_lane=True, committed_at=100.0)
 
 

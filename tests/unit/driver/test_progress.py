@@ -7,7 +7,7 @@ from typing import Any
 
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from spark_jobs.runtime.streams.checkpoint import Position
+from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.progress import Progress
 
 _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
@@ -37,7 +37,7 @@ def _told(batch: int, end: int, *, carried_out: bool) -> Any:
 
 def _progress() -> tuple[Progress, _Store]:
     store = _Store()
-    return Progress(_STREAM, Position(-1, {}), store, None), store  # type: ignore[arg-type]
+    return Progress(_STREAM, StreamPosition(-1, {}), store, None), store  # type: ignore[arg-type]
 
 
 def test_an_idle_query_commits_nothing() -> None:

@@ -14,7 +14,7 @@ from grouping.plan.computation import Computation
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
-from spark_jobs.engine.pipeline import OPERATORS, Stage, evaluate
+from spark_jobs.engine.pipeline import OPERATORS, PipelineStage, evaluate
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.stages.lookup_stage import matched
@@ -71,6 +71,8 @@ def records_of(task: Task, events: Events, write: Write | None = None) -> Record
     def written(task: Task, found: Found, then: Then) -> Iterator[AnyStep]:
         yield _Writing(task, found, write)  # type: ignore[arg-type]
 
-    stages = OPERATORS if write is None else Stage(operated, (Stage(matched, (Stage(written),)),))
+    stages = (
+        OPERATORS if write is None else PipelineStage(operated, (PipelineStage(matched, (PipelineStage(written),)),))
+    )
     with task.guard.batch(events.count):
         yield from evaluate(task, events, stages)

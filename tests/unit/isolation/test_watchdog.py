@@ -17,7 +17,7 @@ from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
-from spark_jobs.engine.isolation.watchdog import Watchdog
+from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.match.residual import evaluate_expression
 
 class Aggregate:
@@ -30,7 +30,7 @@ class Aggregate:
 
 budget = CpuBudget({seconds})
 guard = UnitGuard(UnitSelection(), None, set(), budget)
-dog = Watchdog()
+dog = BudgetWatchdog()
 quarantine = lambda units: print(*units, flush=True)
 watch = partial(dog.watch, budget, partial(guard.quarantine_stopped, quarantine=quarantine))
 hang_guard = HangGuard(600.0, watch, dog.rest)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.table import Table
-from spark_jobs.engine.operators.lookup_join.replica import Pin, Replica
+from spark_jobs.engine.operators.lookup_join.replica import Replica, TablePin
 from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, rows_of
 from tests.unit.replica.table_records import SETTINGS, MemoryLog
@@ -52,7 +52,7 @@ class _ChangingTable:
         for _ in range(2 if twice else 1):
             self._log.append(sum(map(ord, "".join(key))) % 2, record)
 
-    def now(self) -> tuple[Pin, list[Row]]:
+    def now(self) -> tuple[TablePin, list[Row]]:
         """Return a pin at this moment, and the rows."""
         ends = {number: max(records, default=-1) + 1 for number, records in enumerate(self._log.partitions)}
         return ends, list(self._rows.values())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gateway.sdk.records.record import Fields
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.results import ContinuousQuery, Destination, Trigger
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -31,9 +31,9 @@ def query(
 
 def _record(
     offset: int, kind: str, ce_id: str, at: datetime, value: Mapping[str, Any], key: str, stream: str = "quotes"
-) -> Fields:
+) -> ResultRecord:
     headers = {"ce_specversion": "1.0", "ce_type": kind, "ce_source": stream, "ce_id": ce_id}
-    return Fields(
+    return ResultRecord(
         topic="cq.results",
         partition=3,
         offset=offset,
@@ -51,7 +51,7 @@ def match(
     row: Mapping[str, Any] | None = None,
     key: str = "d_1",
     stream: str = "quotes",
-) -> Fields:
+) -> ResultRecord:
     """A match at an offset of the result topic, of the event at (partition, offset) or the event's n-th."""
     at = NOON + timedelta(seconds=seconds)
     ce_id = "/".join((stream, *map(str, source)))
@@ -60,7 +60,7 @@ def match(
 
 def digest(
     offset: int, minute: int, *, part: int = 1, parts: int = 1, rows: list[dict[str, Any]] | None = None
-) -> Fields:
+) -> ResultRecord:
     """A part of the digest fired `minute` minutes after noon, of the minute before."""
     tick = NOON + timedelta(minutes=minute)
     value = {
@@ -75,14 +75,14 @@ def digest(
     return _record(offset, "cq.digest", f"d_1/{int(tick.timestamp() * 1000)}/{part}", tick, value, "d_1")
 
 
-def end(offset: int, *, seconds: float, destination: str = "d_1") -> Fields:
+def end(offset: int, *, seconds: float, destination: str = "d_1") -> ResultRecord:
     """The end of a destination `seconds` after noon."""
     at = NOON + timedelta(seconds=seconds)
     value = {"ended_at": at.isoformat(), "reason": "dropped"}
     return _record(offset, "cq.end", f"{destination}/end/{int(at.timestamp() * 1000)}", at, value, destination)
 
 
-def leave(offset: int, member: str, *, seconds: float = 1, reason: str = "dropped") -> Fields:
+def leave(offset: int, member: str, *, seconds: float = 1, reason: str = "dropped") -> ResultRecord:
     """The record of a member that has left the destination, some seconds after noon."""
     at = NOON + timedelta(seconds=seconds)
     value = {"ended_at": at.isoformat(), "reason": reason, "member": member}

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.sdk.records.cursor import decode_cursor, place_of
 from gateway.sdk.records.feed import Feed
-from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.reader import QueryReader
 from gateway.sdk.results import ContinuousQuery, End, Match, Trigger
 from tests.unit.sdk import sdk_records as records
 from tests.unit.sdk.sdk_records import NOON
@@ -27,10 +27,10 @@ def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) ->
     """The end takes effect when the other partitions are read to their ends, even from a cursor in between."""
     told = msgspec.structs.replace(record, partition=0)
     match = msgspec.structs.replace(records.match(0, (1, 7)), partition=1)
-    feed = Feed([Reader(place_of(_spread()))])
+    feed = Feed([QueryReader(place_of(_spread()))])
     feed.add([told])
     assert feed.take() is None
-    again = Feed([Reader(place) for place in decode_cursor(feed.cursor())])
+    again = Feed([QueryReader(place) for place in decode_cursor(feed.cursor())])
     for one, given in ((feed, [match]), (again, [told, match])):
         one.add(given)
         assert isinstance(one.take(), Match)
@@ -51,7 +51,7 @@ def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) ->
 )
 def test_the_gateway_is_asked_when_the_end_should_have_come(trigger: Trigger, seconds: float | None) -> None:
     """Some seconds after EXPIRE, or after the tick behind it; where that is not known the end is waited for."""
-    reader = Reader(place_of(records.query(expires_at=NOON + timedelta(minutes=1), trigger=trigger)))
+    reader = QueryReader(place_of(records.query(expires_at=NOON + timedelta(minutes=1), trigger=trigger)))
     asked = [late for late in range(0, 10_000, 5) if reader.overdue(NOON + timedelta(seconds=late))]
     assert seconds == (asked[0] if asked else None)
     reader.close(End("intel", NOON, "expired"))
@@ -60,4 +60,4 @@ def test_the_gateway_is_asked_when_the_end_should_have_come(trigger: Trigger, se
 
 def test_without_expire_nothing_is_asked() -> None:
     """Only EXPIRE tells a reader that a CQ should be gone."""
-    assert not Reader(place_of(records.query())).overdue(NOON + timedelta(days=999))
+    assert not QueryReader(place_of(records.query())).overdue(NOON + timedelta(days=999))

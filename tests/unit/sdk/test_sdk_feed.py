@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
 from gateway.sdk.records.feed import Feed, places
-from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.reader import QueryReader
 from gateway.sdk.results import ContinuousQuery, End, Match
 from tests.unit.sdk import sdk_records as records
 
 
 def feed(*names: str, destination: str = "d_1") -> Feed:
     """CQs of these names that share a destination."""
-    return Feed([Reader(place_of(records.query(name, destination))) for name in names])
+    return Feed([QueryReader(place_of(records.query(name, destination))) for name in names])
 
 
 def names(flow: Feed) -> list[str]:
@@ -45,14 +45,14 @@ def test_a_cursor_between_sharers_keeps_what_the_second_has_not_got() -> None:
     flow.add([records.match(0, (0, 1)), records.match(1, (0, 2))])
     first = flow.take()
     assert isinstance(first, Match)
-    again = Feed([Reader(place) for place in decode_cursor(flow.cursor())])
+    again = Feed([QueryReader(place) for place in decode_cursor(flow.cursor())])
     again.add([records.match(0, (0, 1)), records.match(1, (0, 2))])
     assert ["b", "a", "b"] == names(again)
 
 
 def test_all_have_ended_when_the_last_has() -> None:
     """The iteration goes on while one CQ is alive; ends tell when and why."""
-    flow = Feed([Reader(place_of(records.query(name, name))) for name in ("d_1", "d_2")])
+    flow = Feed([QueryReader(place_of(records.query(name, name))) for name in ("d_1", "d_2")])
     flow.add([records.end(0, seconds=1)])
     assert [] == names(flow)
     assert not flow.ended
@@ -68,7 +68,7 @@ def test_an_ended_cq_stays_ended_over_a_cursor() -> None:
     flow = feed("a")
     flow.add([records.end(0, seconds=1)])
     assert [] == names(flow)
-    again = Feed([Reader(place) for place in decode_cursor(flow.cursor())])
+    again = Feed([QueryReader(place) for place in decode_cursor(flow.cursor())])
     assert again.ended
     assert flow.ends == again.ends
 
@@ -89,11 +89,13 @@ def created_anew(offset: int) -> ContinuousQuery:
 
 def test_a_cq_created_anew_does_not_end_with_its_forerunner() -> None:
     """A cursor at the end of the first CQ goes on with the results of the second."""
-    forerunner = Feed([Reader(place_of(records.query("a", member="m_1", since=records.NOON - timedelta(hours=1))))])
+    forerunner = Feed(
+        [QueryReader(place_of(records.query("a", member="m_1", since=records.NOON - timedelta(hours=1))))]
+    )
     forerunner.add([records.match(6, (0, 1)), records.end(7, seconds=-1)])
     assert ["a"] == names(forerunner)
     assert forerunner.ended
-    flow = Feed([Reader(place) for place in places([created_anew(8)], forerunner.cursor())])
+    flow = Feed([QueryReader(place) for place in places([created_anew(8)], forerunner.cursor())])
     assert {("cq.results", 3): 8} == flow.positions()
     flow.add([records.match(8, (0, 1)), records.match(9, (0, 2))])
     assert ["a"] == names(flow)
@@ -103,7 +105,7 @@ def test_a_topic_that_was_made_anew_is_read_from_where_the_cq_begins() -> None:
     """The cursor's offset lies behind all that is there: the topic of the forerunner was deleted meanwhile."""
     [before] = places([records.query("a", member="m_1")], None)
     before.next, before.marks = {3: 5000}, {0: (700, 0)}
-    flow = Feed([Reader(place) for place in places([created_anew(0)], encode_cursor([before]))])
+    flow = Feed([QueryReader(place) for place in places([created_anew(0)], encode_cursor([before]))])
     flow.add([records.match(0, (0, 700)), records.match(1, (0, 701))])
     assert ["a"] == names(flow)
 
@@ -112,14 +114,14 @@ def test_a_cursor_that_lags_behind_goes_on_into_the_cq_created_anew() -> None:
     """Unread results of the forerunner come, its leave is skipped, and then come the results of the second CQ."""
     [before] = places([records.query("a", member="m_1")], None)
     before.next = {3: 5}
-    flow = Feed([Reader(place) for place in places([created_anew(8)], encode_cursor([before]))])
+    flow = Feed([QueryReader(place) for place in places([created_anew(8)], encode_cursor([before]))])
     flow.add([records.match(5, (0, 1)), records.leave(6, "m_1"), records.match(8, (0, 2))])
     assert ["a", "a"] == names(flow)
 
 
 def test_no_reader_ends_before_its_records_are_taken() -> None:
     """A fetch whose task was cancelled may bring records behind `take`'s back: they are handed over before the end."""
-    reader = Reader(place_of(records.query("a")))
+    reader = QueryReader(place_of(records.query("a")))
     flow = Feed([reader])
     assert flow.take() is None
     reader.close(End("a", records.NOON, "expired"))

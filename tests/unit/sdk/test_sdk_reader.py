@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sdk.records.cursor import Place, decode_cursor, place_of
+from gateway.sdk.records.cursor import ReadingPlace, decode_cursor, place_of
 from gateway.sdk.records.feed import Feed
-from gateway.sdk.records.reader import Reader
-from gateway.sdk.records.record import Fields
+from gateway.sdk.records.reader import QueryReader
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 from tests.unit.sdk import sdk_records as records
 from tests.unit.sdk.sdk_records import NOON
 
 
-def read(reader: Reader, flow: Sequence[Fields]) -> list[Match | Digest | End]:
+def read(reader: QueryReader, flow: Sequence[ResultRecord]) -> list[Match | Digest | End]:
     """Feed all records; return their results."""
     return [result for record in flow if (result := reader.feed(record)) is not None]
 
 
-def reader(query: ContinuousQuery | None = None) -> Reader:
+def reader(query: ContinuousQuery | None = None) -> QueryReader:
     """A reader at its CQ's beginning."""
-    return Reader(place_of(query or records.query()))
+    return QueryReader(place_of(query or records.query()))
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_a_cursor_taken_anywhere_goes_on_exactly(
     first = Feed([reader()])
     first.add(flow)
     taken = [first.take() for _ in range(data.draw(st.integers(0, len(once))))]
-    second = Feed([Reader(place) for place in decode_cursor(first.cursor())])
+    second = Feed([QueryReader(place) for place in decode_cursor(first.cursor())])
     begin = second.positions()["cq.results", 3]
     second.add(flow[begin:])
     while (result := second.take()) is not None:
@@ -85,7 +85,7 @@ def test_an_event_with_several_results_gives_each_once() -> None:
     assert [f"quotes/{partition}/{offset}/{number}" for partition, offset, number in once] == [one.id for one in found]
     place = reader().place({})
     place.marks = {1: (0, 1)}
-    again = read(Reader(place), [records.match(at, source) for at, source in enumerate(once[2:6])])
+    again = read(QueryReader(place), [records.match(at, source) for at, source in enumerate(once[2:6])])
     assert ["quotes/1/0/2", "quotes/1/1/0"] == [one.id for one in again]
 
 
@@ -142,9 +142,9 @@ def test_earlier_ticks_of_a_clock_that_was_turned_back_are_handed_over() -> None
     flow[2:2] = [records.digest(2, 29, part=1, parts=2)]
     flow = [flow[0], flow[0], *flow[1:], flow[-1]]
     flow = [msgspec.structs.replace(record, offset=offset) for offset, record in enumerate(flow)]
-    place, found = Place(query=records.query(), next={3: 0}), []
+    place, found = ReadingPlace(query=records.query(), next={3: 0}), []
     while True:
-        feed = Feed([Reader(place)])
+        feed = Feed([QueryReader(place)])
         feed.add(flow[feed.positions()["cq.results", 3] :])
         if (digest := feed.take()) is None:
             break
@@ -161,7 +161,7 @@ def test_a_cursor_inside_a_digest_reads_its_parts_again() -> None:
     first.add(flow[:1])
     assert first.take() is None
     [place] = [each.place({("cq.results", 3): 1}) for each in first.readers]
-    second = Feed([Reader(place)])
+    second = Feed([QueryReader(place)])
     second.add(flow[second.positions()["cq.results", 3] :])
     found = second.take()
     assert isinstance(found, Digest)
@@ -222,7 +222,7 @@ def test_a_cursor_from_before_the_leave_comes_to_it() -> None:
     first = Feed([reader(records.query(member="m_1"))])
     first.add(flow[:2])
     assert first.take()
-    second = Feed([Reader(place) for place in decode_cursor(first.cursor())])
+    second = Feed([QueryReader(place) for place in decode_cursor(first.cursor())])
     second.add(flow[second.positions()["cq.results", 3] :])
     found = second.take()
     assert isinstance(found, Match)
@@ -243,5 +243,5 @@ def test_altered_window_counts_from_refresh_on() -> None:
 
 def test_place_without_reading_is_where_it_began() -> None:
     """Unread records are not passed."""
-    place = Place(query=records.query(), next={3: 17}, marks={0: (4, 0)}, tick=9)
-    assert place == Reader(place).place({})
+    place = ReadingPlace(query=records.query(), next={3: 17}, marks={0: (4, 0)}, tick=9)
+    assert place == QueryReader(place).place({})

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from gateway.sdk.errors import FilterUnavailable
 from gateway.sdk.records.cursor import place_of
 from gateway.sdk.records.feed import Feed
-from gateway.sdk.records.reader import Reader
-from gateway.sdk.records.record import Fields
+from gateway.sdk.records.reader import QueryReader
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.records.virtual import VirtualFilters
 from gateway.sdk.results import ContinuousQuery, Destination, Match, Pause
 from grouping.compiler.compiler import compile_select
@@ -195,7 +195,7 @@ def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
         where = filter_sql(plan, ConstantRow((DOUBLE,), (float(thresholds[number]),)))
         destination = place(where, "price", {"price": "DOUBLE"})
         query = ContinuousQuery(cq=str(number), group="g_1", signature="", destination=destination)
-        readers.append(Reader(place_of(query), apply=filters.of(destination)))
+        readers.append(QueryReader(place_of(query), apply=filters.of(destination)))
     feed = Feed(readers)
     feed.add(_record(offset, event, prices[event]) for offset, event in enumerate(sorted(met.event.tolist())))
     found: dict[str, list[int]] = {str(number): [] for number in chosen}
@@ -220,10 +220,10 @@ def _virtual_table(thresholds: np.ndarray) -> Snapshot:
     return Snapshot((table,), (select,), np.zeros(1, np.int32), np.array([MODES.index("virtual")], np.int8))
 
 
-def _record(offset: int, event: int, price: float | None) -> Fields:
+def _record(offset: int, event: int, price: float | None) -> ResultRecord:
     source = {"ce_source": "s", "ce_id": f"s/0/{event}"}
     headers = {"ce_type": "cq.match", **source, "ce_time": "2026-11-21T10:00:00Z"}
-    return Fields(
+    return ResultRecord(
         topic="t", partition=0, offset=offset, key=b"g_1", value=json.dumps({"price": price}).encode(), headers=headers
     )
 
@@ -234,7 +234,7 @@ def test_what_was_written_during_a_pause_is_passed_over() -> None:
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     pauses = [Pause(noon + timedelta(minutes=1), noon + timedelta(minutes=2)), Pause(noon + timedelta(minutes=4))]
     query = ContinuousQuery(cq="a", group="g_1", signature="", destination=destination, pauses=pauses)
-    feed = Feed([Reader(place_of(query), apply=VirtualFilters().of(destination))])
+    feed = Feed([QueryReader(place_of(query), apply=VirtualFilters().of(destination))])
     feed.add(
         msgspec.structs.replace(_record(n, n, 1.0), written_at=noon + timedelta(seconds=30 * n)) for n in range(10)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import SimpleNamespace
 
-from gateway.kafka import TopicForm
+from gateway.kafka import ExistingTopic
 from gateway.model.inventory import Inventory
 from gateway.model.unit import Unit
 from gateway.topics.source_watch import SourceWatch
@@ -21,11 +21,11 @@ class _Topics:
     """The topic of the stream, and perhaps the table's."""
 
     def __init__(self) -> None:
-        self.of_table: TopicForm | None = TopicForm("b", 1, 1)
+        self.of_table: ExistingTopic | None = ExistingTopic("b", 1, 1)
 
-    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+    def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of the existing topics."""
-        known = {"t": TopicForm("a", 1, 1), "p": self.of_table}
+        known = {"t": ExistingTopic("a", 1, 1), "p": self.of_table}
         return {topic: form for topic in topics if (form := known.get(topic)) is not None}
 
 
@@ -39,13 +39,13 @@ def test_a_dropped_table_is_lost_with_its_topic() -> None:
     working = SimpleNamespace(inventory=inventory, unit=unit)
     watch = SourceWatch(Settings(), working, topics)  # type: ignore[arg-type]
 
-    def lost(now_ms: int, form: TopicForm | None) -> bool:
+    def lost(now_ms: int, form: ExistingTopic | None) -> bool:
         topics.of_table = form
         changed = bool(watch.step(now_ms).catalog)
         assert changed == inventory.dropped_tables["t_1"].lost
         return changed
 
-    here, another = TopicForm("b", 1, 1), TopicForm("c", 1, 1)
+    here, another = ExistingTopic("b", 1, 1), ExistingTopic("c", 1, 1)
     assert [False, False] == [lost(_MINUTE, here), lost(2 * _MINUTE, None)]
     assert [False, False] == [lost(3 * _MINUTE - 1000, None), lost(3 * _MINUTE, here)]
     assert [False, False, True] == [lost(at * _MINUTE, form) for at, form in ((4, None), (4.5, another), (5, another))]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.store.constant_table import Segment, cut, net
-from grouping.store.segment_log import Span, segment_fields
+from grouping.store.segment_log import VersionSpan, segment_fields
 from tests.unit.matching.matching import destination, entry
 
 _CHANGES = st.lists(
@@ -55,7 +55,7 @@ def test_a_stored_segment_is_read_as_it_was(changes: list, nbytes: int) -> None:
     """From its bytes a piece comes back as it was; the last field is the segment's own and tells of the others."""
     segment = _segment(*changes[0])
     pieces = list(cut([segment], nbytes))
-    stored = list(segment_fields(Span(3, 4), pieces))
+    stored = list(segment_fields(VersionSpan(3, 4), pieces))
     assert "3-4" == stored[-1][0]
     decoded = [Segment.decode(body) for _, body in stored]
     assert len(stored) - 1 == decoded[-1][1]

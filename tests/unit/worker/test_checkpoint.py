@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.streams.checkpoint import Checkpoint, Position
+from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.files import LocalFiles
 
 
@@ -28,7 +28,7 @@ def test_last_commit_passes_over_the_batch_in_flight(tmp_path: Path) -> None:
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=True)
     _log(tmp_path, 11, 110, committed=False)
-    assert _checkpoint(tmp_path).last_commit("quotes") == Position(10, {"0": 100, "1": 7})
+    assert _checkpoint(tmp_path).last_commit("quotes") == StreamPosition(10, {"0": 100, "1": 7})
 
 
 def test_nothing_is_known_before_the_first_commit(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=True)
     (tmp_path / "offsets" / "10").write_text("")
-    assert _checkpoint(tmp_path).last_commit("quotes") == Position(9, {"0": 90, "1": 7})
+    assert _checkpoint(tmp_path).last_commit("quotes") == StreamPosition(9, {"0": 90, "1": 7})
 
 
 def test_a_micro_batch_gets_other_bounds(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_micro_batch_gets_other_bounds(tmp_path: Path) -> None:
     _log(tmp_path, 1, 99, committed=False)
     checkpoint.move("quotes", {"0": 86}, {})
     assert ({"0": 86, "1": 7}, {"0": 99, "1": 7}) == checkpoint.under_way("quotes")
-    assert Position(0, {"0": 86, "1": 7}) == checkpoint.last_commit("quotes")
+    assert StreamPosition(0, {"0": 86, "1": 7}) == checkpoint.last_commit("quotes")
 
 
 def _lane_log(folder: Path, batch: int, end: int, *, committed: bool) -> None:
@@ -143,8 +143,8 @@ def test_a_topic_goes_on_by_a_copy(tmp_path: Path, first: int, *, committed: boo
     assert copy.is_whole()
     for name in ("orders", "quotes"):
         expected = checkpoint if name == "orders" else _checkpoint(tmp_path / "absent")
-        assert (expected.last_commit(name) or Position(-1, {})).offsets == (
-            copy.last_commit(name) or Position(-1, {})
+        assert (expected.last_commit(name) or StreamPosition(-1, {})).offsets == (
+            copy.last_commit(name) or StreamPosition(-1, {})
         ).offsets
     assert (checkpoint.last_commit("orders") is None) == (copy.last_commit("orders") is None)
     assert checkpoint.under_way("orders") == copy.under_way("orders")

@@ -27,7 +27,7 @@ _BESIDES = 10_000
 """Places for a text's values beside the places for each byte, as for a record."""
 
 
-class _Text(JsonTokens):
+class _BoundedText(JsonTokens):
     """A text with a limit on the values made from it.
 
     For ``[{},{},…]`` a STRUCT of a hundred fields would take hundreds of times the text's bytes.
@@ -44,7 +44,7 @@ class _Text(JsonTokens):
             raise _TooLargeError
 
 
-Reader = Callable[[_Text], Any]
+JsonValueReader = Callable[[_BoundedText], Any]
 
 
 class _TooLargeError(Exception):
@@ -84,8 +84,8 @@ def read_json(text: str, sql_type: SqlType) -> Any:
     return _root(text, sql_type, _reader(sql_type))
 
 
-def _root(text: str, sql_type: SqlType, reader: Reader) -> Any:
-    tokens = _Text(text)
+def _root(text: str, sql_type: SqlType, reader: JsonValueReader) -> Any:
+    tokens = _BoundedText(text)
     try:
         if tokens.next() is None:
             return None
@@ -102,7 +102,7 @@ def _root(text: str, sql_type: SqlType, reader: Reader) -> Any:
     return {name: None for name, _ in sql_type.fields} if sql_type.fields else None
 
 
-def _single(tokens: _Text, sql_type: SqlType) -> list[Any]:
+def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
     """Return an object where an ARRAY of STRUCTs is asked for as the only one of these."""
     element = sql_type.element
     if element is None or not element.fields:
@@ -113,11 +113,11 @@ def _single(tokens: _Text, sql_type: SqlType) -> list[Any]:
         return [partly.value]
 
 
-def _reader(sql_type: SqlType) -> Reader:
+def _reader(sql_type: SqlType) -> JsonValueReader:
     """Return a reader of a value that begins at the current token, or behind the current name."""
     read = _READERS[sql_type.name](sql_type)
 
-    def reader(tokens: _Text) -> Any:
+    def reader(tokens: _BoundedText) -> Any:
         while tokens.current is Token.NAME:
             tokens.next()
         if tokens.current is Token.STRING:
@@ -127,10 +127,10 @@ def _reader(sql_type: SqlType) -> Reader:
     return reader
 
 
-def _struct(sql_type: SqlType) -> Reader:
+def _struct(sql_type: SqlType) -> JsonValueReader:
     readers = {name: _reader(field) for name, field in sql_type.fields}
 
-    def read(tokens: _Text) -> dict[str, Any]:
+    def read(tokens: _BoundedText) -> dict[str, Any]:
         expect(tokens, Token.OBJECT)
         tokens.take(len(readers))
         row: dict[str, Any] = dict.fromkeys(readers)
@@ -152,11 +152,11 @@ def _struct(sql_type: SqlType) -> Reader:
     return read
 
 
-def _array(sql_type: SqlType) -> Reader:
+def _array(sql_type: SqlType) -> JsonValueReader:
     assert sql_type.element is not None, "an ARRAY"
     element = _reader(sql_type.element)
 
-    def read(tokens: _Text) -> list[Any]:
+    def read(tokens: _BoundedText) -> list[Any]:
         expect(tokens, Token.ARRAY)
         values: list[Any] = []
         broken = False
@@ -171,12 +171,12 @@ def _array(sql_type: SqlType) -> Reader:
     return read
 
 
-def _map(sql_type: SqlType) -> Reader:
+def _map(sql_type: SqlType) -> JsonValueReader:
     """Read entries; a repeated key stays so, and a broken value breaks all entries."""
     assert sql_type.element is not None, "a MAP"
     element = _reader(sql_type.element)
 
-    def read(tokens: _Text) -> list[dict[str, Any]]:
+    def read(tokens: _BoundedText) -> list[dict[str, Any]]:
         expect(tokens, Token.OBJECT)
         entries: list[dict[str, Any]] = []
         partial = broken = False
@@ -203,7 +203,7 @@ def _whole_or_partly(value: T, *, broken: bool) -> T:
     return value
 
 
-_READERS: dict[str, Callable[[SqlType], Reader]] = {
+_READERS: dict[str, Callable[[SqlType], JsonValueReader]] = {
     **VALUE_READERS,
     "ARRAY": _array,
     "MAP": _map,

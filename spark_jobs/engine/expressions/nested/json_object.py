@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from grouping.values.json_path import EVERY, JsonPath
-from spark_jobs.engine.expressions.nested.json_reader import HALF, JsonReader, NoJsonError, plainly_quoted
+from spark_jobs.engine.expressions.nested.json_reader import HALF, JsonText, NoJsonError, plainly_quoted
 
 __all__ = ["json_object"]
 
@@ -43,7 +43,7 @@ class _Style(Enum):
     """The elements of an array in place of the array."""
 
 
-class _Gatherer(JsonReader):
+class _Gatherer(JsonText):
     def gather(self, path: JsonPath, style: _Style, into: list[str]) -> bool:
         """Read a value, and append its parts at a path; tell whether there were any."""
         begins = self.peek()

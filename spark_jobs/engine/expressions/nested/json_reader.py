@@ -12,7 +12,7 @@ from math import isinf
 
 from grouping.values.java_double import java_double
 
-__all__ = ["HALF", "JsonReader", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
+__all__ = ["HALF", "JsonText", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
 
 _END = "\0"
 """Stands behind the text, so each place has a character: no value holds this character outside of strings."""
@@ -46,7 +46,7 @@ def json_array_length(text: str) -> int | None:
         (3, None)
     """
     try:
-        return _passed(JsonReader(text))
+        return _passed(JsonText(text))
     except NoJsonError:
         return None
 
@@ -59,12 +59,12 @@ def json_object_keys(text: str) -> list[str] | None:
         ['a', 'c', 'a']
     """
     try:
-        return [HALF.sub("?", name) for name in _names(JsonReader(text))]
+        return [HALF.sub("?", name) for name in _names(JsonText(text))]
     except NoJsonError:
         return None
 
 
-def _passed(reader: JsonReader) -> int:
+def _passed(reader: JsonText) -> int:
     count = 0
     for _ in reader.values():
         reader.copy()
@@ -72,7 +72,7 @@ def _passed(reader: JsonReader) -> int:
     return count
 
 
-def _names(reader: JsonReader) -> list[str]:
+def _names(reader: JsonText) -> list[str]:
     names = []
     for name in reader.fields():
         reader.copy()
@@ -80,7 +80,7 @@ def _names(reader: JsonReader) -> list[str]:
     return names
 
 
-class JsonReader:
+class JsonText:
     """A text from left to right."""
 
     def __init__(self, text: str) -> None:

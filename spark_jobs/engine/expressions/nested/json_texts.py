@@ -18,7 +18,7 @@ from spark_jobs.engine.expressions.types import Operand, polars_type
 
 __all__ = ["json_of"]
 
-Writer = Callable[[Any], str]
+JsonTextWriter = Callable[[Any], str]
 
 _ESCAPED = re.compile('["\\\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -38,7 +38,7 @@ def json_of(value: Operand, sql_type: SqlType) -> pl.Expr:
     return value.expr.map_batches(write, return_dtype=polars_type(sql_type))
 
 
-def _writer(sql_type: SqlType) -> Writer:
+def _writer(sql_type: SqlType) -> JsonTextWriter:
     if sql_type.fields:
         return _struct_writer([(f"{_quoted(name)}:", name, _writer(field)) for name, field in sql_type.fields])
     if sql_type.element is None:
@@ -51,7 +51,7 @@ def _writer(sql_type: SqlType) -> Writer:
     return lambda values: _joined((_or_null(element, each) for each in values), "[]")
 
 
-def _struct_writer(fields: list[tuple[str, str, Writer]]) -> Writer:
+def _struct_writer(fields: list[tuple[str, str, JsonTextWriter]]) -> JsonTextWriter:
     def write(row: dict[str, Any]) -> str:
         return _joined((head + writer(row[name]) for head, name, writer in fields if row[name] is not None), "{}")
 
@@ -62,7 +62,7 @@ def _joined(parts: Any, ends: str) -> str:
     return f"{ends[0]}{','.join(parts)}{ends[1]}"
 
 
-def _or_null(writer: Writer, value: Any) -> str:
+def _or_null(writer: JsonTextWriter, value: Any) -> str:
     return "null" if value is None else writer(value)
 
 
@@ -85,7 +85,7 @@ def _instant(value: datetime) -> str:
     return f'"{value.replace(tzinfo=None).isoformat(timespec="milliseconds")}Z"'
 
 
-_WRITERS: dict[str, Writer] = {
+_WRITERS: dict[str, JsonTextWriter] = {
     "STRING": _quoted,
     "BOOLEAN": lambda value: "true" if value else "false",
     "DOUBLE": _number,

@@ -34,7 +34,7 @@ class _Fraction(str):
     __slots__ = ()
 
 
-class _Value(JsonTokens):
+class _SingleToken(JsonTokens):
     """A value without parts, as the only token of a text."""
 
     def __init__(self, current: Token, text: str) -> None:
@@ -151,9 +151,9 @@ def _plain(sql_type: SqlType) -> TreeReader:
                 raise NoTreeError  # it is written as Jackson does
             raise BrokenJsonError
         if kind is bool:
-            return reader(_Value(Token.TRUE if value else Token.FALSE, ""))
+            return reader(_SingleToken(Token.TRUE if value else Token.FALSE, ""))
         if kind is int:
-            return reader(_Value(Token.WHOLE, str(value)))
-        return reader(_Value(Token.STRING if kind is str else Token.FLOAT, value))
+            return reader(_SingleToken(Token.WHOLE, str(value)))
+        return reader(_SingleToken(Token.STRING if kind is str else Token.FLOAT, value))
 
     return read

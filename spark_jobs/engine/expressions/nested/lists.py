@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.expressions.types import Operand, polars_type
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.event_column import rows_of_elements
 
 __all__ = ["Ints", "Lists", "codes_of", "identities_of", "lists_of", "made_of", "over"]
-
-Ints = NDArray[np.int64]
 
 
 class Lists(NamedTuple):

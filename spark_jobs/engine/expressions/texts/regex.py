@@ -23,11 +23,11 @@ _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
 
 _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
 
-Search = Callable[..., pl.Series]
+SeriesSearch = Callable[..., pl.Series]
 """Takes texts, the pattern and further constants; gives a result for each text that is not NULL."""
 
 
-def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
+def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
     """Make a function of a text, a pattern and other arguments, NULL when any is, or the text is too long for it."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:

@@ -26,26 +26,26 @@ from spark_jobs.engine.rows.cpu_budget import checked
 
 __all__ = ["like", "rlike"]
 
-Kind = Literal["whole", "start", "end", "part", "regex", "lines"]
+PatternKind = Literal["whole", "start", "end", "part", "regex", "lines"]
 """``lines`` is a regular expression that is searched for in the text without its last line end, too."""
 
 
-class _Search(NamedTuple):
+class _LikeSearch(NamedTuple):
     """The search that a LIKE pattern stands for."""
 
-    kind: Kind
+    kind: PatternKind
     text: str
     size: int = 0
     """The elements of a regular expression."""
 
 
-_BY_TEXT: dict[Kind, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+_BY_TEXT: dict[PatternKind, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "whole": lambda text, wanted: text == wanted,
     "start": lambda text, wanted: text.str.starts_with(wanted),
     "end": lambda text, wanted: text.str.ends_with(wanted),
     "part": lambda text, wanted: text.str.contains(wanted, literal=True),
 }
-_BY_ONE: dict[Kind, Callable[[pl.Series, str], pl.Series]] = {
+_BY_ONE: dict[PatternKind, Callable[[pl.Series, str], pl.Series]] = {
     "whole": lambda text, wanted: text == wanted,
     "start": lambda text, wanted: text.str.starts_with(wanted),
     "end": lambda text, wanted: text.str.ends_with(wanted),
@@ -66,16 +66,16 @@ def rlike(args: list[Operand], _: SqlType) -> Operand:
     return _searched(args, _pattern_search)
 
 
-def _pattern_search(pattern: str) -> _Search:
+def _pattern_search(pattern: str) -> _LikeSearch:
     known = rust_pattern(pattern)
-    return _Search("lines" if known.twice else "regex", known.text, known.size)
+    return _LikeSearch("lines" if known.twice else "regex", known.text, known.size)
 
 
 def _without_line_end(text: pl.Series) -> pl.Series:
     return text.str.replace(LAST_LINE_END, "")
 
 
-def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Operand:
+def _searched(args: list[Operand], search: Callable[..., _LikeSearch | None]) -> Operand:
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
         text, *patterns = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
@@ -89,11 +89,11 @@ def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Ope
     return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), BOOLEAN)
 
 
-def _by_one(search: _Search, text: pl.Series) -> pl.Series:
+def _by_one(search: _LikeSearch, text: pl.Series) -> pl.Series:
     return _BY_ONE[search.kind](text, search.text)
 
 
-def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:
+def _met(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray[np.int64]) -> pl.Series:
     """Tell which texts the search of their code finds, NULL where there is no text or no search."""
     found = np.zeros(len(text), np.bool_)
     unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
@@ -112,7 +112,7 @@ def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.
 
 
 def _by_regex(
-    text: pl.Series, rows: NDArray[np.intp], codes: NDArray[np.int64], searches: Sequence[_Search | None]
+    text: pl.Series, rows: NDArray[np.intp], codes: NDArray[np.int64], searches: Sequence[_LikeSearch | None]
 ) -> NDArray[np.bool_]:
     """Search the texts of each regular expression together."""
     order = np.argsort(codes, kind="stable")
@@ -127,7 +127,7 @@ def _by_regex(
 
 
 @lru_cache(maxsize=65_536)
-def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
+def _like_search(pattern: str, escape: str = "\\") -> _LikeSearch | None:
     """Return the search of a LIKE pattern.
 
     None when its escape stands before a plain character or last, or when it comes from a column and is too large.
@@ -139,8 +139,8 @@ def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
     first, last = parts[:1] == ["%"], parts[-1:] == ["%"]
     inner = parts[first : len(parts) - (last and len(parts) > first)]
     if not any(part in ("%", "_") for part in inner):
-        kind: Kind = "part" if first and last else "end" if first else "start" if last else "whole"
-        return _Search(kind, "".join(part[1:] for part in inner))
+        kind: PatternKind = "part" if first and last else "end" if first else "start" if last else "whole"
+        return _LikeSearch(kind, "".join(part[1:] for part in inner))
     regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[1:]) for part in inner)
     start, end = "" if first else "\\A", "" if last else "\\z"
-    return _Search("regex", f"(?s){start}{regex}{end}", len(inner))
+    return _LikeSearch("regex", f"(?s){start}{regex}{end}", len(inner))

@@ -10,7 +10,7 @@ from functools import lru_cache
 import polars as pl
 
 from grouping.model.sql_type import STRING, TIMESTAMP
-from grouping.values.time_format import Part, read_format
+from grouping.values.time_format import PatternPart, read_format
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.types import Operand, polars_type
 
@@ -64,7 +64,7 @@ def _written_by(pattern: str) -> Callable[[datetime, int], str]:
     return lambda time, year: "".join(write(time, year) for write in writers)
 
 
-def _writer(part: Part) -> Callable[[datetime, int], str]:
+def _writer(part: PatternPart) -> Callable[[datetime, int], str]:
     """Return the function that writes one part of a pattern."""
     letter, count = part.letter, part.times
     match letter:
@@ -146,7 +146,7 @@ def _reader(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(pieces), re.IGNORECASE | re.ASCII)
 
 
-def _read_part(part: Part) -> str:
+def _read_part(part: PatternPart) -> str:
     letter, count = part.letter, part.times
     match letter:
         case "":

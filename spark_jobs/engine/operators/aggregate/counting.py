@@ -26,7 +26,7 @@ from grouping.store.notes import TableVersion
 from grouping.store.work_units import group_of, parts_of, unit_of
 from spark_jobs.engine.operators.aggregate.match_values import MatchValues
 from spark_jobs.engine.operators.aggregate.panes import Panes, lengthened
-from spark_jobs.engine.operators.aggregate.partial_aggregate import AggregateState, PartialAggregate
+from spark_jobs.engine.operators.aggregate.partial_aggregate import PartialAggregate, PartialTables
 from spark_jobs.engine.operators.aggregate.partials import Partials
 from spark_jobs.engine.operators.aggregate.records import RANGE, OversizeAggregate, TaskRange, aggregate_records
 from spark_jobs.engine.operators.aggregate.store_names import StoreNames
@@ -81,11 +81,11 @@ class UnitMatches:
 
 
 @dataclass(slots=True)
-class _Form:
+class _FormCounting:
     """The matches of all work units that have partial aggregates of one form."""
 
     operator: PartialAggregate
-    state: AggregateState
+    state: PartialTables
 
 
 class _Shelf(NamedTuple):
@@ -93,7 +93,7 @@ class _Shelf(NamedTuple):
 
     partials: Partials
     """The SELECT list's own: its aggregates come in its arguments in an order of their own."""
-    form: _Form
+    form: _FormCounting
 
 
 class AggregateCounting:
@@ -120,7 +120,7 @@ class AggregateCounting:
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
         self._met: dict[str, UnitMatches] = {}
-        self._forms: dict[object, _Form] = {}
+        self._forms: dict[object, _FormCounting] = {}
         """By form of the partial aggregates."""
         self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
@@ -222,7 +222,7 @@ class AggregateCounting:
             form = self._forms.get(partials.form)
             if form is None:
                 operator = PartialAggregate(partials)
-                form = self._forms[partials.form] = _Form(operator, operator.begin())
+                form = self._forms[partials.form] = _FormCounting(operator, operator.begin())
             found = self._shelves[select.select_id] = _Shelf(partials, form)
         return found
 

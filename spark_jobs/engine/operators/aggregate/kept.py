@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
-from grouping.digests.rows import Row, Rows, RowsUnavailable
+from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
 from grouping.model.expression import Expression
 from grouping.model.sql_type import SqlType
 from grouping.model.wording import counted
@@ -75,15 +75,15 @@ def kept_aggregates(
 
 def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
     """Return a destination's result: its rows, but for rows too large for a record."""
-    fitting, large, largest = Rows(), 0, 0
+    fitting, large, largest = DigestRows(), 0, 0
     try:
         for place, row in enumerate(rows):
             if row.body is not None and row.size <= MAX_ROW_BYTES:
-                fitting.append(Row(0, place, 0, row.body))
+                fitting.append(DigestRow(0, place, 0, row.body))
             else:
                 large, largest = large + 1, max(largest, row.size)
     except RowsUnavailable as error:
-        return DigestAggregates(Rows(), matches, failure=error.detail or error.message)
+        return DigestAggregates(DigestRows(), matches, failure=error.detail or error.message)
     if not large:
         return DigestAggregates(fitting, matches)
     return DigestAggregates(

@@ -14,7 +14,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["Panes", "lengthened"]
 
 _NEVER = np.iinfo(np.int64).min
-_Places = NDArray[np.intp]
+_RowPlaces = NDArray[np.intp]
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -68,7 +68,7 @@ class Panes:
         return self._set_of[stores].astype(np.int64) - 1
 
 
-def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
+def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlaces:
     """Return the place of the owner's last phase that is not after `at`; before its first one if there is none.
 
     Args:

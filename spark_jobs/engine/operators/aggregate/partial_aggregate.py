@@ -14,7 +14,7 @@ import polars as pl
 from spark_jobs.engine.operators.aggregate.partials import Partials, packed_states
 from spark_jobs.engine.operators.aggregate.records import BY
 
-__all__ = ["AggregateState", "PartialAggregate"]
+__all__ = ["PartialTables", "PartialAggregate"]
 
 _LIFTED_ROWS = 100_000
 _LIFTED_BYTES = 20_000_000
@@ -22,7 +22,7 @@ _LIFTED_BYTES = 20_000_000
 
 
 @dataclass(slots=True)
-class AggregateState:
+class PartialTables:
     """Partial aggregates of one form."""
 
     lifted: list[pl.DataFrame] = field(default_factory=list)
@@ -42,13 +42,13 @@ class PartialAggregate:
         """Take the columns of the form."""
         self.partials = partials
 
-    def begin(self) -> AggregateState:
+    def begin(self) -> PartialTables:
         """Return the state of no matches."""
-        return AggregateState()
+        return PartialTables()
 
     def step(
-        self, state: AggregateState, rows: pl.DataFrame | None, watermark: int | None = None
-    ) -> tuple[AggregateState, Iterator[pl.DataFrame]]:
+        self, state: PartialTables, rows: pl.DataFrame | None, watermark: int | None = None
+    ) -> tuple[PartialTables, Iterator[pl.DataFrame]]:
         """Take in matches.
 
         Args:
@@ -67,19 +67,19 @@ class PartialAggregate:
             return state, iter(())
         return self.begin(), iter(self._whole(state))
 
-    def snapshot(self, state: AggregateState) -> bytes:
+    def snapshot(self, state: PartialTables) -> bytes:
         """Return the partial aggregates as an Arrow stream, nothing where there are none."""
         return b"".join(map(packed_states, self._whole(state)))
 
-    def restore(self, snapshot: bytes) -> AggregateState:
+    def restore(self, snapshot: bytes) -> PartialTables:
         """Return the state of a snapshot."""
-        return AggregateState(tables=[pl.read_ipc_stream(snapshot)] if snapshot else [])
+        return PartialTables(tables=[pl.read_ipc_stream(snapshot)] if snapshot else [])
 
-    def size(self, state: AggregateState) -> int:
+    def size(self, state: PartialTables) -> int:
         """Return the bytes of matches and partial aggregates."""
         return state.bytes + sum(int(table.estimated_size()) for table in state.tables)
 
-    def _whole(self, state: AggregateState) -> list[pl.DataFrame]:
+    def _whole(self, state: PartialTables) -> list[pl.DataFrame]:
         """Return the table of all partial aggregates, none where there are no matches."""
         if state.lifted:
             self._count(state)
@@ -87,7 +87,7 @@ class PartialAggregate:
             state.tables = [self.partials.merged(_joined(state.tables), BY)]
         return state.tables
 
-    def _count(self, state: AggregateState) -> None:
+    def _count(self, state: PartialTables) -> None:
         state.tables.append(self.partials.counted(_joined(state.lifted), BY))
         state.lifted, state.rows, state.bytes = [], 0, 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from msgspec.structs import replace
 
-from grouping.digests.cursor import Offsets
+from grouping.digests.cursor import SourceOffsets
 from grouping.digests.pending_matches import ID_BYTES, PendingMatches, aggregate_record
 from grouping.digests.rolling import RolledParts, StoreReaders, plan_roll
 from grouping.plan.group import SelectList
@@ -24,7 +24,7 @@ def rolled_records(
     select: SelectList,
     records: Sequence[tuple[int, PendingMatches]],
     readers: Mapping[bytes, StoreReaders],
-    covered: Offsets,
+    covered: SourceOffsets,
     before: int,
     least_gain: int = _LEAST_GAIN,
 ) -> list[bytes]:

@@ -231,7 +231,7 @@ def _ordered(values: pl.Expr, by: pl.Expr, greatest: bool) -> pl.Expr:
     return values.filter(there).sort_by(by.filter(there), descending=greatest, maintain_order=True).first()
 
 
-class _Number(_Extreme):
+class _ExtremeNumber(_Extreme):
     """The least or the greatest of values whose order is the same in Polars."""
 
     def merge(self, stem: str) -> list[pl.Expr]:
@@ -312,7 +312,9 @@ def state_of(aggregate: AggregateValue) -> AggregateState:
         return _sum(aggregate, mean=aggregate.function == "avg")
     if aggregate.function in ("min", "max"):
         sql_type: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
-        return (_Extreme if sql_type.name in ("DOUBLE", "FLOAT") else _Number)(greatest=aggregate.function == "max")
+        return (_Extreme if sql_type.name in ("DOUBLE", "FLOAT") else _ExtremeNumber)(
+            greatest=aggregate.function == "max"
+        )
     return _OTHERS[aggregate.function]()
 
 
@@ -332,6 +334,6 @@ _OTHERS: dict[str, Callable[[], AggregateState]] = {
     "stddev_samp": lambda: _Moments(sample=True, root=True),
     "var_pop": lambda: _Moments(sample=False, root=False),
     "var_samp": lambda: _Moments(sample=True, root=False),
-    "bool_and": lambda: _Number(greatest=False),
-    "bool_or": lambda: _Number(greatest=True),
+    "bool_and": lambda: _ExtremeNumber(greatest=False),
+    "bool_or": lambda: _ExtremeNumber(greatest=True),
 }

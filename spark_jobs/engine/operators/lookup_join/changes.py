@@ -19,7 +19,7 @@ from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from spark_jobs.engine.decode.decode import Reader, record_reader
+from spark_jobs.engine.decode.decode import FormatReader, record_reader
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.debezium import read_envelopes
 from spark_jobs.engine.operators.lookup_join.images import Images
@@ -128,12 +128,12 @@ def _images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Image
     return Images(batch["value"].filter(present), set_at, pa.array(keys, pa.binary()), np.array(at, np.int64))
 
 
-def _row_reader(table: Table) -> Reader:
+def _row_reader(table: Table) -> FormatReader:
     form = "json" if table.format == "debezium-json" else table.format
     return record_reader(form, table.columns, table.avro_schema or "", table.framing)
 
 
-def _key_reader(table: Table, columns: tuple[StreamColumn, ...]) -> Reader:
+def _key_reader(table: Table, columns: tuple[StreamColumn, ...]) -> FormatReader:
     if table.format != "debezium-json" and len(columns) == 1 and columns[0].type == STRING:
         return read_text_keys
     return record_reader("json", columns, "", "")
@@ -142,7 +142,7 @@ def _key_reader(table: Table, columns: tuple[StreamColumn, ...]) -> Reader:
 def _decoded(
     values: pa.Array,
     at: Ints,
-    reader: Reader,
+    reader: FormatReader,
     columns: Sequence[StreamColumn],
     wrong: dict[int, str],
     of_key: str = "",

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from spark_jobs.engine.decode.json_exact import WrongRecord
 from spark_jobs.engine.operators.lookup_join.images import Images
 
 __all__ = ["read_envelopes"]
@@ -15,7 +16,7 @@ _SETS = frozenset("cru")
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Change(msgspec.Struct, gc=False):
+class _RowChange(msgspec.Struct, gc=False):
     """A change; its rows are still JSON."""
 
     op: str | None = None
@@ -23,17 +24,13 @@ class _Change(msgspec.Struct, gc=False):
     after: msgspec.Raw = msgspec.Raw(_NOTHING)
 
 
-class _Envelope(_Change, gc=False):
+class _ChangeEnvelope(_RowChange, gc=False):
     """A change, bare or under ``payload`` beside its schema."""
 
-    payload: _Change | None = None
+    payload: _RowChange | None = None
 
 
-class _WrongRecord(ValueError):
-    """The record is a dead letter; the message is its detail, a full sentence."""
-
-
-_decode = msgspec.json.Decoder(_Envelope).decode
+_decode = msgspec.json.Decoder(_ChangeEnvelope).decode
 
 
 def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
@@ -62,7 +59,7 @@ def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
             continue
         try:
             before, after = _images(value)
-        except _WrongRecord as exc:
+        except WrongRecord as exc:
             wrong[place] = str(exc)
             continue
         if before is not None:
@@ -84,7 +81,7 @@ def _images(value: bytes) -> tuple[bytes | None, bytes | None]:
     try:
         envelope = _decode(value)
     except _REFUSALS as exc:
-        raise _WrongRecord(f"The value is no Debezium change: {exc}.") from None
+        raise WrongRecord(f"The value is no Debezium change: {exc}.") from None
     change = envelope.payload or envelope
     if change.op in _SETS:
         return _row(change.before) if change.op == "u" else None, _needed(change, "after")
@@ -93,14 +90,14 @@ def _images(value: bytes) -> tuple[bytes | None, bytes | None]:
     if change.op == "m":
         return None, None
     if change.op is None:
-        raise _WrongRecord('The value is no Debezium change: it has no "op".')
-    raise _WrongRecord(f'"op" is "{change.op}", which is none of c, r, u, d and m.')
+        raise WrongRecord('The value is no Debezium change: it has no "op".')
+    raise WrongRecord(f'"op" is "{change.op}", which is none of c, r, u, d and m.')
 
 
-def _needed(change: _Change, name: str) -> bytes:
+def _needed(change: _RowChange, name: str) -> bytes:
     row = _row(getattr(change, name))
     if row is None:
-        raise _WrongRecord(f'"op" is "{change.op}", and there is no "{name}".')
+        raise WrongRecord(f'"op" is "{change.op}", and there is no "{name}".')
     return row
 
 

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints, mix
+from spark_jobs.engine.rows.arrays import Hashes
 from spark_jobs.engine.rows.event_column import hash_strings
 
 __all__ = ["Hashes", "KeyTuples", "plain"]
 
-Hashes = NDArray[np.uint64]
 
 _SEED = np.uint64(secrets.randbits(64))
 _ODD = np.uint64(0x9E3779B97F4A7C15)

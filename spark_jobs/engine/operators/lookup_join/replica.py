@@ -16,11 +16,11 @@ from spark_jobs.engine.operators.lookup_join.changes import Changes, decode_chan
 from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart, added
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
-from spark_jobs.engine.operators.lookup_join.value_index import Probes
+from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 
-__all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "Pin", "Replica"]
+__all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
-Pin = Mapping[int, int]
+TablePin = Mapping[int, int]
 """By partition of a table's topic the end offset: changes before it are seen. A missing partition ends at 0."""
 
 AT_ONCE_ROWS = 250_000
@@ -79,7 +79,7 @@ class Replica:
         self._count = 0
         self._scattered = False
 
-    def at(self, pin: Pin, progress: Callable[[], None] = _go_on) -> TableView:
+    def at(self, pin: TablePin, progress: Callable[[], None] = _go_on) -> TableView:
         """Return the table as of a pin, reading the records since the newest pin so far.
 
         Pins at the *horizon* or after it are shown from memory. The horizon is the first pin; `forget_before` moves
@@ -110,7 +110,7 @@ class Replica:
             count=self._count if newest else None,
         )
 
-    def forget_before(self, pin: Pin) -> None:
+    def forget_before(self, pin: TablePin) -> None:
         """Declare that no later pin has a lower offset than this one in any partition.
 
         Called before the first `at`, it spares a second replica where the first pin is not the oldest.
@@ -122,12 +122,12 @@ class Replica:
             if all(pin.get(partition, 0) >= offset for partition, offset in self._earlier.reached.items()):
                 self._earlier = None
 
-    def shows(self, pin: Pin) -> bool:
+    def shows(self, pin: TablePin) -> bool:
         """Tell whether a pin is at the horizon or after it, so this replica can show the table as of the pin."""
         return all(pin.get(partition, 0) >= offset for partition, offset in (self._horizon or {}).items())
 
     @property
-    def reached(self) -> Pin:
+    def reached(self) -> TablePin:
         """The offsets up to which the topic was read."""
         return self._reached
 
@@ -141,7 +141,7 @@ class Replica:
         """Memory of rows and indexes in bytes."""
         return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)
 
-    def _advance(self, pin: Pin, progress: Callable[[], None]) -> None:
+    def _advance(self, pin: TablePin, progress: Callable[[], None]) -> None:
         ends = {each: offset for each, offset in pin.items() if offset > self._reached.get(each, 0)}
         if not ends:
             return
@@ -166,12 +166,12 @@ class Replica:
         self._take_in(held, letters, reached | ends)
         self._bound(pin)
 
-    def _bound(self, pin: Pin) -> None:
+    def _bound(self, pin: TablePin) -> None:
         """Move the horizon to a pin where too many rows are kept for older ones."""
         if sum(map(len, self._parts)) - self._count > max(self._count, SUPERSEDED):
             self._horizon = dict(pin)
 
-    def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: Pin) -> None:
+    def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: TablePin) -> None:
         """Apply changes as a whole, and note the offsets up to which they go."""
         if held:
             try:
@@ -183,7 +183,7 @@ class Replica:
         for records in letters:
             self._report(records)
 
-    def _apply(self, changes: Changes, reached: Pin) -> None:
+    def _apply(self, changes: Changes, reached: TablePin) -> None:
         horizon = self._bounds(reached, self._horizon or {})
         keys = KeyTuples(changes.keys)
         several = len(reached) > 1
@@ -207,7 +207,7 @@ class Replica:
 
     def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
         """End the rows that count and have these keys, which are distinct within each partition."""
-        probes = Probes(keys)
+        probes = SoughtValues(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
             own = part.partition[row] == partitions[probe]
@@ -219,7 +219,7 @@ class Replica:
                 part.end(row, offsets[probe])
                 self._count -= int(row.size)
 
-    def _bounds(self, *pins: Pin) -> Ints:
+    def _bounds(self, *pins: TablePin) -> Ints:
         """Return the last pin's offsets as an array by partition, with a place for each known partition."""
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())

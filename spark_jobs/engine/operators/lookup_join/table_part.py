@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
-from spark_jobs.engine.operators.lookup_join.value_index import Probes, RowPairs, ValueIndex
+from spark_jobs.engine.operators.lookup_join.value_index import RowPairs, SoughtValues, ValueIndex
 from spark_jobs.engine.rows.event_column import longest_value
 
 __all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]
@@ -71,7 +71,7 @@ class TablePart:
     def __len__(self) -> int:
         return int(self.partition.size)
 
-    def find(self, columns: tuple[str, ...], probes: Probes) -> RowPairs:
+    def find(self, columns: tuple[str, ...], probes: SoughtValues) -> RowPairs:
         """Return the rows whose columns equal a probe's values, including rows that do not count."""
         index = self._indexes.get(columns)
         if index is None:

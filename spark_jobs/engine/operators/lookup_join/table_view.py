@@ -13,7 +13,7 @@ from grouping.model.table import Table
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
 from spark_jobs.engine.operators.lookup_join.table_part import TablePart
-from spark_jobs.engine.operators.lookup_join.value_index import Probes
+from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 from spark_jobs.engine.rows.events import arrow_type
 
 __all__ = ["TableView"]
@@ -63,7 +63,7 @@ class TableView:
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns
         values = dict(zip(columns, keys, strict=True))
-        probes = Probes(KeyTuples([values[name] for name in by]))
+        probes = SoughtValues(KeyTuples([values[name] for name in by]))
         rest = tuple(name for name in columns if name not in by)
         found = [self._found(part, by, rest, probes, values) for part in self._parts]
         hit = [place for place, (_, rows) in enumerate(found) if rows.size]
@@ -126,7 +126,12 @@ class TableView:
         return sum(part.nbytes for part in self._parts)
 
     def _found(
-        self, part: TablePart, by: tuple[str, ...], rest: tuple[str, ...], probes: Probes, values: dict[str, pa.Array]
+        self,
+        part: TablePart,
+        by: tuple[str, ...],
+        rest: tuple[str, ...],
+        probes: SoughtValues,
+        values: dict[str, pa.Array],
     ) -> tuple[Ints, NDArray[np.int32]]:
         """Return the pairs of one part whose rows count: looked up by some columns, compared by the rest."""
         probe, row = part.find(by, probes)
@@ -161,7 +166,7 @@ class TableView:
     def _valid(self, row: Ints) -> NDArray[np.bool_]:
         """Tell which rows are not hidden by a row of the same key in a higher partition."""
         distinct, which = np.unique(row, return_inverse=True)
-        probes = Probes(self._keys(distinct))
+        probes = SoughtValues(self._keys(distinct))
         highest = np.full(distinct.size, -1)
         for part in self._parts:
             probe, found = self._found(part, self.table.key, (), probes, {})

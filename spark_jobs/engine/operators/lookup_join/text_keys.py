@@ -12,7 +12,7 @@ __all__ = ["read_text_keys"]
 
 
 def read_text_keys(keys: pa.Array) -> tuple[Callable[[StreamColumn], list[object]], dict[int, str]]:
-    """Decode keys, as a `spark_jobs.engine.decode.decode.Reader` does.
+    """Decode keys, as a `spark_jobs.engine.decode.decode.FormatReader` does.
 
     Example:
         >>> read, wrong = read_text_keys(pa.array([b"INTC", bytes([255])]))

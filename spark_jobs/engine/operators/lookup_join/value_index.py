@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory
 from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 
-__all__ = ["Probes", "ValueIndex"]
+__all__ = ["SoughtValues", "ValueIndex"]
 
 RowPairs = tuple[Ints, NDArray[np.int32]]
 """Pairs of a probe's position and a row's, ordered by probe and then by row."""
@@ -19,7 +19,7 @@ Take = Callable[[NDArray[np.integer]], KeyTuples]
 """Returns the values of some rows in the indexed columns."""
 
 
-class Probes:
+class SoughtValues:
     """Values to look up; their hashes are computed once for all parts of a table."""
 
     def __init__(self, keys: KeyTuples) -> None:
@@ -53,7 +53,7 @@ class ValueIndex:
             self._directory = KeyDirectory(hashes)
             self._rows = None if known is None else rows
 
-    def find(self, probes: Probes, values: Take) -> RowPairs:
+    def find(self, probes: SoughtValues, values: Take) -> RowPairs:
         """Return the pairs of a probe and a row with its values."""
         codes = self._directory.find(probes.hashes)
         hit = np.flatnonzero(codes >= 0)
@@ -80,6 +80,6 @@ class ValueIndex:
         return own + self._directory.nbytes + (0 if self._by_code is None else self._by_code.nbytes)
 
 
-def _verified(probes: Probes, values: Take, probe: NDArray[np.intp], rows: NDArray[np.int32]) -> RowPairs:
+def _verified(probes: SoughtValues, values: Take, probe: NDArray[np.intp], rows: NDArray[np.int32]) -> RowPairs:
     same = probes.keys.take(probe).same(values(rows))
     return probe[same], rows[same]
