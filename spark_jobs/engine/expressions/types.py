@@ -26,7 +26,7 @@ from grouping.model.sql_type import (
 )
 from spark_jobs.engine.expressions.by_value import each_distinct
 
-__all__ = ["Implementation", "Operand", "polars_type", "to_double", "widened", "wider"]
+__all__ = ["Implementation", "Operand", "by_value", "polars_type", "to_double", "widened", "wider"]
 
 
 class Operand(NamedTuple):
@@ -65,6 +65,13 @@ def polars_type(sql_type: SqlType) -> pl.DataType:
         element = polars_type(sql_type.element)
         return pl.List(pl.Struct({"key": pl.String(), "value": element}) if sql_type.key else element)
     return _POLARS_TYPES[sql_type]
+
+
+def by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
+    """Make a function computed in Python for each distinct combination of arguments; NULL where an argument is NULL."""
+    return lambda args, _: Operand(
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
+    )
 
 
 def wider(kinds: Sequence[SqlType]) -> SqlType:

@@ -51,10 +51,10 @@ def test_every_function_is_complete() -> None:
 
 def test_what_a_new_function_lacks_is_named() -> None:
     """A row alone, and an evaluator alone, are told by name with everything that is missing."""
-    added = Function("soundex2(STRING, sharpness)", STRING, "")
-    found = list(_missing({**FUNCTIONS, added.name: added}, _EVALUATED | {"soundex3"}))
+    added = Function("sounds_of(STRING, sharpness)", STRING, "")
+    found = list(_missing({**FUNCTIONS, added.name: added}, _EVALUATED | {"sounds_in"}))
     lacks = ("no evaluator", "no meaning", "no example", "no size of its text")
-    assert [*(f"soundex2: {lack}" for lack in lacks), "soundex3: no row"] == found
+    assert [*(f"sounds_of: {lack}" for lack in lacks), "sounds_in: no row"] == found
 
 
 def test_no_name_stands_twice() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import zlib
 from base64 import b64encode
-from collections.abc import Callable
 
-from grouping.model.sql_type import BIGINT, BINARY, STRING, SqlType
-from spark_jobs.engine.expressions.by_value import each_distinct
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+from grouping.model.sql_type import BIGINT, BINARY, STRING
+from spark_jobs.engine.expressions.types import Implementation, by_value
 
 __all__ = ["BYTE_CODES"]
 
@@ -130,23 +128,17 @@ def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
     return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]
 
 
-def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
-    )
-
-
 BYTE_CODES: dict[str, Implementation] = {
-    "base64": _by_value(_base64, STRING),
-    "crc32": _by_value(lambda value: zlib.crc32(_bytes(value)), BIGINT),
-    "decode": _by_value(_decode, STRING),
-    "encode": _by_value(_encode, BINARY),
-    "substring of bytes": _by_value(_substring, BINARY),
-    "hex": _by_value(_hex, STRING),
-    "md5": _by_value(lambda value: hashlib.md5(_bytes(value), usedforsecurity=False).hexdigest(), STRING),
-    "sha1": _by_value(lambda value: hashlib.sha1(_bytes(value), usedforsecurity=False).hexdigest(), STRING),
-    "sha2": _by_value(_sha2, STRING),
-    "unbase64": _by_value(_unbase64, BINARY),
-    "unhex": _by_value(_unhex, BINARY),
+    "base64": by_value(_base64, STRING),
+    "crc32": by_value(lambda value: zlib.crc32(_bytes(value)), BIGINT),
+    "decode": by_value(_decode, STRING),
+    "encode": by_value(_encode, BINARY),
+    "substring of bytes": by_value(_substring, BINARY),
+    "hex": by_value(_hex, STRING),
+    "md5": by_value(lambda value: hashlib.md5(_bytes(value), usedforsecurity=False).hexdigest(), STRING),
+    "sha1": by_value(lambda value: hashlib.sha1(_bytes(value), usedforsecurity=False).hexdigest(), STRING),
+    "sha2": by_value(_sha2, STRING),
+    "unbase64": by_value(_unbase64, BINARY),
+    "unhex": by_value(_unhex, BINARY),
 }
 """By function, under the names of `grouping.functions`."""

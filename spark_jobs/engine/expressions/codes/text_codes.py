@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from urllib.parse import quote_plus, unquote_to_bytes
 
-from grouping.model.sql_type import STRING, SqlType
-from spark_jobs.engine.expressions.by_value import each_distinct
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+from spark_jobs.engine.expressions.types import Implementation, by_value
 
 __all__ = ["CODES"]
-
-
-def _code(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
-    )
 
 
 def _url_decode(text: str) -> str | None:
@@ -33,8 +24,8 @@ _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 """Half of a surrogate pair, whole or cut off, which Java replaces by one character, and Python by two or three."""
 
 CODES: dict[str, Implementation] = {
-    "chr": _code(lambda number: chr(number % 256) if number >= 0 else ""),
-    "url_decode": _code(_url_decode),
-    "url_encode": _code(lambda text: quote_plus(text, safe="*").replace("~", "%7E")),
+    "chr": by_value(lambda number: chr(number % 256) if number >= 0 else ""),
+    "url_decode": by_value(_url_decode),
+    "url_encode": by_value(lambda text: quote_plus(text, safe="*").replace("~", "%7E")),
 }
 """By function, under the names of `grouping.functions`."""

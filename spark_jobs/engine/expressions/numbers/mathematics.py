@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from math import factorial, isfinite, isnan
 
@@ -11,7 +10,7 @@ import polars as pl
 from grouping.model.sql_type import BIGINT, DOUBLE, STRING, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.numbers.decimals import fitted, to_scale
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type, to_double
+from spark_jobs.engine.expressions.types import Implementation, Operand, by_value, polars_type, to_double
 
 __all__ = ["MATHEMATICS"]
 
@@ -111,21 +110,15 @@ _MOST_DIGITS = 400
 """Digits before the point to which nothing but zero, or too much, is rounded."""
 
 
-def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
-    )
-
-
 def _bucket(args: list[Operand], _: SqlType) -> Operand:
     numbers = [to_double(argument) for argument in args[:3]]
     return Operand(each_distinct([*numbers, args[3].expr.cast(pl.Int64)], _width_bucket, pl.Int64), BIGINT)
 
 
 MATHEMATICS: dict[str, Implementation] = {
-    "conv": _by_value(_conv, STRING),
+    "conv": by_value(_conv, STRING),
     "degrees": lambda args, _: Operand(to_double(args[0]) * _RADIAN, DOUBLE),
-    "factorial": _by_value(_factorial, BIGINT),
+    "factorial": by_value(_factorial, BIGINT),
     "radians": lambda args, _: Operand(to_double(args[0]) * _DEGREE, DOUBLE),
     "rint": _nearest,
     "width_bucket": _bucket,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from grouping.model.sql_type import BINARY, BOOLEAN, INT, STRING, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.texts.search import like, rlike
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+from spark_jobs.engine.expressions.types import Implementation, Operand, by_value
 
 __all__ = ["BYTES", "FUNCTIONS"]
 
@@ -96,14 +96,7 @@ def _padded(*, left: bool) -> Implementation:
         filling = (padding * (missing // len(padding) + 1))[:missing]
         return filling + text if left else text + filling
 
-    return _by_value(pad)
-
-
-def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
-    """Make a function that is computed in Python, NULL when any argument is."""
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
-    )
+    return by_value(pad)
 
 
 def _repeat(text: str, times: int) -> str:
@@ -134,7 +127,7 @@ def _locate(args: list[Operand], sql_type: SqlType) -> Operand:
     """Return where a part stands in a text from a position on, 0 for a position that is NULL or none."""
     part, text, *starts = (argument.expr for argument in args)
     if not starts:
-        return _by_value(lambda part, text: text.find(part) + 1, INT)(args, sql_type)
+        return by_value(lambda part, text: text.find(part) + 1, INT)(args, sql_type)
     found = each_distinct([part, text, *starts], _found, pl.Int32)
     return Operand(pl.when(starts[0].is_null()).then(pl.lit(0, pl.Int32)).otherwise(found), INT)
 
@@ -198,22 +191,22 @@ FUNCTIONS: dict[str, Implementation] = {
     "ltrim": _text(lambda text, *characters: text.str.strip_chars_start(*(characters or (pl.lit(" "),)))),
     "rtrim": _text(lambda text, *characters: text.str.strip_chars_end(*(characters or (pl.lit(" "),)))),
     "substring": _text(_substring),
-    "split_part": _by_value(_split_part),
+    "split_part": by_value(_split_part),
     "concat": _text(lambda *parts: pl.concat_str(parts)),
     "concat_ws": _concat_ws,
     "replace": _text(_replace),
-    "translate": _by_value(_translate),
+    "translate": by_value(_translate),
     "left": _text(_left),
     "right": _text(_right),
     "lpad": _padded(left=True),
     "rpad": _padded(left=False),
-    "repeat": _by_value(_repeat),
+    "repeat": by_value(_repeat),
     "startswith": _text(lambda text, part: text.str.starts_with(part), BOOLEAN),
     "endswith": _text(lambda text, part: text.str.ends_with(part), BOOLEAN),
     "contains": _text(_contains, BOOLEAN),
     "instr": _text(_instr, INT),
     "locate": _locate,
-    "ascii": _by_value(lambda text: ord(text[0]) if text else 0, INT),
+    "ascii": by_value(lambda text: ord(text[0]) if text else 0, INT),
     "reverse": _text(_reverse),
 }
 """By function, under the names of `grouping.functions`."""

@@ -12,7 +12,7 @@ from grouping.values.printf import Conversion, parse_format
 from spark_jobs.engine.expressions.by_value import distinct_rows, each_distinct
 from spark_jobs.engine.expressions.nested.json_reader import json_array_length, json_object_keys
 from spark_jobs.engine.expressions.texts.urls import part_of_url
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+from spark_jobs.engine.expressions.types import Implementation, Operand, by_value
 from spark_jobs.engine.rows.cpu_budget import checked
 
 __all__ = ["WORDS"]
@@ -25,12 +25,6 @@ _SHORT = 2**31
 """The largest INT plus one; Spark's sums wrap there."""
 _LAST_OF_JAVA = "\uffff"
 """The last character with a single Java char: later characters have two, and none of them is a letter."""
-
-
-def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
-    )
 
 
 def _initcap(text: str) -> str:
@@ -220,18 +214,18 @@ def _luhn_check(text: str) -> bool:
 
 WORDS: dict[str, Implementation] = {
     "elt": _elt,
-    "find_in_set": _by_value(_find_in_set, INT),
+    "find_in_set": by_value(_find_in_set, INT),
     "format_string": _format_string,
-    "initcap": _by_value(_initcap),
-    "json_array_length": _by_value(json_array_length, INT),
-    "json_object_keys": _by_value(json_object_keys, array_of(STRING)),
+    "initcap": by_value(_initcap),
+    "json_array_length": by_value(json_array_length, INT),
+    "json_object_keys": by_value(json_object_keys, array_of(STRING)),
     "levenshtein": _levenshtein,
-    "luhn_check": _by_value(_luhn_check, BOOLEAN),
+    "luhn_check": by_value(_luhn_check, BOOLEAN),
     "mask": _mask,
-    "overlay": _by_value(_overlay),
-    "parse_url": _by_value(part_of_url),
-    "soundex": _by_value(_soundex),
-    "space": _by_value(lambda count: " " * max(count, 0)),
-    "substring_index": _by_value(_substring_index),
+    "overlay": by_value(_overlay),
+    "parse_url": by_value(part_of_url),
+    "soundex": by_value(_soundex),
+    "space": by_value(lambda count: " " * max(count, 0)),
+    "substring_index": by_value(_substring_index),
 }
 """By function, under the names of `grouping.functions`."""

@@ -11,9 +11,8 @@ from decimal import Decimal
 import polars as pl
 
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
-from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.times.zones import from_utc, to_utc
-from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
+from spark_jobs.engine.expressions.types import Implementation, Operand, by_value, polars_type
 
 __all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months"]
 
@@ -44,7 +43,7 @@ def _datediff(args: list[Operand], _: SqlType) -> Operand:
     return Operand((end - start).cast(pl.Int32, strict=False), INT)
 
 
-def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
+def _within_calendar(function: Callable[..., object], sql_type: SqlType) -> Implementation:
     """Make a function computed in Python, NULL when any argument is, or when it leaves the calendar."""
 
     def guarded(*values: object) -> object:
@@ -53,9 +52,7 @@ def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementat
         except (ValueError, OverflowError):
             return None
 
-    return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], guarded, polars_type(sql_type)), sql_type
-    )
+    return by_value(guarded, sql_type)
 
 
 def moved_months(day: date, months: int) -> date | None:
@@ -192,18 +189,18 @@ FUNCTIONS: dict[str, Implementation] = {
     "date_add": _date_step(1),
     "date_sub": _date_step(-1),
     "datediff": _datediff,
-    "add_months": _by_value(moved_months, DATE),
-    "last_day": _by_value(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), DATE),
-    "next_day": _by_value(_next_day, DATE),
-    "make_date": _by_value(date, DATE),
-    "trunc": _by_value(_trunc, DATE),
-    "date_trunc": _by_value(_date_trunc, TIMESTAMP),
-    "from_utc_timestamp": _by_value(from_utc, TIMESTAMP),
-    "to_utc_timestamp": _by_value(to_utc, TIMESTAMP),
-    "make_timestamp": _by_value(_make_timestamp, TIMESTAMP),
-    "months_between": _by_value(_months_between, DOUBLE),
-    "monthname": _by_value(lambda day: _MONTH_NAMES[day.month - 1], STRING),
-    "dayname": _by_value(lambda day: _DAY_NAMES[day.weekday()], STRING),
+    "add_months": _within_calendar(moved_months, DATE),
+    "last_day": _within_calendar(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), DATE),
+    "next_day": _within_calendar(_next_day, DATE),
+    "make_date": _within_calendar(date, DATE),
+    "trunc": _within_calendar(_trunc, DATE),
+    "date_trunc": _within_calendar(_date_trunc, TIMESTAMP),
+    "from_utc_timestamp": _within_calendar(from_utc, TIMESTAMP),
+    "to_utc_timestamp": _within_calendar(to_utc, TIMESTAMP),
+    "make_timestamp": _within_calendar(_make_timestamp, TIMESTAMP),
+    "months_between": _within_calendar(_months_between, DOUBLE),
+    "monthname": _within_calendar(lambda day: _MONTH_NAMES[day.month - 1], STRING),
+    "dayname": _within_calendar(lambda day: _DAY_NAMES[day.weekday()], STRING),
     "unix_date": lambda args, _: Operand(args[0].expr.cast(pl.Int32), INT),
     "date_from_unix_date": lambda args, _: _date_step(1)([Operand(pl.repeat(_EPOCH, pl.len()), DATE), *args], UNKNOWN),
     "unix_seconds": _to_epoch(1_000_000),
