@@ -10,29 +10,29 @@ from grouping.functions.sizes import SizeRule, cast, first, longest, total
 from grouping.model.expression import LEFT_ON
 from grouping.model.sql_type import BIGINT, BOOLEAN, SqlType
 
-__all__ = ["OPERATORS", "Operator"]
+__all__ = ["OPERATORS", "OperatorRow"]
 
 
-class Operator(NamedTuple):
+class OperatorRow(NamedTuple):
     """The result of an operator; both fields mean what they mean for a `Function`."""
 
     result: SqlType | ResultRule | None = None
     size: SizeRule | None = None
 
 
-OPERATORS: dict[str, Operator] = {
-    **dict.fromkeys("= <> < <= > >= <=> and or not in is_null between".split(), Operator(BOOLEAN)),
-    **{op: Operator(arithmetic(op)) for op in "+-*/%"},
-    **dict.fromkeys("&|^", Operator(widest)),
-    **dict.fromkeys(("neg", "~"), Operator(of_first)),
-    "div": Operator(BIGINT),
-    "case": Operator(chosen, longest),
-    "cast": Operator(size=cast),
-    **{f"{name} to scale": Operator() for name in ("round", "bround", "floor", "ceil")},
-    **dict.fromkeys(("field", "element", "split by pattern", "substring of bytes"), Operator(size=first)),
-    **dict.fromkeys(("array numbered", "array or none", "reverse array"), Operator(size=first)),
-    **dict.fromkeys(("arrays paired", "concat arrays", "maps merged"), Operator(size=total)),
-    LEFT_ON: Operator(),
-    "aggregate": Operator(),  # `plan.expression_text.AGGREGATE`, which stands for an aggregate in HAVING
+OPERATORS: dict[str, OperatorRow] = {
+    **dict.fromkeys("= <> < <= > >= <=> and or not in is_null between".split(), OperatorRow(BOOLEAN)),
+    **{op: OperatorRow(arithmetic(op)) for op in "+-*/%"},
+    **dict.fromkeys("&|^", OperatorRow(widest)),
+    **dict.fromkeys(("neg", "~"), OperatorRow(of_first)),
+    "div": OperatorRow(BIGINT),
+    "case": OperatorRow(chosen, longest),
+    "cast": OperatorRow(size=cast),
+    **{f"{name} to scale": OperatorRow() for name in ("round", "bround", "floor", "ceil")},
+    **dict.fromkeys(("field", "element", "split by pattern", "substring of bytes"), OperatorRow(size=first)),
+    **dict.fromkeys(("array numbered", "array or none", "reverse array"), OperatorRow(size=first)),
+    **dict.fromkeys(("arrays paired", "concat arrays", "maps merged"), OperatorRow(size=total)),
+    LEFT_ON: OperatorRow(),
+    "aggregate": OperatorRow(),  # `plan.expression_text.AGGREGATE`, which stands for an aggregate in HAVING
 }
 """By the name under which the compiler makes calls of them."""

@@ -16,7 +16,7 @@ from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING, SqlType
 
 __all__ = ["REWRITTEN_CALLS", "decoded"]
 
-Binder = Callable[..., Bound]
+CallBinder = Callable[..., Bound]
 _HEX = Constant("hex", STRING)
 
 
@@ -58,16 +58,16 @@ def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
     raise unsupported(f"the format '{written}' of \"{name}\"", "It is 'hex' or 'utf-8'.", "Use unbase64.")
 
 
-def _or_zero(op: str) -> Binder:
+def _or_zero(op: str) -> CallBinder:
     """Make nullifzero or zeroifnull of nullif or coalesce."""
     return lambda name, number: apply(op, (_number(name, number), Constant(0, INT)))
 
 
-def _cast_to(sql_type: SqlType) -> Binder:
+def _cast_to(sql_type: SqlType) -> CallBinder:
     return lambda _, operand: cast(operand, sql_type)
 
 
-def _calculated(op: str) -> Binder:
+def _calculated(op: str) -> CallBinder:
     return lambda _, left, right: arithmetic(op, left, right)
 
 
@@ -75,7 +75,7 @@ def _not_null(operand: Bound) -> Term:
     return Term("not", (Term("is_null", (operand,), BOOLEAN),), BOOLEAN)
 
 
-REWRITTEN_CALLS: dict[str, Binder] = {
+REWRITTEN_CALLS: dict[str, CallBinder] = {
     **{name: _cast_to(sql_type) for name, sql_type in CASTING.items()},
     **dict.fromkeys(("mod", "try_mod"), _calculated("%")),
     **dict.fromkeys(("to_binary", "try_to_binary"), _to_binary),
