@@ -26,7 +26,8 @@ __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
 """Bytes of the event and of the rows given with it, at most."""
-_FIELDS = ("_key", "_time")
+_FIELDS = ("_key", "_time", "_headers")
+_headers = msgspec.json.Decoder(dict[str, str]).decode
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -56,8 +57,8 @@ def explain_event(
 
     Raises:
         InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much; ``unknown-stream``
-            for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table;
-            ``bad-time``.
+            for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table and
+            for headers that are no JSON object of strings; ``bad-time``.
     """
     assert statement.event is not None, "FOR gives an event"
     given = {_field(name) or name: text for name, text in statement.given}
@@ -70,6 +71,7 @@ def explain_event(
         )
     key = given.pop("_key", None)
     at_ms = millis(parse_instant(given.pop("_time"))) if "_time" in given else now_ms
+    headers = _headers_of(given.pop("_headers", "{}"))
     joined = {name: msgspec.structs.replace(tables[name], format="json") for name in query.plan.table_ids}
     question = EventQuestion(
         msgspec.structs.replace(stream, format="json"),
@@ -80,6 +82,7 @@ def explain_event(
         joined,
         statement.event.encode("utf-8", "surrogatepass"),
         None if key is None else key.encode("utf-8", "surrogatepass"),
+        headers,
         at_ms,
     )
     try:
@@ -109,6 +112,19 @@ def explain_event(
 def _field(name: str) -> str | None:
     """Return the record's own field that a name is."""
     return folded if (folded := name.casefold()) in _FIELDS else None
+
+
+def _headers_of(text: str) -> tuple[tuple[str, bytes], ...]:
+    """Return the headers that a JSON object of strings gives."""
+    try:
+        return tuple((name, value.encode()) for name, value in _headers(text.encode("utf-8", "surrogatepass")).items())
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            "the headers are no JSON object of strings",
+            code="stream-mismatch",
+            detail=f"{error}.",
+            hint="""Write WITH (_headers = '{"ce_type": "order"}').""",
+        ) from error
 
 
 def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dict[str, Sequence[bytes]]:

@@ -20,6 +20,7 @@ from grouping.compiler.stage_text import value_text
 from grouping.model.expression import Column, Expression, source_of, variable_text, walk
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.results.shown_values import shown_values
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.engine.rows.headers import unpacked_headers
 from spark_jobs.engine.rows.row_source import RowSource
@@ -46,7 +47,8 @@ def answered(question: EventQuestion) -> EventOutcome:
         raise RowsRefused(str(error)) from error
     standing = StandingQuery(question.stream, query, question.trigger, *question.window, texts, views)
     time = datetime.fromtimestamp(question.at_ms / 1000, UTC)
-    return _outcome(standing, PlacedRecord(question.value, question.key, time, 0, 0), question.at_ms)
+    record = PlacedRecord(question.value, question.key, time, 0, 0, question.headers)
+    return _outcome(standing, record, question.at_ms)
 
 
 def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> EventOutcome:
@@ -127,7 +129,7 @@ def _values(source: RowSource, names: Sequence[str], row: int) -> dict[str, Any]
         if source.declares(name):
             [values[name]] = source.values_at(name, np.array([row], np.int32))
         else:
-            values[name] = source.column(name)[row].as_py()
+            [values[name]] = shown_values(source.column(name).slice(row, 1), source.type_of(name))
     shown = {".".join(filter(None, source_of(name))): value for name, value in values.items()}
     found: dict[str, Any] = _decode(_encode(shown))
     return found

@@ -37,6 +37,8 @@ class EventQuestion:
     """The record's value, JSON whatever the format of the stream."""
     key: bytes | None
     """The record's."""
+    headers: tuple[tuple[str, bytes], ...]
+    """The record's."""
     at_ms: int
     """Its time."""
 

@@ -75,6 +75,9 @@ class Scope(NamedTuple):
         if not found:
             raise self._unknown(qualifier, name, sources, quoted=quoted and not qualifier)
         if len(found) > 1:
+            # A table's column may have the name of a field that records got in a later version.
+            found = [pair for pair in found if wanted in pair[0].columns] or found
+        if len(found) > 1:
             names = " and ".join(f'"{source.name}"' for source, _ in found)
             raise InputError(
                 f'column "{name}" is in several sources',
@@ -137,6 +140,8 @@ class Scope(NamedTuple):
         inner = [source for source in sources if source.kind in ("view", "subquery")]
         if inner and name.casefold() in RECORD_FIELDS:
             return f"A {inner[0].kind} has the columns that its SELECT lists: list {name.casefold()} there."
+        if name.casefold() == "_value":
+            return "Only records in JSON have _value."
         return near_name(name, [shown for source in sources for shown, _ in _all_columns(source)])
 
 

@@ -11,15 +11,22 @@ from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
 from grouping.model.source_access import Access
-from grouping.model.sql_type import BIGINT, INT, STRING, TIMESTAMP
+from grouping.model.sql_type import BIGINT, BINARY, INT, STRING, TIMESTAMP, VARIANT, SqlType, map_of
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.model.wording import are, listed
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
-RECORD_FIELDS = {"_key": STRING, "_time": TIMESTAMP, "_partition": INT, "_offset": BIGINT}
-"""The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
+RECORD_FIELDS = {
+    "_key": STRING,
+    "_time": TIMESTAMP,
+    "_partition": INT,
+    "_offset": BIGINT,
+    "_headers": map_of(STRING, BINARY),
+    "_value": VARIANT,
+}
+"""The source record's own fields; `*` leaves them out (docs/expressions.md). Records that are no JSON lack `_value`."""
 
 
 _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
@@ -62,6 +69,14 @@ class Stream(msgspec.Struct, frozen=True):
     """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where they do not fit."""
+
+    @property
+    def record_fields(self) -> dict[str, SqlType]:
+        """The record's own fields that no column hides, by name."""
+        hidden = {column.name.casefold() for column in self.columns}
+        if self.format != "json":
+            hidden.add("_value")
+        return {name: sql_type for name, sql_type in RECORD_FIELDS.items() if name not in hidden}
 
     @property
     def source_id(self) -> str:

@@ -52,7 +52,7 @@ Scalar = str | int | float | bool | None
 
 
 class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
-    """A column of the stream, or one of the source record's own fields (`_key`, `_time`, `_partition`, `_offset`)."""
+    """A column of the stream, or one of the source record's own fields (`catalog.RECORD_FIELDS`)."""
 
     name: str
     """The name as the stream declares it; for a joined table, from `joined_name`; for aggregates, from `computed_name`.

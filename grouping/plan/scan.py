@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from grouping.model.catalog import RECORD_FIELDS, Stream
+from grouping.model.catalog import Stream
 from grouping.model.expression import Column
 from grouping.plan.expression_text import render_name
 
@@ -24,8 +24,7 @@ class Scan(NamedTuple):
     @property
     def record_fields(self) -> tuple[Column, ...]:
         """The record's own fields, without those that a declared column hides."""
-        hidden = {column.name.casefold() for column in self.stream.columns}
-        return tuple(Column(name, str(kind)) for name, kind in RECORD_FIELDS.items() if name not in hidden)
+        return tuple(Column(name, str(kind)) for name, kind in self.stream.record_fields.items())
 
     @property
     def signature(self) -> str:

@@ -191,6 +191,8 @@ class RedisKeys:
                         "columns of a lenient stream to the number of values that did not fit")
     first_records = _OfStream("first-records:{stream}", "hash", "workers", "gateway",
                               "the fields of `FirstRecords`: dead letters among a stream's first records", kept=True)
+    headers_read = _OfStream("headers-read:{stream}", "string", "workers", "evaluator",
+                             "present when a query of the stream reads `_headers`")
     quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work units to `Quarantine`")
     trial = _OfStream("trial:{stream}", "string", "evaluator", "", "`CulpritSearch` at the next batch (quarantine.py)")
     in_hand = _OfStream("in-hand:{stream}", "hash", "workers", "evaluator", "tasks to the work units in hand")

@@ -1,14 +1,17 @@
-"""Notes that the tasks of a lane leave in Redis for the driver: which stream is in hand, and what each stream cost."""
+"""Notes that tasks leave in Redis for the driver: the stream in hand of a lane, its cost, and who reads headers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
+from grouping.store.fence import transaction
 from grouping.store.keys import RedisKeys
+from grouping.store.ownership import EvaluatorFences
 
-__all__ = ["LANE", "LaneHand"]
+__all__ = ["LANE", "HeaderNotes", "LaneHand"]
 
 LANE = "lane"
 """How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
@@ -73,3 +76,44 @@ class LaneHand:
         with mapped():
             found, _ = self._redis.pipeline(transaction=True).hgetall(self._seconds).delete(self._seconds).execute()
         return {source_id.decode(): float(spent) for source_id, spent in found.items()}
+
+
+class HeaderNotes:
+    """Notes on streams with queries that read `_headers`. For one thread.
+
+    A query of Spark asks Kafka for headers, or does not, from its start to its end.
+    """
+
+    def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            fences: The evaluator's fences; None for a process that only reads.
+        """
+        self._redis = connect(settings)
+        self._keys = RedisKeys.of(settings)
+        self._fences = fences
+
+    def tell(self, stream_id: StreamId) -> None:
+        """Note that a query of a stream reads headers.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+            LeaseLost: Another evaluator has taken the stream.
+        """
+        fence = None if self._fences is None else self._fences.stream(stream_id)
+        with mapped():
+            transaction(self._redis, fence).set(self._keys.headers_read(stream_id), "1").execute()
+
+    def told(self, stream_ids: Collection[StreamId]) -> frozenset[StreamId]:
+        """Return the streams among the given ones with a note.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        if not stream_ids:
+            return frozenset()
+        with mapped():
+            notes = self._redis.mget([self._keys.headers_read(each) for each in stream_ids])
+        return frozenset(each for each, note in zip(stream_ids, notes, strict=True) if note is not None)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from grouping.model.errors import OperationalError
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.sql_type import SqlType
+from grouping.plan.columns_read import reads_column
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import MODES, Block, Segment
@@ -80,6 +81,8 @@ class Snapshot:
     """The computations that some of the groups are over."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
     """The bounds of panes of stores of groups, by the place where matches are counted."""
+    reads_headers: bool = False
+    """Whether a group, or a SELECT list of the stream's past or present queries, reads the field `_headers`."""
 
     @property
     def rows(self) -> int:
@@ -154,6 +157,8 @@ class ConstantTables:
         self._selects: dict[SelectId, SelectList] = {}
         self._variants: dict[tuple[SelectId, str], int] = {}
         self._bounds: dict[int, bytes] = {}
+        self._header_readers: set[str] = set()
+        """Ids of the groups and SELECT lists that read the field `_headers`."""
         self._shared_indexes = SharedIndexes()
         self._snapshot: Snapshot | None = None
 
@@ -231,6 +236,7 @@ class ConstantTables:
                 f'the constant tables of stream "{self._stream_id}" are not complete',
                 detail=f'They have rows of "{missing[0]}", of which nothing is known.',
             )
+        self._header_readers |= {name for name, part in found.items() if reads_column(part, "_headers")}
         return found
 
     def _remove(self, ids: NDArray[np.void]) -> None:
@@ -264,7 +270,7 @@ class ConstantTables:
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 
     def _publish(self) -> Snapshot:
-        plans = (table.shape.plan for table in self._tables.values())
+        plans = [table.shape.plan for table in self._tables.values()]
         found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
         used = dict.fromkeys(select for select, _ in self._variants)
@@ -277,4 +283,5 @@ class ConstantTables:
             self._shared_indexes.of(small),
             tuple(found.values()),
             self._bounds,
+            not self._header_readers.isdisjoint((*used, *(plan.group_id for plan in plans))),
         )

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.column_place import ColumnPlace
+from grouping.model.sql_type import VARIANT
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.avro_events import AvroReader
 from spark_jobs.engine.decode.json_events import JsonReader
@@ -30,8 +32,8 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     """Decode a batch of source records.
 
     Args:
-        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a stream with a column
-            FROM HEADER also headers, a list of structs of key (string) and value (binary).
+        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a column FROM HEADER
+            and for the field `_headers` also headers, a list of structs of key (string) and value (binary).
         stream: The stream, with its declared columns.
         settings: For the topic of the dead letters.
 
@@ -47,11 +49,21 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     if len(in_value) < len(stream.columns):
         read, wrong = _with_parts(batch, stream, read, wrong, misfits)
     if not wrong:
-        return Events(stream, batch, read, misfits), None
+        return Events(stream, batch, read, misfits, _read_whole), None
     good = np.ones(batch.num_rows, bool)
     good[list(wrong)] = False
-    events = Events(stream, batch.filter(pa.array(good)), read, misfits)
+    events = Events(stream, batch.filter(pa.array(good)), read, misfits, _read_whole)
     return events, dead_letters(batch, wrong, "undecodable", stream, settings)
+
+
+_WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
+
+
+def _read_whole(values: pa.Array) -> pa.Array:
+    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can be, which a query must not refuse."""
+    read, refused, _ = _json_reader((_WHOLE,), STRICT).read(values)
+    found = iter(read(_WHOLE))
+    return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
 
 
 def _leniency(stream: Stream) -> Leniency:

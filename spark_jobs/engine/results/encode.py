@@ -31,6 +31,8 @@ EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Arr
 _AS_THEY_COME = AS_DECODED | {TIMESTAMP}
 """Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
 
+_WHOLE = "_value"
+"""The field that repeats what is in other columns."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -98,12 +100,12 @@ def row_bytes(select: SelectList, record: Size) -> Size:
         record: The bytes of an event's record, or an array of the bytes of several: no column has a longer text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
-    plain: set[str] = set()
+    plain = {_WHOLE}
     names = 0
     for item in select.items:
         names += len(item.name) + _SCALAR_BYTES
         if isinstance(item.expression, Column) and item.expression.name not in plain:
-            plain.add(item.expression.name)  # all columns of an event have no more bytes than its record
+            plain.add(item.expression.name)  # all columns but the whole have no more bytes together than the record
         else:
             sizes.of(item.expression)
     return record + sizes.total + names

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
+from spark_jobs.engine.rows.record_fields import header_maps, key_texts
+from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["Events", "arrow_type"]
 
@@ -56,6 +58,10 @@ def _with_entries(value: Any, sql_type: SqlType) -> Any:
     return [_with_entries(each, sql_type.element) for each in value]
 
 
+def _as_none(values: pa.Array) -> pa.Array:
+    return pa.nulls(len(values), pa.string())
+
+
 class Events:
     """The good records of a batch, in its order. Row numbers elsewhere (`Matches.event`) are of these."""
 
@@ -65,6 +71,7 @@ class Events:
         source: pa.RecordBatch,
         read: Callable[[StreamColumn], list[object]],
         misfits: Mapping[str, int] | None = None,
+        read_whole: Callable[[pa.Array], pa.Array] = _as_none,
     ) -> None:
         """Keep the records.
 
@@ -74,6 +81,7 @@ class Events:
             read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
                 nested types dicts and lists of these.
             misfits: By column of a lenient stream, how many values did not fit and are NULL.
+            read_whole: Gives the VARIANT of each value, for `_value`.
         """
         self.misfits = misfits or {}
         self.stream = stream
@@ -83,6 +91,7 @@ class Events:
         self.count: int = source.num_rows
         self._declared = {column.name: column for column in stream.columns}
         self._read = read
+        self._read_whole = read_whole
         self._values: dict[str, list[object]] = {}
         self._arrays: dict[str, pa.Array] = {}
         self._times: NDArray[np.int64] | None = None
@@ -111,10 +120,12 @@ class Events:
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes of each source record's key and value."""
+        """The bytes of each source record's key and value, and twice those of its headers: base64 adds a third."""
         if self._record_bytes is None:
             key, value = (pc.fill_null(pc.binary_length(self.source[name]), 0) for name in ("key", "value"))
             self._record_bytes = pc.add(key, value).to_numpy().astype(np.int64)
+            if "headers" in self.source.schema.names:
+                self._record_bytes += 2 * value_sizes(self.source["headers"])
         return self._record_bytes
 
     @property
@@ -170,25 +181,14 @@ class Events:
             return pa.array(values, arrow_type(sql_type))
         match name:
             case "_key":
-                return _as_text(self.source["key"])
+                return key_texts(self.source["key"])
             case "_time":
                 return pc.cast(pa.array(self.time_ms, pa.timestamp("ms", "UTC")), pa.timestamp("us", "UTC"))
             case "_partition":
                 return pc.cast(self.source["partition"], pa.int32())
+            case "_headers":
+                return header_maps(self.source["headers"])
+            case "_value":
+                return self._read_whole(self.source["value"])
             case _:
                 return pc.cast(self.source["offset"], pa.int64())
-
-
-def _as_text(keys: pa.Array) -> pa.Array:
-    """Return the keys as strings, NULL where they are no UTF-8."""
-    try:
-        return pc.cast(keys, pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([_text_or_none(key) for key in keys.to_pylist()], pa.string())
-
-
-def _text_or_none(key: bytes | None) -> str | None:
-    try:
-        return None if key is None else key.decode()
-    except UnicodeDecodeError:
-        return None

@@ -22,8 +22,10 @@ waits. By Kafka's default, 500 ms, an event that comes alone waits for half a se
 """
 
 
-def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
-    """Return the stream's records: key, value, partition, offset, timestamp, and headers where a column is in one.
+def read_stream(
+    spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings, *, headers: bool = False
+) -> DataFrame:
+    """Return the stream's records: key, value, partition, offset, timestamp, and headers if asked for.
 
     Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. A task reads a single partition
     (no ``minPartitions``), so results of a partition are written in its order.
@@ -33,11 +35,11 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         stream: The stream.
         partitions: The topic's partitions now; a partition newer than the stream is read from its beginning.
         settings: The evaluator's settings.
+        headers: Whether to ask Kafka for headers.
     """
     starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
-    return _read(spark, [stream], {stream.topic: _starts(starts, partitions)}, settings, FETCHES).select(
-        *_columns([stream])
-    )
+    offsets = {stream.topic: _starts(starts, partitions)}
+    return _read(spark, offsets, settings, FETCHES, headers).select(*_columns(headers))
 
 
 def read_lane(
@@ -47,6 +49,8 @@ def read_lane(
     partitions: Mapping[str, Iterable[int]],
     tasks: int,
     settings: Settings,
+    *,
+    headers: bool,
 ) -> DataFrame:
     """Return the records of many streams, with a column topic, in few tasks: a task has source partitions whole.
 
@@ -57,33 +61,29 @@ def read_lane(
         partitions: By topic the partitions that there are now.
         tasks: How many tasks a micro-batch has at most.
         settings: The evaluator's settings.
+        headers: Whether to ask Kafka for headers.
     """
     offsets = {each.topic: _starts(starts[each.topic], partitions[each.topic]) for each in streams}
     # With a group of its own the executors' consumers stay connected when the query is started again.
     fetches = {"kafka.fetch.max.wait.ms": "0", "kafka.group.id": settings.clients.evaluator_lane}
-    source = _read(spark, streams, offsets, settings, fetches)
-    return source.select("topic", *_columns(streams)).coalesce(tasks)
+    source = _read(spark, offsets, settings, fetches, headers)
+    return source.select("topic", *_columns(headers)).coalesce(tasks)
 
 
 def _starts(starts: Mapping[str, int], partitions: Iterable[int]) -> dict[str, int]:
     return {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
 
 
-def _columns(streams: Iterable[Stream]) -> list[str]:
-    headers = ["headers"] if _have_headers(streams) else []
-    return ["key", "value", "partition", "offset", "timestamp", *headers]
-
-
-def _have_headers(streams: Iterable[Stream]) -> bool:
-    return any(column.place.kind == "header" for stream in streams for column in stream.columns)
+def _columns(headers: bool) -> list[str]:
+    return ["key", "value", "partition", "offset", "timestamp", *(["headers"] if headers else [])]
 
 
 def _read(
     spark: SparkSession,
-    streams: Iterable[Stream],
     offsets: Mapping[str, Mapping[str, int]],
     settings: Settings,
     fetches: Mapping[str, str],
+    headers: bool,
 ) -> DataFrame:
     options = java_options(settings.kafka) | {
         "subscribe": ",".join(offsets),
@@ -98,6 +98,6 @@ def _read(
         # Deleted events are reported by `progress`, and the stream goes on (docs/results.md).
         "failOnDataLoss": "false",
     }
-    if _have_headers(streams):
+    if headers:
         options["includeHeaders"] = "true"
     return spark.readStream.format("kafka").options(**options).load()

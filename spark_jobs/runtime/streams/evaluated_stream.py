@@ -48,6 +48,8 @@ class EvaluatedStream:
     """How often a query of it has ended by itself."""
     owner: Owner | None = None
     """Another evaluator that has the stream."""
+    has_headers: bool = False
+    """Whether the stream's own query asks Kafka for headers."""
     in_lane: bool = False
     """Whether the lane evaluates the stream, or has to let it go yet."""
     alone_until: float = 0.0

@@ -21,6 +21,7 @@ from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import Produce, start_query
 from spark_jobs.runtime.kafka.source import read_lane
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
+from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
 from spark_jobs.runtime.streams.progress import Committed, last_committed
 from spark_jobs.runtime.streams.worker_deaths import dead_task, failure_reason
@@ -63,6 +64,7 @@ class Lane:
         broker: Broker,
         checkpoints: Checkpoints,
         evaluate: Evaluate,
+        headers: HeaderUse,
         clock: Callable[[], float],
     ) -> None:
         """Begin without a query.
@@ -75,6 +77,7 @@ class Lane:
             broker: Kafka, with the source topics.
             checkpoints: The checkpoints of the streams and the lane.
             evaluate: Gives the function that evaluates a stream.
+            headers: Tells for which streams to ask Kafka for headers.
             clock: Monotonic seconds.
         """
         self._spark = spark
@@ -82,6 +85,9 @@ class Lane:
         self._fences = fences
         self._broker = broker
         self._evaluate = evaluate
+        self._headers = headers
+        self._has_headers = False
+        """Whether the query asks Kafka for headers."""
         self._clock = clock
         self.log = LaneLog(settings, store, checkpoints)
         """The lane's checkpoint."""
@@ -196,7 +202,8 @@ class Lane:
             self.leave(source_id, at_once=True)
         if self._query is None and self.log.is_broken():
             self._leaving |= dict.fromkeys(self._seats, True)
-        if (self._joining or self._leaving) and (self._query is None or self._clock() >= self._rests_until):
+        changes = self._joining or self._leaving or (not self._has_headers and self._headers.wanted(self._streams()))
+        if changes and (self._query is None or self._clock() >= self._rests_until):
             self._change()
         if self._query is None and self._seats and self._clock() >= self._start_at:
             at_fault |= self._start()
@@ -237,8 +244,11 @@ class Lane:
         self._seats |= self._joining
         self._joining = {}
 
+    def _streams(self) -> list[Stream]:
+        return [seat.stream for seat in self._seats.values()]
+
     def _topics(self) -> list[str]:
-        return [seat.stream.topic for seat in self._seats.values()]
+        return [stream.topic for stream in self._streams()]
 
     def _start(self) -> dict[str, str]:
         """Start the query; return the failures of streams that prevent the start."""
@@ -252,7 +262,8 @@ class Lane:
         self.log.begin(self._seats.values())
         self._hand.forget()
         self._seen_in_hand = {}
-        streams = [seat.stream for seat in self._seats.values()]
+        streams = self._streams()
+        self._has_headers = self._headers.wanted(streams)
         starts = {seat.stream.topic: seat.starts for seat in self._seats.values()}
         evaluated = {
             seat.stream.topic: LaneStream(
@@ -263,7 +274,9 @@ class Lane:
         partitions = {topic: sorted(ends) for topic, (_, ends) in bounds.items()}
         try:
             tasks = core_count(self._spark)
-            source = read_lane(self._spark, streams, starts, partitions, tasks, self._settings)
+            source = read_lane(
+                self._spark, streams, starts, partitions, tasks, self._settings, headers=self._has_headers
+            )
             task = LaneTask(evaluated, pickle.dumps(self._settings), self._fences)
             self._query = start_query(source, task, self.log.query_name, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base

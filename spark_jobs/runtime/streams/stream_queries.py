@@ -17,6 +17,7 @@ from spark_jobs.runtime.kafka.sink import write_stream
 from spark_jobs.runtime.kafka.source import read_stream
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
+from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane import Evaluate
 from spark_jobs.runtime.streams.progress import Progress
 from spark_jobs.runtime.streams.resumption import resume
@@ -40,6 +41,7 @@ class StreamQueries:
         store: TableStore,
         broker: Broker,
         evaluate: Evaluate,
+        headers: HeaderUse,
     ) -> None:
         """Start nothing yet.
 
@@ -50,6 +52,7 @@ class StreamQueries:
             store: Redis, which is told how far streams are.
             broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
+            headers: Tells for which streams to ask Kafka for headers.
         """
         self._spark = spark
         self._settings = settings
@@ -57,6 +60,7 @@ class StreamQueries:
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
+        self._headers = headers
 
     def start(
         self, running: EvaluatedStream, checkpoint: Checkpoint, partitions: Sequence[int], now: float, *, cautious: bool
@@ -82,12 +86,14 @@ class StreamQueries:
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
-            source = read_stream(self._spark, going_on, partitions, self._settings)
+            headers = self._headers.wanted([stream])
+            source = read_stream(self._spark, going_on, partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
+        running.has_headers = headers
         running.committed_at = now
         running.steady_at = now + _STEADY_SECONDS
         log.info(

@@ -23,6 +23,7 @@ from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
 from spark_jobs.runtime.streams.files import files_of
+from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane import Evaluate, Lane
 from spark_jobs.runtime.streams.lane_log import LaneStart
 from spark_jobs.runtime.streams.progress import Progress
@@ -82,8 +83,9 @@ class Streams:
         self._worker_deaths = worker_deaths
         self._clock = clock
         self._checkpoints = Checkpoints(settings, files_of(checkpoint_location("", settings), spark), broker)
-        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, clock)
-        self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate)
+        self._headers = headers = HeaderUse(settings)
+        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, headers, clock)
+        self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate, headers)
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
@@ -119,6 +121,7 @@ class Streams:
                     running.progress.forget()
         mine = self._settings.evaluator.name
         live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
+        self._headers.refresh(live)
         self._lane.open(live.values())
         self._most_partitions = _OWN_PER_CORE * core_count(self._spark)
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
@@ -200,7 +203,10 @@ class Streams:
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        if self._may_join(running):
+        if not running.has_headers and self._headers.wanted([running.stream]):
+            self._stop(running)
+            self._start(running)
+        elif self._may_join(running):
             self._stop(running)
             self._start(running)
             if not running.in_lane:

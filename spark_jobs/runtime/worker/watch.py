@@ -7,12 +7,14 @@ import time
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from grouping.store.first_records import FirstRecordsStore
+from grouping.store.lane_hand import HeaderNotes
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
 from spark_jobs.engine.constants.index_choice import IndexChoice
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.worker.first_letters import FirstLetters
 from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
+from spark_jobs.runtime.worker.record_headers import RecordHeaders
 from spark_jobs.runtime.worker.statistics import StreamSampler
 
 __all__ = ["StreamWatch"]
@@ -26,6 +28,7 @@ class StreamWatch:
         self.notes = QuarantineNotes(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
         self.first = FirstLetters(stream.stream_id, FirstRecordsStore(settings, fences))
         self.choice = IndexChoice(time.monotonic)
+        self.headers = RecordHeaders(stream, settings, HeaderNotes(settings, fences))
         self.sampler = StreamSampler(stream, time.time)
         self.last: Events | None = None
         """The latest events of the task."""

@@ -143,6 +143,7 @@ class _TaskRun:
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
+        batch = self._watch.headers.completed(batch, self._snapshot)
         self._observer.begin()
         yield from self._counted(self._hang_guard.pieces(evaluate(self._task, batch)))
         self._observer.end()

@@ -39,7 +39,7 @@ def evaluations() -> Iterator[Evaluations]:
 def _question(where: str, value: bytes) -> EventQuestion:
     asked = checked(f"SELECT symbol FROM quotes WHERE {where}", _STREAM, ACCEPTED_AT, [])
     window = (None, None)
-    return EventQuestion(_STREAM.declared, asked.query, TriggerSpec(), window, {}, {}, value, None, _NOW_MS)
+    return EventQuestion(_STREAM.declared, asked.query, TriggerSpec(), window, {}, {}, value, None, (), _NOW_MS)
 
 
 def test_who_asks_for_too_much_is_told_and_nobody_else_notices(process: EvaluationProcess) -> None:

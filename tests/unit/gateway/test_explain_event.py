@@ -191,3 +191,15 @@ def test_refusals(given: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
         _told(_CHIPS, given)
     assert refused.value.code == code
+
+
+def test_headers_are_given_as_a_json_object() -> None:
+    """The field and columns FROM HEADER have them."""
+    stream = Stream("quotes (symbol STRING, kind STRING FROM HEADER 'kind')")
+    given = """'{"symbol": "A"}' WITH (_HEADERS = '{"kind": "é", "kind": "x"}')"""
+    event = _event("SELECT kind, _value FROM quotes WHERE _headers['kind'] = 'x'", given, stream=stream)
+    assert event["results"] == [{"kind": "x", "_value": {"symbol": "A"}}]
+    assert event["conjuncts"][0]["columns"] == {"_headers": {"kind": "eA=="}}
+    with pytest.raises(InputError) as refused:
+        _event(_INTEL, f"""'{_HIT}' WITH (_headers = '{{"kind": 1}}')""")
+    assert refused.value.code == "stream-mismatch"

@@ -1,0 +1,56 @@
+"""The fields that source records have besides the stream's columns, as columns: keys and headers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["HEADERS", "header_maps", "key_texts"]
+
+HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+"""The column of headers in a batch of source records, and maps of headers by name."""
+
+
+def key_texts(keys: pa.Array) -> pa.Array:
+    """Return record keys as strings, NULL where they are no UTF-8."""
+    try:
+        return pc.cast(keys, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_text_or_none(key) for key in keys.to_pylist()], pa.string())
+
+
+def _text_or_none(key: bytes | None) -> str | None:
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def header_maps(headers: pa.Array) -> pa.Array:
+    """Return the headers of each record as a map: of a name given twice the last value, at the place of the first.
+
+    Args:
+        headers: Lists of names and values, as Spark's Kafka source gives them; NULL for a record without headers.
+
+    Returns:
+        An array of type `HEADERS`, with an empty map for a record without headers.
+
+    Example:
+        >>> twice = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}, {"key": "a", "value": b"2"}]
+        >>> header_maps(pa.array([twice, None], HEADERS)).to_pylist()
+        [[{'key': 'a', 'value': b'2'}, {'key': 'b', 'value': None}], []]
+    """
+    headers = headers.cast(HEADERS)
+    if headers.null_count == 0 and not _names_repeat(headers):
+        return headers
+    entries = ({each["key"]: each["value"] for each in record or ()} for record in headers.to_pylist())
+    return pa.array([[{"key": name, "value": value} for name, value in each.items()] for each in entries], HEADERS)
+
+
+def _names_repeat(headers: pa.Array) -> bool:
+    """Tell whether a record has two headers of one name."""
+    names = headers.flatten().field("key").dictionary_encode()
+    records = np.repeat(np.arange(len(headers)), pc.list_value_length(headers).to_numpy())
+    pairs = records * (len(names.dictionary) + 1) + names.indices.to_numpy(zero_copy_only=False)
+    return len(np.unique(pairs)) < len(pairs)

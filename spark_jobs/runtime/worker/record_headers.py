@@ -1,0 +1,72 @@
+"""Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
+
+The query that was created a moment ago must not miss an event, and a query of Spark cannot change its columns. So the
+worker reads the headers of the micro-batch from the topic, and leaves a note, by which the driver starts Spark's query
+anew with headers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from grouping.store.lane_hand import HeaderNotes
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.rows.record_fields import HEADERS
+from spark_jobs.runtime.kafka.header_reader import Header, read_headers
+
+__all__ = ["RecordHeaders"]
+
+log = logging.getLogger(__name__)
+
+ReadHeaders = Callable[[Settings, str, int, Sequence[int]], Sequence[Sequence[Header] | None]]
+
+
+class RecordHeaders:
+    """Adds missing headers to batches of one stream."""
+
+    def __init__(
+        self, stream: Stream, settings: Settings, notes: HeaderNotes, read: ReadHeaders = read_headers
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            stream: The stream.
+            settings: The evaluator's settings.
+            notes: Where to leave the note.
+            read: Reads headers of a partition's records.
+        """
+        self._stream = stream
+        self._settings = settings
+        self._notes = notes
+        self._read = read
+        self._can_be_read = "_headers" in stream.record_fields
+
+    def completed(self, batch: pa.RecordBatch, snapshot: Snapshot) -> pa.RecordBatch:
+        """Return a batch of source records, with headers if the groups of the snapshot read them.
+
+        Args:
+            batch: At least one record, all of one partition.
+            snapshot: The constant tables by which the batch is evaluated.
+
+        Raises:
+            OperationalError: Kafka does not give the headers.
+        """
+        if not (self._can_be_read and snapshot.reads_headers) or "headers" in batch.schema.names:
+            return batch
+        try:
+            self._notes.tell(self._stream.stream_id)
+        except OperationalError as error:
+            log.warning("headers not asked for", extra={"stream": self._stream.stream_id, "reason": error.message})
+        partition, offsets = batch["partition"][0].as_py(), batch["offset"].to_pylist()
+        found = self._read(self._settings, self._stream.topic, partition, offsets)
+        return batch.append_column("headers", pa.array(map(_entries, found), HEADERS))
+
+
+def _entries(headers: Sequence[Header] | None) -> list[dict[str, object]] | None:
+    return None if headers is None else [{"key": name, "value": value} for name, value in headers]
