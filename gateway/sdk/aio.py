@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
-from gateway.sdk import operations, statements
+from gateway.sdk import operations
 from gateway.sdk.operations import Operation, accepted
 from gateway.sdk.pipeline import Item, Outcome, Pipeline, Rejected, ReplyProgress, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.signing import SigningKey
+from gateway.sdk.statements import CqClauses, create_cq
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import AsyncTable, Table, TableForm
 
@@ -135,32 +135,9 @@ class AsyncClient:
             await self._thread.run(self._session.exchange.step, _STEP)
         return accepted(pending)
 
-    async def create(
-        self,
-        name: str,
-        select: str,
-        *,
-        replace: bool = False,
-        publish: str | None = None,
-        start: datetime | str | None = None,
-        every: timedelta | str | None = None,
-        cron: str | None = None,
-        zone: str | None = None,
-        expire: datetime | timedelta | str | None = None,
-    ) -> ContinuousQuery:
-        """Create a CQ, with the arguments of `statements.create_cq`."""
-        text = statements.create_cq(
-            name,
-            select,
-            replace=replace,
-            publish=publish,
-            start=start,
-            every=every,
-            cron=cron,
-            zone=zone,
-            expire=expire,
-        )
-        return await self._run(operations.query(text))
+    async def create(self, name: str, select: str, **clauses: Unpack[CqClauses]) -> ContinuousQuery:
+        """Create a CQ, with the arguments of `gateway.sdk.statements.create_cq`."""
+        return await self._run(operations.query(create_cq(name, select, **clauses)))
 
     async def create_many(
         self,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
-from gateway.sdk import operations, statements
+from gateway.sdk import operations
 from gateway.sdk.operations import Operation, accepted
 from gateway.sdk.pipeline import Item, Outcome, Pipeline, Rejected, ReplyProgress, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.signing import SigningKey
+from gateway.sdk.statements import CqClauses, create_cq
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import Table, TableForm
 
@@ -56,36 +56,13 @@ class Client:
             self._session.exchange.step(_STEP)
         return accepted(pending)
 
-    def create(
-        self,
-        name: str,
-        select: str,
-        *,
-        replace: bool = False,
-        publish: str | None = None,
-        start: datetime | str | None = None,
-        every: timedelta | str | None = None,
-        cron: str | None = None,
-        zone: str | None = None,
-        expire: datetime | timedelta | str | None = None,
-    ) -> ContinuousQuery:
-        """Create a CQ, with the arguments of `statements.create_cq`.
+    def create(self, name: str, select: str, **clauses: Unpack[CqClauses]) -> ContinuousQuery:
+        """Create a CQ, with the arguments of `gateway.sdk.statements.create_cq`.
 
         Example:
             client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC' AND price < 100")
         """
-        text = statements.create_cq(
-            name,
-            select,
-            replace=replace,
-            publish=publish,
-            start=start,
-            every=every,
-            cron=cron,
-            zone=zone,
-            expire=expire,
-        )
-        return self._run(operations.query(text))
+        return self._run(operations.query(create_cq(name, select, **clauses)))
 
     def create_many(
         self,

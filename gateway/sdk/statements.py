@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
 
-__all__ = ["create_cq", "create_stream", "create_table", "create_view", "interval", "quoted", "show", "text_literal"]
+__all__ = [
+    "CqClauses",
+    "create_cq",
+    "create_stream",
+    "create_table",
+    "create_view",
+    "interval",
+    "quoted",
+    "show",
+    "text_literal",
+]
 
 
 def quoted(name: str) -> str:
@@ -59,46 +70,54 @@ def moment(at: datetime | str) -> str:
     return text_literal(at.isoformat())
 
 
-def create_cq(
-    name: str,
-    select: str,
-    *,
-    replace: bool = False,
-    publish: str | None = None,
-    start: datetime | str | None = None,
-    every: timedelta | str | None = None,
-    cron: str | None = None,
-    zone: str | None = None,
-    expire: datetime | timedelta | str | None = None,
-) -> str:
+class CqClauses(TypedDict, total=False):
+    """The clauses of a CQ, as keyword arguments; a clause that is None is left out."""
+
+    replace: bool
+    """Whether a CQ of that name is replaced."""
+    publish: str | None
+    """The words after `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`."""
+    start: datetime | str | None
+    """Events before this time are not seen."""
+    every: timedelta | str | None
+    """Digests at this interval instead of single matches."""
+    cron: str | None
+    """Digests at the times of this cron expression, instead of an interval."""
+    zone: str | None
+    """The time zone of `cron`, such as `Europe/Madrid`; UTC without one."""
+    expire: datetime | timedelta | str | None
+    """When the CQ ends, or how long after acceptance (`timedelta`); text is a time."""
+
+
+def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
     """Return a CREATE CQ statement.
 
     Args:
         name: The CQ's name, of any characters.
         select: The SELECT.
-        replace: Whether a CQ of that name is replaced.
-        publish: The words after `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`.
-        start: Events before it are not seen.
-        every: Digests at this interval instead of single matches.
-        cron: Digests at the times of this cron expression, instead of an interval.
-        zone: The time zone of `cron`, such as `Europe/Madrid`; UTC without one.
-        expire: When it ends, or how long after acceptance (`timedelta`); text is a time.
+        clauses: The clauses.
 
     Example:
         >>> print(create_cq("intel", "SELECT price FROM quotes", every="10 minutes"))
         CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
 
     Raises:
+        TypeError: There is no such clause.
         ValueError: Both `every` and `cron` are given, or `zone` without `cron`; or a time or length has no literal.
     """
+    if unknown := clauses.keys() - CqClauses.__annotations__.keys():
+        raise TypeError(f"a CQ has no clause {', '.join(sorted(unknown))}")
+    every, cron, zone, expire = clauses.get("every"), clauses.get("cron"), clauses.get("zone"), clauses.get("expire")
     if cron is None and zone is not None:
         raise ValueError("a zone is that of cron, which is not given")
     if cron is not None and every is not None:
         raise ValueError("digests are sent at an interval (every) or at times (cron), not at both")
-    parts = [f"CREATE {'OR REPLACE ' if replace else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"]
-    if publish is not None:
+    parts = [
+        f"CREATE {'OR REPLACE ' if clauses.get('replace') else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"
+    ]
+    if (publish := clauses.get("publish")) is not None:
         parts.append(f"DO PUBLISH {publish}")
-    if start is not None:
+    if (start := clauses.get("start")) is not None:
         parts.append(f"START {moment(start)}")
     if every is not None:
         parts.append(f"EVERY {interval(every)}")

@@ -27,6 +27,12 @@ def test_an_interval_is_no_cron(parts: dict[str, str]) -> None:
         create_cq("a", _SELECT, **parts)
 
 
+def test_an_unknown_clause_is_a_type_error() -> None:
+    """A misspelt clause is refused as a misspelt argument is."""
+    with pytest.raises(TypeError, match="evry"):
+        create_cq("a", _SELECT, evry="1 day")  # type: ignore[call-arg]
+
+
 def test_tables_and_views() -> None:
     """Tables and views from their parts equal the ones written out."""
     columns = {"symbol": "STRING", "venue": "STRING", "beta": "DOUBLE"}
