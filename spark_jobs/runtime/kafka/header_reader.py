@@ -13,9 +13,9 @@ from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 
-__all__ = ["Header", "read_headers"]
+__all__ = ["RecordHeader", "read_headers"]
 
-Header = tuple[str, bytes | None]
+RecordHeader = tuple[str, bytes | None]
 
 _AT_ONCE = 10_000
 _SILENT_SECONDS = 30.0
@@ -23,7 +23,7 @@ _SILENT_SECONDS = 30.0
 
 def read_headers(
     settings: Settings, topic: str, partition: int, offsets: Sequence[int]
-) -> list[Sequence[Header] | None]:
+) -> list[Sequence[RecordHeader] | None]:
     """Return the headers of records of a source partition, None for a record without headers.
 
     Args:
@@ -35,7 +35,7 @@ def read_headers(
     Raises:
         OperationalError: Kafka does not give the records: they may have been deleted meanwhile.
     """
-    found: dict[int, Sequence[Header] | None] = {}
+    found: dict[int, Sequence[RecordHeader] | None] = {}
     wanted = frozenset(offsets)
     options = {
         **with_quiet_log(client_options(settings.kafka)),

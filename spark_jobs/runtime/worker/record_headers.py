@@ -18,13 +18,13 @@ from grouping.settings.settings import Settings
 from grouping.store.lane_hand import HeaderNotes
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.rows.record_fields import HEADERS
-from spark_jobs.runtime.kafka.header_reader import Header, read_headers
+from spark_jobs.runtime.kafka.header_reader import RecordHeader, read_headers
 
 __all__ = ["RecordHeaders"]
 
 log = logging.getLogger(__name__)
 
-ReadHeaders = Callable[[Settings, str, int, Sequence[int]], Sequence[Sequence[Header] | None]]
+ReadHeaders = Callable[[Settings, str, int, Sequence[int]], Sequence[Sequence[RecordHeader] | None]]
 
 
 class RecordHeaders:
@@ -68,5 +68,5 @@ class RecordHeaders:
         return batch.append_column("headers", pa.array(map(_entries, found), HEADERS))
 
 
-def _entries(headers: Sequence[Header] | None) -> list[dict[str, object]] | None:
+def _entries(headers: Sequence[RecordHeader] | None) -> list[dict[str, object]] | None:
     return None if headers is None else [{"key": name, "value": value} for name, value in headers]
