@@ -19,15 +19,28 @@ from rich.table import Table
 from gateway.cli.errors import checked_address
 from gateway.cli.subscriber_change import by_subscriber
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
+from gateway.sdk.publisher import Publisher
 from gateway.sdk.statements import text_literal
 from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
 from grouping.settings.addresses import check_servers
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from grouping.statements.script import statements_of
 
-__all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
+__all__ = [
+    "AsJson",
+    "Data",
+    "KafkaAt",
+    "SubscriberOption",
+    "bootstrap_of",
+    "client_of",
+    "publisher_of",
+    "show_result",
+    "sql",
+    "tail",
+]
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
 KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
@@ -141,8 +154,8 @@ def bootstrap_of(data: Path) -> str:
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
     """Connect, and report mendable errors in one line."""
     settings = given_settings()
-    bootstrap = checked_address(kafka, check_servers) if kafka else bootstrap_of(data or settings.data)
-    try:
+    bootstrap = _bootstrap(data, kafka, settings)
+    with _one_line():
         text, audience = settings.auth.signing_key.get_secret_value(), settings.auth.audience or None
         signing_key = SigningKey(text, audience=audience) if text else None
         with connect(
@@ -153,6 +166,26 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
             signing_key=signing_key,
         ) as client:
             yield client
+
+
+@contextlib.contextmanager
+def publisher_of(data: Path | None, kafka: str | None) -> Iterator[Publisher]:
+    """Make a publisher of records, and report mendable errors in one line."""
+    settings = given_settings()
+    publisher = Publisher(_bootstrap(data, kafka, settings), client_options(settings.kafka))
+    with _one_line(), contextlib.closing(publisher):
+        yield publisher
+
+
+def _bootstrap(data: Path | None, kafka: str | None, settings: Settings) -> str:
+    return checked_address(kafka, check_servers) if kafka else bootstrap_of(data or settings.data)
+
+
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """Report errors of the SDK in one line."""
+    try:
+        yield
     except CommandRejection as error:
         _print_rejection(error)
         raise typer.Exit(1) from None

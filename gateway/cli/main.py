@@ -13,6 +13,9 @@ from gateway.cli.doctor import doctor
 from gateway.cli.errors import TELLABLE, error_line
 from gateway.cli.local import down, up
 from gateway.cli.logs import logs
+from gateway.cli.records.dead_letters import dead_letters
+from gateway.cli.records.publish import publish
+from gateway.cli.records.streams import streams
 from gateway.cli.roles import evaluator, gateway
 from gateway.cli.script import export
 from gateway.cli.status import status
@@ -27,8 +30,24 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, up, down, status, top, doctor, logs, sql, tail, export, gateway, evaluator):
+for command in (
+    demo,
+    up,
+    down,
+    status,
+    top,
+    doctor,
+    logs,
+    sql,
+    tail,
+    publish,
+    dead_letters,
+    export,
+    gateway,
+    evaluator,
+):
     app.command()(command)
+app.add_typer(streams, name="streams")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import msgspec
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.sender import Sender
 
-__all__ = ["Publisher"]
+__all__ = ["DeliveryReports", "Publisher"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -49,20 +49,38 @@ class Publisher:
         records = ((None if key is None else str(row[key]).encode(), _encode(row)) for row in rows)
         return self.write(topic, records, timeout=timeout)
 
-    def write(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], *, timeout: float) -> int:
+    def write(
+        self,
+        topic: str,
+        records: Iterable[tuple[bytes | None, bytes | None]],
+        *,
+        timeout: float,
+        delivery: DeliveryReports | None = None,
+    ) -> int:
         """Write records, each a key and a value, and wait until Kafka has them; returns how many.
+
+        Args:
+            topic: The topic.
+            records: Keys and values; none is taken after a record that was not written.
+            timeout: Seconds to wait for Kafka at the end.
+            delivery: Counts the records, for a caller who asks meanwhile, or after an error.
 
         Raises:
             TransportError: Some records were not written.
         """
         sender, until = self._open(), time.monotonic() + timeout
         self._check_topic(sender, topic, timeout)
-        delivery = _DeliveryReports()
+        delivery = delivery or DeliveryReports()
         for key, value in records:
             delivery.begin()
-            while not sender.send(topic, value, delivery.end, key=key):
-                sender.serve(_SERVE_SECONDS)
+            try:
+                while not sender.send(topic, value, delivery.end, key=key):
+                    sender.serve(_SERVE_SECONDS)
+            except TransportError as error:
+                delivery.end(error)
             until = time.monotonic() + timeout
+            if delivery.error is not None:
+                break
         while delivery.unwritten and time.monotonic() < until:
             sender.serve(_SERVE_SECONDS)
         if delivery.error is not None:
@@ -108,7 +126,7 @@ class Publisher:
                 self._sender = None
 
 
-class _DeliveryReports:
+class DeliveryReports:
     """Counts the delivery reports of one call. Reports may come in through the threads of other calls."""
 
     def __init__(self) -> None:
@@ -117,16 +135,21 @@ class _DeliveryReports:
         """Records that were handed to the driver."""
         self.unwritten = 0
         """Records without a report."""
+        self.written = 0
+        """Records that Kafka has."""
         self.error: TransportError | None = None
         """Why the first record that failed was not written."""
 
     def begin(self) -> None:
+        """Count a record that is handed to the driver."""
         with self._lock:
             self.count += 1
             self.unwritten += 1
 
     def end(self, outcome: str | TransportError) -> None:
+        """Take a delivery report."""
         with self._lock:
             self.unwritten -= 1
+            self.written += not isinstance(outcome, TransportError)
             if self.error is None and isinstance(outcome, TransportError):
                 self.error = outcome

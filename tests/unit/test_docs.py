@@ -39,7 +39,7 @@ _TEST_NAME = re.compile(r"`([\w/]+\.py)::(\w+)`")
 _TEST_FILE = re.compile(r"`((?:[\w/]+/)?test_\w+\.py)(?:::\w+)?`")
 _NAMED_BESIDE = re.compile(r"`(\w+|[A-Z]\w*\.\w+)(?:\(\))?`,? \(`([\w/]+\.py)`\)")
 _MODULE_NAME = re.compile(r"`([a-z_]+)\.(?!py`)([A-Za-z_]\w*)`")
-_SHELL = re.compile(r"^(?:\.venv/bin/)?cq (\w+)(.*)$", re.MULTILINE)
+_SHELL = re.compile(r"^(?:\.venv/bin/)?cq ([\w-]+)(.*)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.sdk.errors import ClientClosed, TransportError
-from gateway.sdk.publisher import Publisher
+from gateway.sdk.publisher import DeliveryReports, Publisher
 from gateway.sdk.session import Session
 
 
@@ -60,6 +60,21 @@ def test_records_that_are_not_written_count_for_their_call_alone(bootstrap: str)
     with pytest.raises(TransportError, match='1 records for "quotes" were not written within 0 s'):
         publisher.write("quotes", [(None, b"x")], timeout=0)
     assert 200 == publisher.write("others", [(None, b"x")] * 200, timeout=30)
+    publisher.close()
+
+
+def test_a_delivery_counts_exactly(bootstrap: str) -> None:
+    """The records before one that cannot be sent are counted, and none behind it is taken."""
+    publisher, delivery, taken = Publisher(bootstrap, {"message.max.bytes": "2000"}), DeliveryReports(), []
+
+    def records() -> Iterator[tuple[bytes | None, bytes | None]]:
+        for number in range(500):
+            taken.append(number)
+            yield None, b"x" * (5_000 if number == 300 else 1)
+
+    with pytest.raises(TransportError):
+        publisher.write("quotes", records(), timeout=30, delivery=delivery)
+    assert (301, 300, 0) == (len(taken), delivery.written, delivery.unwritten)
     publisher.close()
 
 
