@@ -66,7 +66,9 @@ def publish(
         )
     form = form or (Form.CSV if file.suffix.lower() == ".csv" else Form.JSON)
     with _opened(file) as source:
-        run = _Run(declared, form, key, strict=strict, size=None if source is sys.stdin.buffer else file.stat().st_size)
+        run = _Publication(
+            declared, form, key, strict=strict, size=None if source is sys.stdin.buffer else file.stat().st_size
+        )
         run.publish(source, data, kafka)
     run.tell()
 
@@ -75,7 +77,7 @@ def _opened(file: Path) -> BinaryIO | nullcontext[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
 
 
-class _Run:
+class _Publication:
     """The publication of one input, with its counts."""
 
     def __init__(self, stream: Stream, form: Form, key: str | None, *, strict: bool, size: int | None) -> None:
