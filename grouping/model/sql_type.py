@@ -25,6 +25,7 @@ __all__ = [
     "STRING",
     "TIMESTAMP",
     "TINYINT",
+    "TypeText",
     "UNKNOWN",
     "VARIANT",
     "SqlType",
@@ -69,7 +70,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
             >>> str(SqlType.of("struct<id: int, tags: array<string>>"))
             'STRUCT<id: INT, tags: ARRAY<STRING>>'
         """
-        return _TypeNameText(text).read() if text else UNKNOWN
+        return TypeText(text).read() if text else UNKNOWN
 
     def __str__(self) -> str:
         return _written(self)
@@ -162,6 +163,9 @@ _PLAIN = {
         NUMERIC,
     )
 }
+_WITH_PARTS = _NESTED | {"SET"}
+_MOST_SIZE_DIGITS = 3
+"""Digits of a precision or a scale."""
 _DEFAULT_SIZE = (10, 0)
 """Precision and scale of a DECIMAL without them, as in Spark."""
 
@@ -215,41 +219,52 @@ def _written_name(name: str) -> str:
 _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[<>(),:]))\s*", re.ASCII)
 
 
-class _TypeNameText:
-    """Reads one text, from left to right."""
+class TypeText:
+    """Reads the text of a type, from left to right; `binding.written_types` reads Spark's further spellings as well."""
 
     def __init__(self, text: str) -> None:
+        """Take the text."""
         self._text = text
         self._at = 0
 
     def read(self) -> SqlType:
-        found = self._type()
+        """Return the type that the whole text writes.
+
+        Raises:
+            ValueError: It writes none.
+        """
+        return self._all(self._type())
+
+    def _all(self, found: SqlType) -> SqlType:
         if self._at < len(self._text):
             raise self._wrong()
         return found
 
     def _type(self) -> SqlType:
-        name = self._take("word").upper()
-        match name:
-            case "DECIMAL":
-                return decimal(*self._sizes())
-            case "SET" | "ARRAY":
-                self._mark("<")
-                element = self._type()
-                self._mark(">")
-                return SqlType(name, element=element)
-            case "MAP":
-                self._mark("<")
-                key = self._type()
-                self._mark(",")
-                value = self._type()
-                self._mark(">")
-                return map_of(key, value)
-            case "STRUCT":
-                return struct_of(self._fields())
-        if name not in _PLAIN:
-            raise self._wrong()
-        return _PLAIN[name]
+        return self._named(self._take("word"))
+
+    def _named(self, written: str) -> SqlType:
+        """Return the type of a name and of the parameters that follow."""
+        name = written.upper()
+        if name == "DECIMAL":
+            return decimal(*self._sizes())
+        if name not in _WITH_PARTS:
+            if name not in _PLAIN:
+                raise self._wrong()
+            return _PLAIN[name]
+        self._mark("<")
+        found = self._with_parts(name)
+        self._mark(">")
+        return found
+
+    def _with_parts(self, name: str) -> SqlType:
+        if name == "STRUCT":
+            return struct_of(() if self._next(">") else self._fields())
+        if name == "MAP":
+            key = self._type()
+            self._mark(",")
+            return map_of(key, self._type())
+        return SqlType(name, element=self._type())
 
     def _sizes(self) -> tuple[int, int]:
         if not self._accept("("):
@@ -260,19 +275,19 @@ class _TypeNameText:
         return precision, scale
 
     def _fields(self) -> list[tuple[str, SqlType]]:
-        self._mark("<")
-        fields: list[tuple[str, SqlType]] = []
-        while not self._accept(">"):
-            if fields:
-                self._mark(",")
-            name = self._take("word", "quoted")
-            self._mark(":")
-            fields.append((name, self._type()))
+        fields = [self._field()]
+        while self._accept(","):
+            fields.append(self._field())
         return fields
+
+    def _field(self) -> tuple[str, SqlType]:
+        name = self._take("word", "quoted")
+        self._mark(":")
+        return name, self._type()
 
     def _number(self) -> int:
         digits = self._take("word")
-        if not digits.isdecimal():
+        if not digits.isdecimal() or len(digits) > _MOST_SIZE_DIGITS:
             raise self._wrong()
         return int(digits)
 
@@ -281,11 +296,15 @@ class _TypeNameText:
             raise self._wrong()
 
     def _accept(self, mark: str) -> bool:
+        found = self._next(mark)
+        if found is not None:
+            self._at = found.end()
+        return found is not None
+
+    def _next(self, mark: str) -> re.Match[str] | None:
+        """Return the next token if it is a mark or a word in any case."""
         found = _TOKEN.match(self._text, self._at)
-        if found is None or found["mark"] != mark:
-            return False
-        self._at = found.end()
-        return True
+        return found if found and not found["quoted"] and found[0].strip().upper() == mark else None
 
     def _take(self, *groups: str) -> str:
         found = _TOKEN.match(self._text, self._at)
@@ -294,5 +313,5 @@ class _TypeNameText:
         self._at = found.end()
         return found[found.lastgroup].replace("``", "`")
 
-    def _wrong(self) -> ValueError:
+    def _wrong(self) -> Exception:
         return ValueError(f'"{self._text}" writes no type, from character {self._at} on')
