@@ -20,11 +20,13 @@ from gateway.testing.stream import Stream
 from gateway.testing.table import Table
 from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
+from grouping.digests.answers import AggregatedMatches, DigestMatches
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.digest import Digest, DigestTimes, column_type, parts_of
-from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.rows import RowsUnavailable
 from grouping.model.errors import InputError
 from grouping.model.group import canonical_constants
 from grouping.model.ids import DestinationId
@@ -116,7 +118,7 @@ class _LoneDestination:
             matches = self._matches(tick_ms)
             if matches.rows or self._clause.even_if_empty:
                 yield self._digest(tick_ms, matches)
-            elif matches.counted:
+            elif isinstance(matches, AggregatedMatches) and matches.counted:
                 self._cursor = self._moved(tick_ms, matches)
             at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
         if (last_ms := last_instant(membership)) is not None and (matches := self._matches(last_ms)).rows:
@@ -127,11 +129,13 @@ class _LoneDestination:
         visibility = ((*VERSION, self._membership.seen),)
         question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered)
         if self._plan.kept is None:
-            [matches] = gather(self._log, [question])
+            [answer] = gather(self._log, [question])
         else:
             request = AggregateRequest(self._membership.destination, question, self._plan, self._select)
-            [matches] = aggregate_digests(self._log, [request])
-        return matches
+            [answer] = aggregate_digests(self._log, [request])
+        if not isinstance(answer, DigestMatches):
+            raise RowsUnavailable(answer.reason)
+        return answer
 
     def _moved(self, tick_ms: int, matches: DigestMatches) -> Cursor:
         over_ms = self._membership.destination.trigger.over_ms
@@ -141,7 +145,7 @@ class _LoneDestination:
         from_ms = digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)
         self._cursor = self._moved(tick_ms, matches)
         digest = Digest.of(self._clause, column_type(self._clause, self._select), matches.rows, from_ms)
-        if matches.counted is not None:
+        if isinstance(matches, AggregatedMatches):
             digest = digest._replace(matches=matches.counted)
         parts = [
             _decode(part) for part in parts_of(digest.rows, digest.matches, DigestTimes(tick_ms, from_ms, tick_ms))

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.model.records import Destination
-from grouping.digests.aggregate_gather import AggregateAnswer, AggregateQuestion, gather_aggregates
+from grouping.digests.aggregate_gather import AggregateQuestion, gather_aggregates
+from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestRefused, DigestUnavailable, LaterMatches
 from grouping.digests.cursor import SourceOffsets
 from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggregates, TooManyTogether
-from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.gather import DigestQuestion
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.rows import DigestRows
 from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregate_digests"]
@@ -49,7 +49,7 @@ class AggregateRequest(NamedTuple):
 class _CachedAnswer(NamedTuple):
     """The cached answer to a question."""
 
-    answer: AggregateAnswer
+    later: LaterMatches
     aggregates: Any
     """Its aggregates, put together (`AggregateMerge.aggregates`)."""
     late: int
@@ -89,7 +89,7 @@ class AnswerCache:
 
 def aggregate_digests(
     pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache | None = None
-) -> list[DigestMatches]:
+) -> list[DigestAnswer]:
     """Return the digests of destinations, in their order; arguments as of `each_aggregate_digest`."""
     found = dict(each_aggregate_digest(pending, asked, known or AnswerCache()))
     return [found[place] for place in range(len(asked))]
@@ -97,7 +97,7 @@ def aggregate_digests(
 
 def each_aggregate_digest(
     pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache
-) -> Iterator[tuple[int, DigestMatches]]:
+) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of destinations, each with its place among the questions, query by query.
 
     So memory holds the aggregates of a single query at a time, besides the cache.
@@ -114,14 +114,14 @@ def each_aggregate_digest(
 _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
-def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestMatches]]:
+def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of one query's destinations: half of them at a time where all have too many aggregates."""
     from spark_jobs.engine.rows.faults import FAULTS
 
     asked, done = [request for _, request in some], 0
     try:
-        for (place, _), matches in zip(some, _made(asked, _answers(pending, asked, known)), strict=True):
-            yield place, matches
+        for (place, _), answer in zip(some, _made(asked, _answers(pending, asked, known)), strict=True):
+            yield place, answer
             done += 1
         return
     except TooManyTogether:
@@ -131,7 +131,7 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
         log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:
-            yield place, DigestMatches(DigestRows(), None, (), None, 0, failure)
+            yield place, DigestUnavailable(reason=failure)
         return
     half = len(some) // 2
     yield from _of_query(pending, some[:half], known)
@@ -167,7 +167,7 @@ def _answers(pending: PendingLog, asked: Sequence[AggregateRequest], known: Answ
     return [gathered[content] for content in contents]
 
 
-def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestMatches]:
+def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestAnswer]:
     """Yield the digests of one query's destinations."""
     from spark_jobs.engine.operators.aggregate.kept import kept_aggregates
 
@@ -184,13 +184,15 @@ def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | N
     kept = iter(kept_aggregates(plan, select, destinations) if destinations else ())
     for known in answers:
         if known is None:
-            yield DigestMatches(DigestRows(), None, (), None, 0, refusal=_REFUSAL)
+            yield DigestRefused(reason=_REFUSAL)
             continue
-        own = next(kept)
-        yield DigestMatches(
-            own.rows,
-            *known.answer,
-            own.failure,
+        own, later = next(kept), msgspec.structs.asdict(known.later)
+        if own.failure:
+            yield DigestUnavailable(**later, reason=own.failure)
+            continue
+        yield AggregatedMatches(
+            **later,
+            rows=own.rows,
             counted=own.matches,
             late=known.late,
             reached=known.reached,

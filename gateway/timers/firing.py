@@ -32,9 +32,10 @@ from gateway.timers.schedule import (
     tick_to_fire,
 )
 from gateway.timers.window_ticks import WindowTicks
+from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestMatches, DigestRefused
 from grouping.digests.cursor import Cursor, MovedCursors, visibility_since
 from grouping.digests.digest import Digest
-from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.gather import DigestQuestion
 from grouping.digests.rows import RowsUnavailable
 from grouping.model.ids import DestinationId, StreamId
 from grouping.plan.group import SelectList
@@ -123,14 +124,12 @@ class TickRun:
         cursors: dict[str, Cursor] = {}
         ticks: dict[DestinationId, int] = {}
         done: list[tuple[DestinationId, Membership]] = []
-        size = 0
-        quiet: dict[str, Cursor] = {}
-        letters: list[OutgoingRecord] = []
+        quiet, letters, size = dict[str, Cursor](), list[OutgoingRecord](), 0
         moves = MovedCursors(covered)
         for each, answer in self._gathering.answers([each.behind_gap(covered) for each in served], covered):
             membership, tick, cursor = each.membership, each.tick, each.cursor
-            if tick is not None and answer.refusal:
-                letters.append(self._delivery.refusal(membership.destination, tick, answer.refusal))
+            if tick is not None and isinstance(answer, DigestRefused):
+                letters.append(self._delivery.refusal(membership.destination, tick, answer.reason))
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             elif tick is not None and (answer.written or membership.destination.clause.even_if_empty):
                 digest = self._digest(membership.destination, answer, each.from_ms)
@@ -140,7 +139,7 @@ class TickRun:
                     continue
                 cursor = self._moved(moves, each, tick, answer)
                 ready.append(self._due(each, tick, answer, digest, cursor))
-            elif tick is not None and (answer.counted or each.gap):
+            elif tick is not None and ((isinstance(answer, AggregatedMatches) and answer.counted) or each.gap):
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             else:
                 cursor = self._moved(moves, each, None, answer)
@@ -156,7 +155,7 @@ class TickRun:
             self.shorten(each.name, membership, answer.oldest)
             done.append((each.name, membership))
             REPEATED_MATCHES.inc(answer.repeats)
-            size += answer.rows.size
+            size += answer.rows.size if isinstance(answer, DigestMatches) else 0
             if size > _BYTES:
                 break  # the others are due still
         if ready or left:
@@ -183,23 +182,25 @@ class TickRun:
         return dict(known[3])
 
     def _digest(
-        self, destination: Destination, answer: DigestMatches, since_ms: int, select: SelectList | None = None
+        self, destination: Destination, answer: DigestAnswer, since_ms: int, select: SelectList | None = None
     ) -> Digest | None:
         """Return a destination's digest, None when there is no room for its rows."""
         try:
-            if answer.failure:
-                raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.failure)
+            if not isinstance(answer, DigestMatches):
+                raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.reason)
             digest = self._delivery.digest(destination, answer.rows, since_ms, select)
-            return digest if answer.counted is None else digest._replace(matches=answer.counted, late=answer.late)
+            if isinstance(answer, AggregatedMatches):
+                digest = digest._replace(matches=answer.counted, late=answer.late)
+            return digest
         except RowsUnavailable as error:
             told = {"destination": destination.destination_id, "reason": error.detail}
             log.error("a digest finds no room, it is tried again", extra=told)
             return None
 
-    def _due(self, each: DueDestination, tick: int, answer: DigestMatches, digest: Digest, cursor: Cursor) -> DueDigest:
+    def _due(self, each: DueDestination, tick: int, answer: DigestAnswer, digest: Digest, cursor: Cursor) -> DueDigest:
         """Return a digest to write, with a dead letter for rows that do not fit."""
         destination, letter = each.membership.destination, None
-        if answer.left_out:
+        if isinstance(answer, AggregatedMatches) and answer.left_out:
             letter = self._delivery.shortened(destination, tick, answer.left_out)
         return DueDigest(destination, digest, tick, each.from_ms, each.incarnation, cursor, letter)
 
@@ -250,16 +251,16 @@ class TickRun:
             served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms, gap))
         return served, idle
 
-    def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestMatches) -> Cursor:
+    def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestAnswer) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
         timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
-        reached = self._intake.reached[timed.partition] if answer.reached is None else answer.reached
+        reached = answer.reached if isinstance(answer, AggregatedMatches) else self._intake.reached[timed.partition]
         return moves.of(each.cursor, tick, reached, answer.held, over_ms)
 
-    def _came_since(self, each: DueDestination, answer: DigestMatches) -> bool:
+    def _came_since(self, each: DueDestination, answer: DigestAnswer) -> bool:
         """Tell whether matches came in since an answer was gathered: the next tick looks at their times."""
         stored = self._intake.index.get(store_key(each.membership.timed.store))
-        return stored is not None and answer.reached is not None and stored.reaches(answer.reached)
+        return stored is not None and isinstance(answer, AggregatedMatches) and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note the part of a destination's history that no later match can refer to.
@@ -289,15 +290,13 @@ class TickRun:
             for each, cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # not written yet; an open cut lets no later digest of the destination out
         ]
-        ready: list[DueDigest] = []
-        again: list[Named] = []
-        quiet: dict[str, Cursor] = {}
-        letters: list[OutgoingRecord] = []
+        ready, again = list[DueDigest](), list[Named]()
+        quiet, letters = dict[str, Cursor](), list[OutgoingRecord]()
         moves = MovedCursors(cut.covered)
         for each, answer in self._gathering.answers(left, cut.covered):
             destination, tick = each.membership.destination, each.tick or 0
-            if answer.refusal:
-                letters.append(self._delivery.refusal(destination, tick, answer.refusal))
+            if isinstance(answer, DigestRefused):
+                letters.append(self._delivery.refusal(destination, tick, answer.reason))
                 quiet[each.incarnation] = self._moved(moves, each, tick, answer)
                 continue
             digest = self._digest(destination, answer, each.from_ms)
@@ -334,8 +333,8 @@ class TickRun:
             destination = notice.destination
             membership = Membership(destination, 0, timed=notice.timed)
             last_ms = last_tick(membership, cursor, self._probes.runs(destination.stream_id))
-            if answer.refusal:
-                yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.refusal)
+            if isinstance(answer, DigestRefused):
+                yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.reason)
                 continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
             if last_ms >= notice.ended_ms or not (answer.written or empty_too):

@@ -11,8 +11,9 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
+from grouping.digests.answers import DigestAnswer
 from grouping.digests.cursor import Cursor, SourceOffsets, behind_gap
-from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.digests.gather import DigestQuestion, gather
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.plan.group import GroupPlan, SelectList
 
@@ -52,7 +53,7 @@ class DigestGathering:
 
     def answers(
         self, served: Sequence[DueDestination], covered: SourceOffsets
-    ) -> Iterator[tuple[DueDestination, DigestMatches]]:
+    ) -> Iterator[tuple[DueDestination, DigestAnswer]]:
         """Yield destinations with their matches or aggregates: first all with matches, then query by query."""
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
@@ -81,7 +82,7 @@ class DigestGathering:
 
     def last_answers(
         self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]
-    ) -> Iterator[tuple[int, DigestMatches]]:
+    ) -> Iterator[tuple[int, DigestAnswer]]:
         """Yield the matches or groups of destinations' last digests, each with its place among the notices."""
         single = [place for place, notice in enumerate(notices) if notice.plan is None]
         matches = gather(self._intake.log, [questions[place] for place in single])

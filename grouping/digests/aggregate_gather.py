@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.digests.answers import LaterMatches
 from grouping.digests.cursor import Cursor, DigestCoverage, SourceOffsets, highest, window_base
 from grouping.digests.first_times import FirstTimes
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion
@@ -32,7 +33,7 @@ from grouping.digests.question_columns import (
     VisibleTimes,
 )
 
-__all__ = ["AggregateAnswer", "AggregatePart", "AggregateQuestion", "gather_aggregates"]
+__all__ = ["AggregatePart", "AggregateQuestion", "gather_aggregates"]
 
 
 class AggregateQuestion(NamedTuple):
@@ -59,25 +60,12 @@ class AggregatePart(NamedTuple):
     """By row: whether its pane lies before the question's digest."""
 
 
-class AggregateAnswer(NamedTuple):
-    """The rest of a question's aggregates."""
-
-    left_ms: int | None
-    """The earliest pane left for later ticks."""
-    held: tuple[int, ...]
-    """The records that hold them, ascending."""
-    oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met one of them."""
-    repeats: int
-    """Partial aggregates that were there once more, since their batch was replayed."""
-
-
 def gather_aggregates(
     log: PendingLog,
     questions: Sequence[AggregateQuestion],
     take: Callable[[list[AggregatePart]], None],
     bounds: Bounds = BOUNDS,
-) -> list[AggregateAnswer]:
+) -> list[LaterMatches]:
     """Answer destinations' questions, all of which have one cut.
 
     Args:
@@ -202,11 +190,11 @@ class _Sweep:
             oldest = self._oldest[number]
             self._oldest[number] = version if oldest is None else min(oldest, version)
 
-    def answers(self) -> list[AggregateAnswer]:
+    def answers(self) -> list[LaterMatches]:
         """Return the aggregates left for later ticks, by question."""
         left = (None if at_ms == LAST else at_ms for at_ms in self._left.tolist())
         return [
-            AggregateAnswer(at_ms, tuple(held), oldest, repeats)
+            LaterMatches(left_ms=at_ms, held=tuple(held), oldest=oldest, repeats=repeats)
             for at_ms, held, oldest, repeats in zip(left, self._held, self._oldest, self._repeats.tolist(), strict=True)
         ]
 

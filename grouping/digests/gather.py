@@ -6,13 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from grouping.digests.answers import DigestAnswer, DigestMatches, DigestUnavailable
 from grouping.digests.cursor import Cursor, SourceOffsets, VisibilityInterval, Window, highest, windows_at
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog, Place
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
 
-__all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather"]
+__all__ = ["BOUNDS", "Bounds", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
@@ -38,44 +39,12 @@ class DigestQuestion(NamedTuple):
     """The offsets that the tick's cut covers; None for all offsets."""
 
 
-class DigestMatches(NamedTuple):
-    """The matches of a digest, and the gateway's figures of matches left for later ticks."""
-
-    rows: DigestRows
-    """This tick's matches, each once, in source order per partition."""
-    left_ms: int | None
-    """The earliest time of the matches that are left."""
-    held: tuple[int, ...]
-    """The records with matches that are left, ascending."""
-    oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met a remaining match."""
-    repeats: int
-    """How many matches were written again by replayed micro-batches."""
-    failure: str = ""
-    """Why there are no rows: there was no room for them."""
-    counted: int | None = None
-    """With GROUP BY the number of matches in the groups; None where each row is a match."""
-    late: int = 0
-    """How many of these have a record time before the digest begins."""
-    reached: int | None = None
-    """The offset of the log up to which they were gathered, where that was for an earlier question; else None."""
-    refusal: str = ""
-    """Why there is no digest, whenever it is tried."""
-    left_out: str = ""
-    """Why some of the rows are missing, a full sentence: no record holds them."""
-
-    @property
-    def written(self) -> bool:
-        """Whether there is a digest to write, or to try again."""
-        return bool(self.failure or self.rows or self.left_out)
-
-
 BOUNDS = Bounds()
 _NONE = (-1, 0)
 """Before the first match."""
 
 
-def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestMatches]:
+def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestAnswer]:
     """Answer destinations' questions in their order; a record that several of them need is read once.
 
     Args:
@@ -98,7 +67,7 @@ def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds 
 
 def _answers(
     log: PendingLog, asked: list[tuple[DigestQuestion, list[Place] | None]], together: set[Place]
-) -> Iterator[DigestMatches]:
+) -> Iterator[DigestAnswer]:
     records = log.load(together)
     for question, places in asked:
         if places is None:
@@ -108,7 +77,7 @@ def _answers(
         try:
             yield _answer(question, found)
         except RowsUnavailable as error:
-            yield DigestMatches(DigestRows(), None, (), None, 0, error.detail or error.message)
+            yield DigestUnavailable(reason=error.detail or error.message)
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
@@ -179,7 +148,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
             held.append(position)
             version = (record.epoch, record.version)
             oldest = version if oldest is None else min(oldest, version)
-    return DigestMatches(rows, left_ms, tuple(held), oldest, repeats)
+    return DigestMatches(rows=rows, left_ms=left_ms, held=tuple(held), oldest=oldest, repeats=repeats)
 
 
 def _sees(windows: list[Window], time_ms: int) -> bool:

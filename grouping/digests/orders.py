@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from grouping.digests.answers import DigestMatches
 from grouping.digests.cursor import MOST_HELD, Cursor, SourceOffsets, VisibilityInterval, moved
 from grouping.digests.digest import Digest, DigestTimes, digest_parts
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion, gather
@@ -168,8 +169,8 @@ def carry_out(
     )
     for each, found in zip(order.digests, gather(log, questions, bounds), strict=True):
         try:
-            if found.failure:
-                raise RowsUnavailable(found.failure)
+            if not isinstance(found, DigestMatches):
+                raise RowsUnavailable(found.reason)
             digest = _digest(each, found.rows)
         except RowsUnavailable as error:
             failure = error.detail or error.message

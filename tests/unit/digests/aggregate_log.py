@@ -16,8 +16,9 @@ from gateway.model.records import Destination, TriggerSpec
 from gateway.testing import Stream
 from gateway.testing.query import CheckedQuery
 from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
+from grouping.digests.answers import AggregatedMatches
 from grouping.digests.cursor import Cursor, VisibilityInterval
-from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
@@ -217,7 +218,7 @@ def digest_at(
     tick: tuple[int | None, int],
     visibility: tuple[VisibilityInterval, ...] = _ALWAYS,
     from_ms: int = 0,
-) -> DigestMatches:
+) -> AggregatedMatches:
     """Return the digest of a tick from the log as of a batch."""
     tick_ms, batch = tick
     end = log.ends[batch]
@@ -230,4 +231,5 @@ def digest_at(
         PendingLog(read),
         [AggregateRequest(home, question, asked.query.plan, asked.query.select, from_ms)],
     )
+    assert isinstance(found, AggregatedMatches)
     return found

@@ -16,8 +16,9 @@ from gateway.testing.records import placed
 from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import MissedTicks, has_gap
 from gateway.timers.window_ticks import WindowTicks
+from grouping.digests.answers import AggregatedMatches
 from grouping.digests.cursor import Cursor, DigestCoverage, behind_gap, moved
-from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from tests.unit.digests.aggregate_log import START_MS, destination_of
@@ -88,7 +89,7 @@ def test_the_last_digest_of_a_window_keeps_what_waits() -> None:
     assert 3 == found.counted  # the matches of seconds 5 and 6, and of the tick ahead
 
 
-def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
+def _counted(cursor: Cursor, tick_ms: int, covered: int) -> AggregatedMatches:
     """Return the counts of a window of four seconds over thirty matches, one a second, some of them covered."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     stream = Stream("t (v INT)")
@@ -103,6 +104,7 @@ def _counted(cursor: Cursor, tick_ms: int, covered: int) -> DigestMatches:
     question = DigestQuestion(bytes(12), places, cursor, always, tick_ms, {"0": covered})
     request = AggregateRequest(destination_of(asked, 4000), question, asked.query.plan, asked.query.select)
     [found] = aggregate_digests(log, [request])
+    assert isinstance(found, AggregatedMatches)
     return found
 
 

@@ -1,0 +1,72 @@
+"""Answers to the question which matches a destination's digest holds (`grouping.digests.gather.DigestQuestion`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.digests.rows import DigestRows
+
+__all__ = ["AggregatedMatches", "DigestAnswer", "DigestMatches", "DigestRefused", "DigestUnavailable", "LaterMatches"]
+
+
+class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway's figures of the matches left for later ticks; with GROUP BY the figures of partial aggregates."""
+
+    left_ms: int | None = None
+    """The earliest time of the matches that are left; with GROUP BY the earliest pane."""
+    held: tuple[int, ...] = ()
+    """The records with matches that are left, ascending."""
+    oldest: tuple[int, int] | None = None
+    """The oldest epoch and version of the tables that met a remaining match."""
+    repeats: int = 0
+    """How many matches were written again by replayed micro-batches."""
+
+    @property
+    def written(self) -> bool:
+        """Whether there is a digest to write, or to try again."""
+        return True
+
+
+class DigestMatches(LaterMatches, frozen=True, kw_only=True):
+    """The matches of a digest."""
+
+    rows: DigestRows
+    """This tick's matches, each once, in source order per partition; with GROUP BY the rows made of the aggregates."""
+
+    @property
+    def written(self) -> bool:
+        """Whether there are rows."""
+        return bool(self.rows)
+
+
+class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
+    """The aggregates of a digest."""
+
+    counted: int
+    """The number of matches in the aggregates."""
+    late: int = 0
+    """How many of these matches have a record time before the digest begins."""
+    reached: int
+    """The offset of the log up to which the aggregates were gathered, perhaps for an earlier question."""
+    left_out: str = ""
+    """Why some of the rows are missing, a full sentence: no record holds them."""
+
+    @property
+    def written(self) -> bool:
+        """Whether there are rows, or a dead letter tells of them."""
+        return bool(self.rows or self.left_out)
+
+
+class DigestUnavailable(LaterMatches, frozen=True, kw_only=True):
+    """The rows have no room, or their aggregates failed; the digest is tried again."""
+
+    reason: str
+
+
+class DigestRefused(LaterMatches, frozen=True, kw_only=True):
+    """The digest cannot be made, whenever it is tried."""
+
+    reason: str
+
+
+DigestAnswer = DigestMatches | DigestUnavailable | DigestRefused
