@@ -222,6 +222,15 @@ def test_pages_do_not_collide() -> None:
     assert len(created) > 20
 
 
+def test_drawings_fit_into_a_window() -> None:
+    """`docs/site.css` wraps long lines of code; a drawing, which cannot be wrapped, has 130 characters at most."""
+    assert "white-space: pre-wrap" in page("site.css")
+    for name in _PAGES:
+        for block in blocks(name):
+            if not block.language or block.language == "text":
+                assert max(map(len, block.text.splitlines())) <= 130, block
+
+
 def test_every_kind_of_index_is_listed() -> None:
     """The table under EXPLAIN has each kind of index that a plan may name, and no page names a further kind."""
     table = page("statements.md").partition("| `index` |")[2].partition("\n\n")[0]
