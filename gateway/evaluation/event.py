@@ -17,7 +17,8 @@ from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
-from grouping.model.expression import Column, Expression, source_of, variable_text, walk
+from grouping.model.expression import Column, Expression, walk
+from grouping.model.reference import Reference, TableColumn, Variable
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.results.shown_values import shown_values
@@ -94,7 +95,11 @@ def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing:
         headers = dict(unpacked_headers(letters["headers"][0].as_py()))
         return _of_letter(headers["code"].decode(), headers["detail"].decode())
     conjuncts = standing.query.plan.conjuncts
-    which = [at for at, conjunct in enumerate(conjuncts) if not any(source_of(name)[0] for name in _read_by(conjunct))]
+    which = [
+        at
+        for at, conjunct in enumerate(conjuncts)
+        if not any(isinstance(each, TableColumn) for each in _read_by(conjunct))
+    ]
     snapshot = snapshot_of(standing, _DESTINATION, "shared")
     [told] = truths(standing, snapshot, events, np.zeros(1, np.int64), which)
     found = _conjuncts(standing, events, Judgement(told, 0))
@@ -115,21 +120,24 @@ def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement)
     ]
 
 
-def _read_by(conjunct: Expression) -> list[str]:
+def _read_by(conjunct: Expression) -> list[Reference]:
     """Return the columns that a conjunct reads; the variable of a lambda is none."""
-    parts = list(walk(conjunct))
-    names = (part.name for part in parts if isinstance(part, Column) and variable_text(part.name) is None)
-    return list(dict.fromkeys(names))
+    found = (part.reference for part in walk(conjunct) if isinstance(part, Column))
+    return [each for each in dict.fromkeys(found) if not isinstance(each, Variable)]
 
 
-def _values(source: RowSource, names: Sequence[str], row: int) -> dict[str, Any]:
+def _values(source: RowSource, names: Sequence[Reference], row: int) -> dict[str, Any]:
     """Return columns of a row as JSON has them, a table's columns behind its name."""
-    values: dict[str, Any] = {}
+    values: dict[Reference, Any] = {}
     for name in names:
         if source.declares(name):
             [values[name]] = source.values_at(name, np.array([row], np.int32))
         else:
             [values[name]] = shown_values(source.column(name).slice(row, 1), source.type_of(name))
-    shown = {".".join(filter(None, source_of(name))): value for name, value in values.items()}
+    shown = {_shown(name): value for name, value in values.items()}
     found: dict[str, Any] = _decode(_encode(shown))
     return found
+
+
+def _shown(name: Reference) -> str:
+    return f"{name.prefix}.{name.name}" if isinstance(name, TableColumn) else str(name)

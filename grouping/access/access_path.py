@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from grouping.functions.functions import FUNCTIONS
-from grouping.model.expression import Call, Column, Expression, Slot, key_column, walk
+from grouping.model.expression import Call, Column, Expression, Slot, lookup_key, walk
+from grouping.model.reference import Reference
 from grouping.model.sql_type import UNKNOWN
 
 __all__ = ["AccessPath", "IndexKind", "access_paths", "branches_of", "choose_index"]
@@ -97,7 +98,7 @@ def branches_of(disjunction: Expression) -> list[tuple[Expression, ...]]:
     return [part.args if isinstance(part, Call) and part.op == "and" else (part,) for part in disjunction.args]
 
 
-def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) -> Iterator[AccessPath]:
+def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, Reference]]) -> Iterator[AccessPath]:
     equal = tuple(i for i, (op, _) in plain.items() if op == "=")
     bounds = _bounds(plain, {plain[i][1] for i in equal})
     if equal:
@@ -149,11 +150,11 @@ def _slotted(conjunct: Expression) -> bool:
     return any(isinstance(node, Slot) for node in walk(conjunct))
 
 
-def _plain_comparison(conjunct: Expression) -> tuple[str, str] | None:
+def _plain_comparison(conjunct: Expression) -> tuple[str, Reference] | None:
     """Return the operator and the key's name of ``key op :c``, or None for anything else."""
     match conjunct:
         case Call(op, (left, Slot())) if op in {"=", "in"} | _LOWER | _UPPER and _is_key(left):
-            return op, key_column(left).name
+            return op, lookup_key(left).reference
     return None
 
 
@@ -176,14 +177,14 @@ def _index_of(conjunct: Expression) -> str | None:
     return None
 
 
-def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[str]:
+def _columns(plain: dict[int, tuple[str, Reference]], *positions: int | None) -> set[Reference]:
     return {plain[i][1] for i in positions if i is not None}
 
 
-def _bounds(plain: dict[int, tuple[str, str]], keyed: set[str]) -> list[tuple[int | None, int | None]]:
+def _bounds(plain: dict[int, tuple[str, Reference]], keyed: set[Reference]) -> list[tuple[int | None, int | None]]:
     """Return the bounds of each column without a key: first pairs of bounds, then lower bounds."""
-    lowers: dict[str, int] = {}
-    uppers: dict[str, int] = {}
+    lowers: dict[Reference, int] = {}
+    uppers: dict[Reference, int] = {}
     for i, (op, column) in plain.items():
         if column not in keyed and op in _LOWER | _UPPER:
             (lowers if op in _LOWER else uppers).setdefault(column, i)

@@ -13,7 +13,6 @@ from grouping.access.stream_statistics import StreamStatistics
 from grouping.binding.budget import Budget
 from grouping.compiler.compiler import stage_texts
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.expression import Column
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
 from grouping.plan.expression_text import render_part
@@ -64,7 +63,7 @@ def explain(
     if (kept := query.plan.kept) is not None and (groups := query.select.aggregation) is not None:
         plan["groups"] = {
             "keys": [render_part(key.column) for key in groups.keys],
-            "aggregates": [render_part(Column(aggregate.name, "")) for aggregate in groups.aggregates],
+            "aggregates": [render_part(aggregate.column) for aggregate in groups.aggregates],
             "having": [render_part(conjunct) for conjunct in kept.having],
             "stored_by": shown_constants(ConstantRow((), query.row.values[: kept.slots])),
         }

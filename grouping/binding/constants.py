@@ -12,8 +12,9 @@ from grouping.binding.intervals import is_interval
 from grouping.functions.functions import has_rule, result_type
 from grouping.functions.results import common_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
+from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
+from grouping.model.reference import Computed, TableColumn, Variable
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
 from grouping.values.literals import EXACT, READERS, exact_or_decimal
@@ -121,8 +122,15 @@ def column_text(operand: Bound | None) -> str:
     """Return how a message names a column; empty for any other operand."""
     if not isinstance(operand, Column):
         return ""
-    computed = computed_text(operand.name)
-    return f'"{computed}"' if computed else f'column "{".".join(filter(None, source_of(operand.name)))}"'
+    match operand.reference:
+        case Computed(text):
+            return f'"{text}"'
+        case TableColumn(prefix, name):
+            return f'column "{prefix}.{name}"'
+        case Variable():
+            return "an element"
+        case name:
+            return f'column "{name}"'
 
 
 def _as_time(constant: Constant, sql_type: SqlType, beside: Bound | None) -> Constant:

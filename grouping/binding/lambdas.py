@@ -16,7 +16,8 @@ from grouping.binding.nested import NESTED_CALLS, field
 from grouping.binding.operands import boolean
 from grouping.functions.functions import LAMBDAS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, Value, variable_name
+from grouping.model.expression import Column, Value
+from grouping.model.reference import Variable
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType, array_of, map_of
 from grouping.model.wording import are, counted
@@ -70,7 +71,7 @@ def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, l
     """
     sql_type = elements.type.element
     assert sql_type is not None, "an array"
-    element = Column(variable_name(level), str(sql_type))
+    element = Column.of(Variable(level), str(sql_type))
     if variables == 1:
         return element, [element]
     return element, [field(element, name) for name, _ in sql_type.fields]
@@ -127,7 +128,7 @@ def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, C
         raise mismatch("the start of reduce is NULL", "Its type is not known.", "CAST it.")
     if not start.type.is_ordered:
         raise unsupported(f"reduce to {start.type}", "What it makes has no parts.")
-    return Column(variable_name(level), str(start.type)), Column(variable_name(level + 1), str(array.type.element))
+    return Column.of(Variable(level), str(start.type)), Column.of(Variable(level + 1), str(array.type.element))
 
 
 def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: Bound) -> Bound:

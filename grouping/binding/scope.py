@@ -148,8 +148,8 @@ class Scope(NamedTuple):
 def stream_source(stream: Stream, alias: str | None) -> BoundSource:
     """Return a stream as a query names it, under an alias or by its own name."""
     scan = Scan(stream)
-    columns = {column.name.casefold(): (column.name, column) for column in scan.columns}
-    fields = {column.name: (column.name, column) for column in scan.record_fields}
+    columns = {column.stored.casefold(): (column.stored, column) for column in scan.columns}
+    fields = {column.stored: (column.stored, column) for column in scan.record_fields}
     return BoundSource(alias or stream.name, columns, fields, own_name=stream.name)
 
 

@@ -20,7 +20,8 @@ from grouping.compiler.order import order
 from grouping.functions.functions import AGGREGATES, aggregate_type
 from grouping.functions.params import PARAMS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
+from grouping.model.expression import Column, Expression, Value
+from grouping.model.reference import Computed, stored_reference
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
@@ -74,7 +75,7 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
 def _shape(key: BoundKey) -> str:
     """Return a key's name as it is whatever its constants are."""
     (lifted,), _, constants = lift((key.bound,))
-    return computed_name(in_parentheses(lifted)) if constants else key.key.name
+    return stored_reference(Computed(in_parentheses(lifted))) if constants else key.key.name
 
 
 def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
@@ -87,8 +88,8 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
         raise unsupported(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
     ((canonical,), _) = order((bound,))
     expression = settle(canonical)
-    name = expression.name if isinstance(expression, Column) else computed_name(in_parentheses(expression))
-    return BoundKey(AggregateKey(name, expression), canonical)
+    own = expression.reference if isinstance(expression, Column) else Computed(in_parentheses(expression))
+    return BoundKey(AggregateKey(stored_reference(own), expression), canonical)
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
@@ -142,7 +143,7 @@ class AggregateBinder(Binder):
         """Return a condition in which the constants within aggregates stand too, for the signature holds none."""
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self._with_constants, bound.args)), bound.type)
-        return self._lifted.get(bound.name, bound) if isinstance(bound, Column) else bound
+        return self._lifted.get(bound.stored, bound) if isinstance(bound, Column) else bound
 
     @property
     def lifted(self) -> dict[LiftedKey, AggregateValue]:
@@ -196,7 +197,7 @@ class AggregateBinder(Binder):
         conjuncts = order(wanted)[0]
         settled, condition = tuple(map(settle, canonical)), all_of(tuple(map(settle, conjuncts)))
         text = aggregate_text(name, settled, condition, distinct=distinct)
-        aggregate = AggregateValue(computed_name(text), name, settled, str(sql_type), distinct, condition)
+        aggregate = AggregateValue(stored_reference(Computed(text)), name, settled, str(sql_type), distinct, condition)
         self.aggregates.setdefault(aggregate.name, aggregate)
         lifted, _, constants = lift((*canonical, *conjuncts))
         if constants:
@@ -212,13 +213,13 @@ class AggregateBinder(Binder):
         Raises:
             InputError: ``unsupported-query`` for a column that is no key.
         """
-        if isinstance(bound, Constant | Value) or (isinstance(bound, Column) and bound.name in self.aggregates):
+        if isinstance(bound, Constant | Value) or (isinstance(bound, Column) and bound.stored in self.aggregates):
             return bound
         if (key := self._key(bound)) is not None:
             return key.column
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
-        if computed_text(bound.name) is not None:
+        if isinstance(bound.reference, Computed):
             return bound  # a key, by the alias of an item
         shown = render_part(bound)
         raise unsupported(

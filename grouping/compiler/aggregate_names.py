@@ -13,7 +13,8 @@ import msgspec
 from grouping.binding.bound import Constant
 from grouping.compiler.aggregate_texts import in_parentheses
 from grouping.compiler.plan import BoundAggregation
-from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name, walk
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.reference import Computed, stored_reference
 from grouping.plan.aggregate import AggregateValue
 from grouping.plan.expression_text import AGGREGATE, render_part
 from grouping.plan.group import SelectItem
@@ -38,7 +39,7 @@ def named_without_constants(
         constants: By slot.
     """
     names = {
-        key.name: computed_name(in_parentheses(lifted))
+        key.name: stored_reference(Computed(in_parentheses(lifted)))
         for key, lifted in zip(aggregation.keys, keys, strict=True)
         if any(isinstance(node, Slot) for node in walk(lifted))
     }
@@ -63,14 +64,14 @@ def _named(
     found: dict[str, AggregateValue] | None = None,
 ) -> Expression:
     match expression:
-        case Column(name, kind) if name in names:
-            return Column(names[name], str(kind))
+        case Column(stored, kind) if stored in names:
+            return Column(names[stored], str(kind))
         case Call(op, args, kind) if op == AGGREGATE and aggregation is not None and found is not None:
             text, *slots = args
             assert isinstance(text, Value), "it begins with its text"
             own = [constants[slot.index] for slot in slots if isinstance(slot, Slot)]
             aggregate = aggregation.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
-            name = computed_name(render_part(expression))
+            name = stored_reference(Computed(render_part(expression)))
             found[name] = msgspec.structs.replace(aggregate, name=name)
             return Column(name, str(kind))
         case Call(op, args, kind):

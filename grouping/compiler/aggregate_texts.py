@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Constant, Term
-from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name
+from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantValue
+from grouping.model.reference import Computed
 from grouping.model.sql_type import STRING, SqlType
 from grouping.plan.expression_text import placeholder, render_part, shape
 
@@ -33,7 +34,7 @@ def marked(expression: Expression) -> Expression:
     """Return an expression with a placeholder in the place of each slot."""
     match expression:
         case Slot(index):
-            return Column(computed_name(placeholder(index)), str(STRING))
+            return Column.of(Computed(placeholder(index)), str(STRING))
         case Call(op, args, kind):
             return Call(op, tuple(map(marked, args)), kind)
     return expression

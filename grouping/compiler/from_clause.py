@@ -6,29 +6,31 @@ group, whether it names a view, nests the view's text or is written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec.structs import replace
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves, without_positions
+from grouping.binding.bound import Bound, Leaf, Term, with_leaves, without_positions
 from grouping.binding.budget import Budget
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
 from grouping.binding.scope import BoundSource, Scope, stream_source
+from grouping.compiler.join_conditions import divide, find_keys, split, without_keys
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.expression import LEFT_ON, Column, Value, joined_name, source_of
+from grouping.model.expression import LEFT_ON, Column, Value
+from grouping.model.reference import TableColumn
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, SqlType
+from grouping.model.sql_type import BOOLEAN, STRING
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.computation import Computation
-from grouping.plan.lookup_join import JoinKey, LookupJoin, table_columns
+from grouping.plan.lookup_join import LookupJoin, table_columns
 
 __all__ = ["InlinedSelect", "Relation", "read_from"]
 
@@ -153,15 +155,15 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
             hint="Give one of them an alias.",
         )
     conditions, merged = _conditions(scope, right, node)
-    keys, rest = _cut(conditions, prefix, table, outer)
+    keys, rest = split(conditions, prefix, table, outer)
     if not keys:
-        raise _without_keys(conditions, prefix, right.source.name)
+        raise without_keys(conditions, prefix, right.source.name)
     single = {key.column for key in keys} >= set(table.key)
-    free, bound = _divided(rest, prefix, outer=outer)
+    free, bound = divide(rest, prefix, outer=outer)
     join = LookupJoin(table.table_id, prefix, tuple(keys), outer, single=single)
     source = right.source._replace(merged=merged)
     if not single:
-        equal, _ = _keys(conditions, prefix)
+        equal, _ = find_keys(conditions, prefix)
         join = replace(join, unique={*table.key} <= {*equal}, undecided=bool(outer and bound))
     if outer and single and bound:
         source = _conditional(source, (*free, *bound))
@@ -177,31 +179,9 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
 
 
-def _divided(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
-    """Return the conditions decided by the join, and the conditions decided by groups.
-
-    An inner join's condition on earlier sources alone belongs to WHERE, where it may be written as well.
-    """
-    own = [not _has_constants(part) and (outer or _names(part, prefix)) for part in rest]
-    pairs = list(zip(rest, own, strict=True))
-    return tuple(part for part, is_own in pairs if is_own), tuple(part for part, is_own in pairs if not is_own)
-
-
 def _told(right: Relation) -> str:
     kind = right.source.kind
     return "a stream" if kind == "stream" else f'a {kind} over stream "{right.base.name}"'
-
-
-def _without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputError:
-    for equality in filter(None, (_equality(condition, prefix) for condition in conditions)):
-        return unsupported(
-            f"a join of {equality.left.type} with {equality.column.type}",
-            "Keys are looked up by one type.",
-            "CAST the stream's side.",
-        )
-    return unsupported(
-        "a join without an equality", f'ON must say which column of "{name}" equals what stands left of it.'
-    )
 
 
 def _check_kind(node: exp.Join) -> bool:
@@ -232,8 +212,10 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
     def rename(leaf: Leaf) -> Leaf:
         if not isinstance(leaf, Column):
             return leaf
-        prefix, name = source_of(leaf.name)
-        return Column(joined_name(new, name), leaf.type_text) if prefix == old else leaf
+        match leaf.reference:
+            case TableColumn(prefix, name) if prefix == old:
+                return Column.of(TableColumn(new, name), leaf.type_text)
+        return leaf
 
     columns = {name: (shown, with_leaves(value, rename)) for name, (shown, value) in relation.source.columns.items()}
     where = tuple(with_leaves(condition, rename) for condition in relation.where)
@@ -253,83 +235,6 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
     if condition is not None:
         conditions += normalize(boolean(Binder(both).bind(condition), "ON"))
     return conditions, frozenset(identifier.name.casefold() for identifier in using)
-
-
-def _cut(
-    conditions: Sequence[Bound], prefix: str, table: Table, outer: bool
-) -> tuple[list[JoinKey], tuple[Bound, ...]]:
-    """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
-
-    If there are equalities without constants, equalities with constants need not look rows up: their constants are
-    lifted, so no join is made for each constant. Nor need others beside the whole key, unless a LEFT JOIN would be
-    another one without them.
-    """
-    plain = [condition for condition in conditions if not _has_constants(condition)]
-    keys, rest = _keys(plain, prefix)
-    if not outer and {*table.key} < {*keys}:
-        rest += (keys.pop(column)[1] for column in {*keys} - {*table.key})
-    if keys:
-        rest += (condition for condition in conditions if _has_constants(condition))
-    else:
-        keys, rest = _keys(conditions, prefix)
-    return [keys[column][0] for column in sorted(keys)], tuple(rest)
-
-
-def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, tuple[JoinKey, Bound]], list[Bound]]:
-    """Return the first look-up equality of each column, and the remaining conjuncts."""
-    keys: dict[str, tuple[JoinKey, Bound]] = {}
-    rest: list[Bound] = []
-    for condition in conditions:
-        equality = _equality(condition, prefix)
-        if equality is None or equality.name in keys or not _comparable(equality.left.type, equality.column.type):
-            rest.append(condition)
-        else:
-            keys[equality.name] = equality.key, condition
-    return keys, rest
-
-
-class _Equality(NamedTuple):
-    """An equality of a table's column with an expression over the left side."""
-
-    left: Bound
-    column: Column
-
-    @property
-    def name(self) -> str:
-        return source_of(self.column.name)[1]
-
-    @property
-    def key(self) -> JoinKey:
-        return JoinKey(settle(self.left), self.name, self.column.type_text)
-
-
-def _equality(condition: Bound, prefix: str) -> _Equality | None:
-    """Return a conjunct as a look-up equality, None for any other conjunct."""
-    match condition:
-        case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
-            return _equality(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
-        case Term("=", (one, other)):
-            for mine, theirs in ((one, other), (other, one)):
-                if not isinstance(mine, Column) or source_of(mine.name)[0] != prefix or _names(theirs, prefix):
-                    continue
-                if not any(isinstance(node, Column) for node in nodes(theirs)):
-                    continue
-                return _Equality(theirs, mine)
-    return None
-
-
-def _comparable(left: SqlType, column: SqlType) -> bool:
-    """Tell whether values of a type can be looked up among values of a column's type."""
-    exact = [sql_type for sql_type in (left, column) if sql_type.is_number and sql_type not in (DOUBLE, FLOAT)]
-    return left == column or len(exact) == 2
-
-
-def _names(bound: Bound, prefix: str) -> bool:
-    return any(isinstance(node, Column) and source_of(node.name)[0] == prefix for node in nodes(bound))
-
-
-def _has_constants(bound: Bound) -> bool:
-    return any(isinstance(node, Constant) for node in nodes(bound))
 
 
 def _all_of(conditions: tuple[Bound, ...]) -> Bound:

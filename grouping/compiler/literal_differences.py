@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.reference import Computed
 from grouping.plan.group import CompiledQuery
 
 __all__ = ["differ_in_literals"]
-
-_CONTROL = "\x1f"
-"""Names of columns that begin with a character up to this character hold the text of an expression."""
 
 
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
@@ -44,23 +42,15 @@ def _literal_sets(query: CompiledQuery) -> tuple[set[str], set[str]]:
     return shown, others
 
 
-def _predicates(query: CompiledQuery) -> Iterator[Expression]:
-    """Yield the expressions that decide which events match, and their join partners."""
-    yield from query.plan.conjuncts
-    for node in query.plan.nodes:
-        yield from node.expressions
-    yield from query.plan.kept.having if query.plan.kept else ()
+def _predicates(query: CompiledQuery) -> tuple[Expression, ...]:
+    """Return the expressions that decide which events match, and their join partners."""
+    return (*query.plan.expressions, *(query.plan.kept.having if query.plan.kept else ()))
 
 
-def _shown(query: CompiledQuery) -> Iterator[Expression]:
-    """Yield the expressions of the SELECT list, with its groups' expressions."""
-    yield from (item.expression for item in query.select.items)
-    if query.select.aggregation is not None:
-        yield from (key.expression for key in query.select.aggregation.keys)
-        for aggregate in query.select.aggregation.aggregates:
-            yield from aggregate.args
-            if aggregate.condition is not None:
-                yield aggregate.condition
+def _shown(query: CompiledQuery) -> tuple[Expression, ...]:
+    """Return the expressions of the SELECT list, with its aggregates' expressions."""
+    items = (item.expression for item in query.select.items)
+    return (*items, *(query.select.aggregation.expressions if query.select.aggregation else ()))
 
 
 def _values(expression: Expression) -> Iterator[object]:
@@ -72,8 +62,9 @@ def _tree(expression: Expression) -> object:
     match expression:
         case Call(op, args):
             return (op, *map(_tree, args))
-        case Column(name):
-            return name[0] if name[:1] <= _CONTROL else name
+        case Column():
+            reference = expression.reference
+            return Computed if isinstance(reference, Computed) else reference
         case Slot(index):
             return index
         case _:

@@ -9,7 +9,7 @@ from typing import Any
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.model.expression import Column, Value
 from grouping.model.group import ConstantValue
-from grouping.plan.expression_text import render_column, render_part, shape
+from grouping.plan.expression_text import render_part, render_reference, shape
 
 __all__ = ["order"]
 
@@ -17,7 +17,7 @@ _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
-Key = tuple[int, str, str, tuple[Any, ...]]
+PartOrder = tuple[int, str, str, tuple[Any, ...]]
 """The sort key of a part: rank, first column, text with ``:c`` for every constant, and the constants."""
 
 
@@ -36,17 +36,17 @@ class _Orderer:
     def __init__(self) -> None:
         self.ties = False
 
-    def sort(self, keyed: list[tuple[Bound, Key]]) -> list[tuple[Bound, Key]]:
+    def sort(self, keyed: list[tuple[Bound, PartOrder]]) -> list[tuple[Bound, PartOrder]]:
         ordered = sorted(keyed, key=lambda pair: pair[1])
         for (_, one), (_, other) in zip(ordered, ordered[1:], strict=False):
             if one[2] == other[2] and one[3]:
                 self.ties = True
         return ordered
 
-    def canonical(self, bound: Bound) -> tuple[Bound, Key]:
+    def canonical(self, bound: Bound) -> tuple[Bound, PartOrder]:
         """Return a part in canonical order with its key."""
         if isinstance(bound, Column):
-            return bound, (9, "", render_column(bound.name), ())
+            return bound, (9, "", render_reference(bound.reference), ())
         if isinstance(bound, Constant):
             return bound, (10, "", ":c", (_constant_key(bound),))
         if isinstance(bound, Value):
@@ -65,7 +65,7 @@ class _Orderer:
         rank = _RANKS.get(op, 3) if plain else 3
         return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
-    def _sides(self, op: str, parts: list[tuple[Bound, Key]]) -> tuple[str, list[tuple[Bound, Key]]]:
+    def _sides(self, op: str, parts: list[tuple[Bound, PartOrder]]) -> tuple[str, list[tuple[Bound, PartOrder]]]:
         """Return a comparison's sides in order; for equal shapes the operator decides, and becomes ``<``."""
         left, right = parts[0][1], parts[1][1]
         if op in _COMMUTING:

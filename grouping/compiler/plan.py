@@ -216,9 +216,9 @@ def _aggregation(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...
     having, condition = tree.args.get("having"), None
     if having is not None:
         condition = aggregation.having(having.this, {item.name.casefold(): item.value for item in items})
-    named = {node.name for node in nodes(condition) if isinstance(node, Column)} if condition is not None else set()
+    named = {node.stored for node in nodes(condition) if isinstance(node, Column)} if condition is not None else set()
     kept = [aggregation.aggregates[name] for name in sorted(named & aggregation.aggregates.keys())]
-    shown = {node.name for item in items for node in nodes(item.value) if isinstance(node, Column)}
+    shown = {node.stored for item in items for node in nodes(item.value) if isinstance(node, Column)}
     others = (aggregation.aggregates[name] for name in aggregation.aggregates if name in shown and name not in named)
     aggregates, bound_keys = (*kept, *others), tuple(each.bound for each in keys)
     own = tuple(each.key for each in keys)

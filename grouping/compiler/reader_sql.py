@@ -54,10 +54,10 @@ def check_virtual(query: CompiledQuery) -> None:
 
 def _check(expression: Expression, types: Sequence[SqlType]) -> None:
     for part in walk(expression):
-        if isinstance(part, Column) and part.name in RECORD_FIELDS:
-            why = f'The events that its reader gets do not tell "{part.name}".'
+        if isinstance(part, Column) and part.reference in RECORD_FIELDS:
+            why = f'The events that its reader gets do not tell "{part.stored}".'
         elif isinstance(part, Column) and not _plain(part.type):
-            why = f'"{part.name}" is of type {part.type}, whose parts its reader has no exact SQL for.'
+            why = f'"{part.stored}" is of type {part.type}, whose parts its reader has no exact SQL for.'
         elif isinstance(part, Call) and part.op == "like" and not all(isinstance(one, Slot) for one in part.args[1:]):
             why = "The pattern of LIKE is not a constant, and engines read a wrong one differently."
         elif isinstance(part, Call) and part.op not in _EVERYWHERE and _form(part, types) is None:
@@ -134,7 +134,7 @@ def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlT
 
     def with_names(part: Expression) -> Expression:
         if isinstance(part, Column):
-            texts.append(_quoted(part.name))
+            texts.append(_quoted(part.stored))
             return Slot(len(texts) - 1)
         if isinstance(part, Value):
             # Decimals and times are text here as they are in a result.

@@ -17,6 +17,7 @@ from grouping.functions.sizes import LONGEST_SCALAR, Size, constant_size
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
+from grouping.model.reference import Reference
 from grouping.model.sql_type import BINARY, STRING
 
 __all__ = ["TextSizes", "check_growth", "grows"]
@@ -48,8 +49,8 @@ class TextSizes:
         """Take the function that tells the size of a leaf, and the most bytes that a computed text may have."""
         self._leaf = leaf
         self._limit = limit
-        self._elements: dict[str, Size] = {}
-        """By the name of a lambda's variable: its array."""
+        self._elements: dict[Reference, Size] = {}
+        """By the variable of a lambda: its array."""
         self.longest: Size = 0
         """Bytes of the longest computed text, before the limit."""
         self.total: Size = 0
@@ -62,7 +63,7 @@ class TextSizes:
             return self._reduced(call, array)
         _, variable, body = call.args
         assert isinstance(variable, Column), "an element"
-        self._elements[variable.name] = array
+        self._elements[variable.reference] = array
         size = self.of(body)
         return (array + 1) * np.maximum(size, LONGEST_SCALAR) if call.op == "transform" else array
 
@@ -70,14 +71,14 @@ class TextSizes:
         """Return the size of reduce's result: a text may grow with each element, up to the limit."""
         _, start, total, variable, body = call.args
         assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
-        self._elements |= {total.name: self.of(start), variable.name: array}
+        self._elements |= {total.reference: self.of(start), variable.reference: array}
         self.of(body)
         return self._limit if call.type in (STRING, BINARY) else 0
 
     def of(self, expression: Expression) -> Size:
         """Return the most bytes of the expression's value, and add all texts within it up."""
-        if isinstance(expression, Column) and expression.name in self._elements:
-            size = self._elements[expression.name]
+        if isinstance(expression, Column) and expression.reference in self._elements:
+            size = self._elements[expression.reference]
         elif not isinstance(expression, Call):
             size = self._leaf(expression)
         elif expression.op in ELEMENTWISE:

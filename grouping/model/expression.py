@@ -8,40 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
+from grouping.model.reference import Key, Reference, read_reference, stored_reference
 from grouping.model.sql_type import SqlType
 
-__all__ = [
-    "Call",
-    "Column",
-    "Expression",
-    "LEFT_ON",
-    "Slot",
-    "Value",
-    "computed_name",
-    "computed_text",
-    "joined_name",
-    "key_column",
-    "key_expression",
-    "source_of",
-    "variable_name",
-    "variable_text",
-    "walk",
-]
-
-_SEPARATOR = "\x1f"
-"""Between a table's name in a computation and its column: no name holds a control character."""
-
-_COMPUTED = "\x1e"
-"""Before the text of the expression that computes a column of groups."""
-
-_KEY = "\x1d"
-"""Before the JSON of an expression that constants are looked up by."""
-
-_VARIABLE = "\x1c"
-"""Before the number of an element variable."""
+__all__ = ["LEFT_ON", "Call", "Column", "Expression", "LookupKey", "Slot", "Value", "lookup_key", "walk"]
 
 LEFT_ON = "left on"
 """The operator of ON's conditions with constants of a LEFT JOIN by which an event may meet several rows. Its arguments
@@ -52,12 +26,21 @@ Scalar = str | int | float | bool | None
 
 
 class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
-    """A column of the stream, or one of the source record's own fields (`catalog.RECORD_FIELDS`)."""
+    """The value of a column."""
 
-    name: str
-    """The name as the stream declares it; for a joined table, from `joined_name`; for aggregates, from `computed_name`.
-    """
+    stored: str = msgspec.field(name="name")
+    """The text of the reference; a stream's column, spelt as declared, is its own text."""
     type_text: str = msgspec.field(name="type")
+
+    @classmethod
+    def of(cls, reference: Reference, type_text: str) -> Column:
+        """Return the expression that reads a column."""
+        return cls(stored_reference(reference), type_text)
+
+    @property
+    def reference(self) -> Reference:
+        """The column."""
+        return read_reference(self.stored)
 
     @property
     def type(self) -> SqlType:
@@ -105,71 +88,25 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 Expression = Column | Slot | Value | Call
 
 
+class LookupKey(NamedTuple):
+    """The value of a row that constants are looked up by."""
+
+    reference: Reference
+    type: SqlType
+
+
 @lru_cache(maxsize=65_536)
-def key_column(expression: Expression) -> Column:
-    """Return the column to look an expression without slots up by: itself, or a substitute column."""
+def lookup_key(expression: Expression) -> LookupKey:
+    """Return the key of an expression without slots: its column, or a column computed of it.
+
+    Example:
+        >>> lookup_key(Column("s", "STRING")).reference
+        's'
+    """
     if isinstance(expression, Column):
-        return expression
-    assert isinstance(expression, Call), "a key is a column or computed of one"
-    return Column(_KEY + msgspec.json.encode(expression).decode(), expression.type_text)
-
-
-@lru_cache(maxsize=65_536)
-def key_expression(name: str) -> Expression | None:
-    """Return the expression of a column of `key_column`, None for any other column.
-
-    Example:
-        >>> lower = Call("lower", (Column("s", "STRING"),), "STRING")
-        >>> key_expression(key_column(lower).name) == lower, key_expression("s")
-        (True, None)
-    """
-    return msgspec.json.decode(name[1:], type=Expression) if name.startswith(_KEY) else None
-
-
-def variable_name(level: int) -> str:
-    """Return the name of the column of a lambda's element within its body; `level` is the lambda's."""
-    return f"{_VARIABLE}{level}"
-
-
-def variable_text(name: str) -> str | None:
-    """Return how signatures write an element variable, None for any other column.
-
-    Example:
-        >>> variable_text(variable_name(0)), variable_text("x")
-        ('λ0', None)
-    """
-    return f"λ{name[1:]}" if name.startswith(_VARIABLE) else None
-
-
-def computed_name(text: str) -> str:
-    """Return the name of a computed column of an aggregate query: a key expression, or an aggregate."""
-    return _COMPUTED + text
-
-
-def computed_text(name: str) -> str | None:
-    """Return the expression text of a computed column, None for the name of a plain column.
-
-    Example:
-        >>> computed_text(computed_name("sum(volume)")), computed_text("volume")
-        ('sum(volume)', None)
-    """
-    return name[1:] if name.startswith(_COMPUTED) else None
-
-
-def joined_name(prefix: str, column: str) -> str:
-    """Return the name that a table's column has within a computation."""
-    return f"{prefix}{_SEPARATOR}{column}"
-
-
-def source_of(name: str) -> tuple[str, str]:
-    """Return the table's name before the dot of a column's name, "" for a column of the stream, and its own name.
-
-    Example:
-        >>> source_of(joined_name("profiles", "industry")), source_of("symbol")
-        (('profiles', 'industry'), ('', 'symbol'))
-    """
-    prefix, _, column = name.rpartition(_SEPARATOR)
-    return prefix, column
+        return LookupKey(expression.reference, expression.type)
+    assert isinstance(expression, Call), "a key is a column or computed of columns"
+    return LookupKey(Key(expression), expression.type)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

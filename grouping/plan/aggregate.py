@@ -17,7 +17,7 @@ class AggregateKey(msgspec.Struct, frozen=True):
     """An expression of GROUP BY."""
 
     name: str
-    """The column of aggregates that has its value."""
+    """The column of aggregates that has its value, as `Column.stored`."""
     expression: Expression
 
     @property
@@ -30,7 +30,7 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
     """A value that an aggregate function makes of the matches with equal keys."""
 
     name: str
-    """The column of aggregates that has its value: equal values have one name."""
+    """The column of aggregates that has its value, as `Column.stored`: equal values have one name."""
     function: str
     """By its one name (`grouping.functions.aggregates`)."""
     args: tuple[Expression, ...]
@@ -39,6 +39,11 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
     distinct: bool = False
     condition: Expression | None = None
     """The condition of FILTER: only matches for which it is TRUE are aggregated."""
+
+    @property
+    def column(self) -> Column:
+        """The column of aggregates."""
+        return Column(self.name, self.type_text)
 
     @property
     def type(self) -> SqlType:
@@ -53,6 +58,13 @@ class Aggregate(msgspec.Struct, frozen=True):
     """In canonical order; none where all matches are one aggregate."""
     aggregates: tuple[AggregateValue, ...]
     """Each once."""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows of FROM."""
+        conditions = (value.condition for value in self.aggregates if value.condition is not None)
+        args = (each for value in self.aggregates for each in value.args)
+        return (*(key.expression for key in self.keys), *args, *conditions)
 
 
 def render_aggregate(keys: Iterable[Expression], having: Sequence[Expression]) -> str:

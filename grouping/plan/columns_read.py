@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from grouping.model.expression import Column, Expression, walk
+from grouping.model.expression import Column, walk
 from grouping.plan.group import GroupPlan, SelectList
 
 __all__ = ["reads_column"]
@@ -23,22 +21,5 @@ def reads_column(part: GroupPlan | SelectList, name: str) -> bool:
         >>> reads_column(select, "_headers"), reads_column(select, "_value")
         (True, False)
     """
-    expressions = _of_plan(part) if isinstance(part, GroupPlan) else _of_select(part)
-    return any(isinstance(leaf, Column) and leaf.name == name for each in expressions for leaf in walk(each))
-
-
-def _of_plan(plan: GroupPlan) -> Iterator[Expression]:
-    yield from plan.conjuncts
-    for node in plan.nodes:
-        yield from node.expressions
-
-
-def _of_select(select: SelectList) -> Iterator[Expression]:
-    if select.aggregation is None:
-        yield from (item.expression for item in select.items)
-        return
-    yield from (key.expression for key in select.aggregation.keys)
-    for value in select.aggregation.aggregates:
-        yield from value.args
-        if value.condition is not None:
-            yield value.condition
+    read = (leaf.reference for each in part.expressions for leaf in walk(each) if isinstance(leaf, Column))
+    return name in read

@@ -7,17 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grouping.model.errors import InternalError
-from grouping.model.expression import (
-    LEFT_ON,
-    Call,
-    Column,
-    Expression,
-    Slot,
-    Value,
-    computed_text,
-    source_of,
-    variable_text,
-)
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
+from grouping.model.reference import Computed, Key, Reference, TableColumn, Variable
 from grouping.model.sql_type import VARIANT, SqlType
 
 __all__ = [
@@ -25,9 +16,9 @@ __all__ = [
     "INFIX",
     "all_of",
     "placeholder",
-    "render_column",
     "render_name",
     "render_part",
+    "render_reference",
     "shape",
 ]
 
@@ -108,20 +99,27 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
         case Call(op, args, kind):
             inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
             return shape(op, [render_part(argument, constants) for argument in args], inner, kind)
-        case Column(name):
-            return render_column(name)
+        case Column():
+            return render_reference(expression.reference)
         case Value(value):
             return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value).upper()
     raise InternalError(f"not an expression: {expression}")
 
 
 @lru_cache(maxsize=10_000)  # the names of few streams, in the signatures of many queries
-def render_column(name: str) -> str:
-    """Return the text of a column's reference."""
-    if (text := computed_text(name) or variable_text(name)) is not None:
-        return text
-    prefix, column = source_of(name)
-    return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)
+def render_reference(reference: Reference) -> str:
+    """Return the text of a column."""
+    match reference:
+        case TableColumn(prefix, name):
+            return f"{render_name(prefix)}.{render_name(name)}"
+        case Computed(text):
+            return text
+        case Variable(level):
+            return f"λ{level}"
+        case Key(expression):
+            return render_part(expression)
+        case name:
+            return render_name(name)
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:

@@ -48,6 +48,11 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.nodes if self.computation else ()
 
     @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that decide which rows of FROM match: of the nodes and of the group."""
+        return (*self.conjuncts, *(each for node in self.nodes for each in node.expressions))
+
+    @property
     def table_ids(self) -> tuple[str, ...]:
         """The tables whose rows are joined with the stream's events; none where the rows are the events."""
         return self.computation.table_ids if self.computation else ()
@@ -67,6 +72,13 @@ class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[SelectItem, ...]
     aggregation: Aggregate | None = msgspec.field(name="grouping", default=None)
     """How matches become groups, over whose columns the items are then; None where each match is a result."""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows of FROM."""
+        return (
+            tuple(item.expression for item in self.items) if self.aggregation is None else self.aggregation.expressions
+        )
 
 
 class CompiledQuery(msgspec.Struct, frozen=True):

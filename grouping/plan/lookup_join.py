@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from grouping.model.expression import Call, Column, Expression, Slot, Value, joined_name, walk
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.reference import TableColumn
 from grouping.model.sql_type import SqlType
 from grouping.model.table import Table
-from grouping.plan.expression_text import render_column, render_name, render_part
+from grouping.plan.expression_text import render_name, render_part, render_reference
 
 __all__ = ["JoinKey", "LookupJoin", "table_columns"]
 
@@ -98,12 +99,12 @@ class LookupJoin(msgspec.Struct, frozen=True):
                 yield render_part(part), "join"
 
     def _equality(self, key: JoinKey, left: Expression, constants: Sequence[str] = ()) -> str:
-        return f"{render_part(left, constants)} = {render_column(joined_name(self.prefix, key.column))}"
+        return f"{render_part(left, constants)} = {render_reference(TableColumn(self.prefix, key.column))}"
 
 
 def table_columns(table: Table, prefix: str) -> tuple[Column, ...]:
     """Return the columns that a join with a table adds to its rows, under a prefix."""
-    return tuple(Column(joined_name(prefix, column.name), column.type_text) for column in table.columns)
+    return tuple(Column.of(TableColumn(prefix, column.name), column.type_text) for column in table.columns)
 
 
 def _has_values(expression: Expression) -> bool:

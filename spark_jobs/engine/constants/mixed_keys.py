@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.constants.constant_rows import concatenated
 from spark_jobs.engine.constants.shared_conjunct import SharedPart
@@ -24,7 +25,7 @@ __all__ = ["MixedKeys"]
 _PAIRS = 1_000_000
 """Pairs of an event and a row of the same first key that are compared at once."""
 
-_KeyColumn = tuple[str, SqlType, SqlType]
+_KeyColumn = tuple[Reference, SqlType, SqlType]
 
 
 class MixedKeys:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grouping.access.access_path import AccessPath, choose_index
-from grouping.model.expression import Column, Expression
+from grouping.model.expression import Expression, LookupKey
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index.lookup import comparison
 
 __all__ = ["KeyColumns", "TableShape"]
 
-KeyColumns = tuple[tuple[str, SqlType, SqlType], ...]
+KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 """Column, its type and the constants' type, of each key column."""
 
 
@@ -47,17 +48,17 @@ class TableShape:
         return tuple(self.plan.conjuncts[i] for i in self.path.residual)
 
     @cached_property
-    def key_terms(self) -> tuple[tuple[Column, int], ...]:
+    def key_terms(self) -> tuple[tuple[LookupKey, int], ...]:
         """The key columns with the slots that they are compared with; none without such keys."""
         if self.path.kind not in ("hash", "composite"):
             return ()
         positions = self.path.equal or (self.path.set_member,)
         found = [comparison(self.plan.conjuncts[position]) for position in positions if position is not None]
-        return tuple((column, slot) for _, column, slot in found)
+        return tuple((key, slot) for _, key, slot in found)
 
     @cached_property
     def shared_key(self) -> KeyColumns | None:
         """The key that tables of a shared index have in common; None for a table that is in none."""
         if self.virtual or not self.key_terms:
             return None
-        return tuple((column.name, column.type, self.types[slot].member) for column, slot in self.key_terms)
+        return tuple((key.reference, key.type, self.types[slot].member) for key, slot in self.key_terms)

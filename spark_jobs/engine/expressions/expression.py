@@ -38,7 +38,7 @@ class KeyPair(NamedTuple):
     @property
     def names(self) -> tuple[str, str]:
         """The columns with the event's and the constant's key."""
-        return f":event {self.column.name} {self.slot}", f":constant {self.column.name} {self.slot}"
+        return f":event {self.column.stored} {self.slot}", f":constant {self.column.stored} {self.slot}"
 
 
 class Member(NamedTuple):
@@ -76,7 +76,7 @@ class CompiledExpression(NamedTuple):
     """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""
     expression: pl.Expr
     type: SqlType
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     slots: tuple[int, ...]
     keys: tuple[KeyPair, ...]
     members: tuple[Member, ...]
@@ -132,7 +132,7 @@ class _Compiler:
         self._types = types
         self._most_bytes = most_bytes
         self.steps: list[tuple[str, pl.Expr]] = []
-        self.columns: dict[str, None] = {}
+        self.columns: dict[Column, None] = {}
         self.slots: dict[int, None] = {}
         self.keys: dict[KeyPair, None] = {}
         self.members: dict[Member, None] = {}
@@ -140,9 +140,9 @@ class _Compiler:
 
     def compile(self, expression: Expression) -> Operand:
         match expression:
-            case Column(name):
-                self.columns[name] = None
-                return Operand(pl.col(name), expression.type)
+            case Column():
+                self.columns[expression] = None
+                return Operand(pl.col(expression.stored), expression.type)
             case Slot(index):
                 self.slots[index] = None
                 sql_type = self._types[index]

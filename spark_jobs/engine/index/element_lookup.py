@@ -32,7 +32,7 @@ class ElementLookup:
         element = self._column.type.element
         assert element is not None, "array_contains is of an ARRAY"
         values = constants[slot]
-        self._keys = KeyCodes(self._column.name, element, types[slot], values)
+        self._keys = KeyCodes(self._column.reference, element, types[slot], values)
         codes = self._keys.constants(values)
         rows = np.flatnonzero(codes >= 0).astype(np.int32)
         self._index = EqualityIndex(codes[rows], self._keys.count, rows)
@@ -40,7 +40,7 @@ class ElementLookup:
 
     def find(self, events: EventColumns, selected: Ints) -> Candidates:
         """Return the candidates of the events at the positions `selected`."""
-        elements = events.elements(self._column.name)
+        elements = events.elements(self._column.reference)
         codes = self._keys.find(elements.columns)
         wanted = np.zeros(events.source.count, np.bool_)
         wanted[selected] = True

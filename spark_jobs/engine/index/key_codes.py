@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.index import Ints, KeyDirectory, mix
 from spark_jobs.engine.index.keys import key_space
@@ -22,7 +23,7 @@ class KeyCodes:
     """The distinct constants of one ``column = :c`` conjunct."""
 
     def __init__(
-        self, column: str, column_type: SqlType, sql_type: SqlType, constants: pa.Array, length: int | None = None
+        self, column: Reference, column_type: SqlType, sql_type: SqlType, constants: pa.Array, length: int | None = None
     ) -> None:
         """Number the distinct constants.
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from grouping.access.access_path import AccessPath
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot, key_column
+from grouping.model.expression import Call, Expression, LookupKey, Slot, lookup_key
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.index import (
     CompositeIndex,
@@ -121,18 +122,18 @@ class Lookup:
             count: How many rows there are.
         """
         self._codes: JointCodes | None = None
-        self._column = ""
+        self._column: Reference = ""
         rows = np.arange(count, dtype=np.int32)
         codes: NDArray[np.int32] | None = None
         if path.equal:
             terms = [comparison(conjuncts[i]) for i in path.equal]
-            keys = [KeyCodes(col.name, col.type, types[slot], constants[slot]) for _, col, slot in terms]
+            keys = [KeyCodes(key.reference, key.type, types[slot], constants[slot]) for _, key, slot in terms]
             self._codes, codes = JointCodes.of(keys, [constants[slot] for _, _, slot in terms])
         elif path.set_member is not None:
-            _, column, slot = comparison(conjuncts[path.set_member])
+            _, key, slot = comparison(conjuncts[path.set_member])
             rows = constants[slot].value_parent_indices().to_numpy().astype(np.int32)
             elements = constants[slot].flatten()
-            members = KeyCodes(column.name, column.type, types[slot].member, elements)
+            members = KeyCodes(key.reference, key.type, types[slot].member, elements)
             self._codes, codes = JointCodes.of([members], [elements])
             # An element that a set names twice, in two spellings, is one.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
@@ -143,7 +144,7 @@ class Lookup:
 
     def _build(
         self,
-        bounds: list[tuple[str, Column, int]],
+        bounds: list[tuple[str, LookupKey, int]],
         types: Sequence[SqlType],
         constants: Sequence[pa.Array],
         rows: RowNumbers,
@@ -160,7 +161,7 @@ class Lookup:
         if not bounds:
             self._all = rows
             return None if codes is None else EqualityIndex(codes, count, rows)
-        self._column = bounds[0][1].name
+        self._column = bounds[0][1].reference
         slots = [slot for _, _, slot in bounds]
         values = [constants[slot] for slot in slots]
         self._space = key_space(bounds[0][1].type, (types[slot] for slot in slots), values)
@@ -220,9 +221,9 @@ class Lookup:
         return own + (0 if self._codes is None else self._codes.nbytes)
 
 
-def comparison(conjunct: Expression) -> tuple[str, Column, int]:
-    """Return operator, column and slot of a conjunct that is a key."""
+def comparison(conjunct: Expression) -> tuple[str, LookupKey, int]:
+    """Return operator, key and slot of a conjunct that is looked up."""
     match conjunct:
         case Call(op, (left, Slot(index))):
-            return op, key_column(left), index
+            return op, lookup_key(left), index
     raise InternalError(f"not a key: {conjunct}")

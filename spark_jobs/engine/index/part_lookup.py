@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory, mix
 from spark_jobs.engine.index.lookup import AliveRows, Candidates
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -27,7 +28,7 @@ _FILTER_BITS = 22
 """Bits of a hash in the filter that rejects nearly all windows: four million flags fit a processor's cache."""
 
 
-def part_lookups(column: str, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
+def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
     """Return the indexes of rows by a non-empty text that an event's text must contain; an index for each width."""
     lengths = np.diff(_offsets(parts))
     width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
@@ -38,7 +39,7 @@ def part_lookups(column: str, parts: pa.Array, rows: NDArray[np.int32]) -> list[
 class PartLookup:
     """The index of rows whose texts have a window of one width. Built once, then only read."""
 
-    def __init__(self, column: str, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
+    def __init__(self, column: Reference, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
         """Index the rows by the rarest window of each one's text."""
         self._column = column
         self._width = width

@@ -38,17 +38,17 @@ class PrefixLookup:
             conjunct: The group's, which is the key.
             constants: The constants of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
         """
-        op, column, slot = comparison(conjunct)
+        op, key, slot = comparison(conjunct)
         beginnings = _beginnings(op, constants[slot])
         parts = _parts(op, constants[slot], beginnings)
         inner = np.flatnonzero(parts.is_valid().to_numpy(zero_copy_only=False))
-        self._inner = part_lookups(column.name, parts.take(pa.array(inner)), inner.astype(np.int32))
+        self._inner = part_lookups(key.reference, parts.take(pa.array(inner)), inner.astype(np.int32))
         lengths = pc.if_else(parts.is_valid(), None, pc.utf8_length(beginnings))
         self._parts: list[tuple[KeyCodes, EqualityIndex, AliveRows]] = []
         for length in lengths.unique().drop_null().to_pylist():
             rows = np.flatnonzero(pc.equal(lengths, length).fill_null(False).to_numpy(zero_copy_only=False))
             own = beginnings.take(pa.array(rows))
-            keys = KeyCodes(column.name, STRING, STRING, own, length)
+            keys = KeyCodes(key.reference, STRING, STRING, own, length)
             index = EqualityIndex(keys.constants(own), keys.count, rows.astype(np.int32))
             self._parts.append((keys, index, AliveRows(index.rows)))
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.expression import Call
+from grouping.model.reference import Reference
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.event_column import as_plain, rows_of_elements
@@ -18,13 +19,13 @@ __all__ = ["ElementSource"]
 class ElementSource:
     """Rows made of an event and one element of its array, with the element as a column of its own."""
 
-    def __init__(self, outer: Columns, events: NDArray[np.integer], variable: str, arrays: pl.Series) -> None:
+    def __init__(self, outer: Columns, events: NDArray[np.integer], variable: Reference, arrays: pl.Series) -> None:
         """Take the arrays.
 
         Args:
             outer: The events, or the elements of a lambda around this one.
             events: The event of each array.
-            variable: The name of the column with the element.
+            variable: The column with the element.
             arrays: By row.
         """
         self._arrays = arrays.to_arrow()
@@ -45,13 +46,13 @@ class ElementSource:
         """How many arrays there are."""
         return len(self._arrays)
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return the elements, or a column of each element's event."""
         if name == self._variable:
             return self._elements
         return self._outer.column(name).take(pa.array(self._events))
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does: which values repeat is not known."""
         return self.column(name)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.expression import key_expression
+from grouping.model.reference import Key, Reference
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.cpu_budget import charged
@@ -17,13 +17,13 @@ __all__ = ["KeySource"]
 
 
 class KeySource:
-    """Events with `grouping.model.expression.key_column`s as further columns, each computed once a batch."""
+    """Events with `grouping.model.expression.Key`s as further columns, each computed once a batch."""
 
     def __init__(self, source: Columns, value_bytes: int = VALUE_BYTES) -> None:
         """Take the events, and the limit of a computed text in bytes."""
         self._source = source
         self._value_bytes = value_bytes
-        self._computed: dict[str, pa.Array] = {}
+        self._computed: dict[Key, pa.Array] = {}
 
     @property
     def count(self) -> int:
@@ -34,19 +34,18 @@ class KeySource:
         """Return the join partners of rows in a LEFT JOIN."""
         return partners(self._source, prefix, rows)
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return the values of a column, or of the expression that a key column stands for."""
-        expression = key_expression(name)
-        if expression is None:
+        if not isinstance(name, Key):
             return self._source.column(name)
         found = self._computed.get(name)
         if found is None:
             rows = np.arange(self._source.count)
             with charged(name):
-                found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
+                found = as_plain(evaluate_expression(name.expression, self._source, rows, self._value_bytes))
             self._computed[name] = found
         return found
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does, dictionary-encoded where its source knows the repeats."""
-        return self.column(name) if key_expression(name) is not None else self._source.encoded(name)
+        return self.column(name) if isinstance(name, Key) else self._source.encoded(name)

@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.event_column import as_plain
 
@@ -19,7 +20,9 @@ MOST_ELEMENTS = 10_000
 class ReductionSource:
     """Rows of an event, the next element of its array, and the result so far."""
 
-    def __init__(self, outer: Columns, events: NDArray[np.integer], names: tuple[str, str], arrays: pl.Series) -> None:
+    def __init__(
+        self, outer: Columns, events: NDArray[np.integer], names: tuple[Reference, Reference], arrays: pl.Series
+    ) -> None:
         """Take the arrays.
 
         Args:
@@ -60,7 +63,7 @@ class ReductionSource:
         """How many rows there are."""
         return self.rows.size
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return the elements, the result so far, or a column of each row's event."""
         if name == self._total:
             return self._made.gather(self.rows).to_arrow()
@@ -68,6 +71,6 @@ class ReductionSource:
             return self._elements.take(pa.array(self._first[self.rows] + self._step))
         return self._outer.column(name).take(pa.array(self._events[self.rows]))
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does: which values repeat is not known."""
         return self.column(name)

@@ -14,6 +14,7 @@ from grouping.functions.sizes import Size, constant_size
 from grouping.functions.text_size import TextSizes
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
+from grouping.model.reference import Reference
 from grouping.model.sql_type import STRING, VARIANT, SqlType
 from spark_jobs.engine.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.engine.index import Ints
@@ -115,8 +116,8 @@ def _has_text(expression: Expression) -> bool:
     return any(not isinstance(part, Slot) and part.type.is_sized for part in walk(expression))
 
 
-def _needle_name(member: Member) -> str:
-    return member.needle.name if isinstance(member.needle, Column) else member.name
+def _needle_name(member: Member) -> Reference:
+    return member.needle.reference if isinstance(member.needle, Column) else member.name
 
 
 class _PairFrame:
@@ -158,7 +159,7 @@ class _PairFrame:
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
         if isinstance(leaf, Column):
-            return self._events.longest(leaf.name) if leaf.type.is_sized else 0
+            return self._events.longest(leaf.reference) if leaf.type.is_sized else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
 
     def _longest_constant(self, slot: int) -> int:
@@ -170,10 +171,10 @@ class _PairFrame:
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the text of a column or slot in each row."""
         match leaf:
-            case Column(name) if leaf.type in (STRING, VARIANT):
-                texts = self._event(name)
-            case Column(name) if leaf.type.is_sized:
-                return self._events.longest(name)
+            case Column() if leaf.type in (STRING, VARIANT):
+                texts = self._event(leaf)
+            case Column() if leaf.type.is_sized:
+                return self._events.longest(leaf.reference)
             case Slot(slot) if self._types[slot] == STRING:
                 texts = self._texts(slot)
             case _:
@@ -183,7 +184,7 @@ class _PairFrame:
     def at_once(self, expression: Expression, most: int | None) -> pl.Series:
         """Compute an expression for all rows; texts longer than `most` (when given) are NULL."""
         compiled = compile_expression(expression, self._types, most)
-        columns = [self._event(name) for name in compiled.columns]
+        columns = [self._event(column).alias(column.stored) for column in compiled.columns]
         for slot in compiled.slots:
             values = self._texts(slot) if self._types[slot] == STRING else pl.Series(self._constant(slot))
             columns.append(values.alias(f":c{slot}"))
@@ -199,8 +200,8 @@ class _PairFrame:
             check_cpu()
         return frame.with_columns(compiled.expression.alias(":result"))[":result"]
 
-    def _event(self, name: str) -> pl.Series:
-        return self._events.series(name)[self._positions]
+    def _event(self, column: Column) -> pl.Series:
+        return self._events.series(column.reference)[self._positions]
 
     def _constant(self, slot: int) -> pa.Array:
         values = self._constants[slot].take(pa.array(self._rows))
@@ -238,9 +239,9 @@ class _PairFrame:
     def _array_sizes(self, arrays: Expression) -> Ints:
         """Return the bytes in memory of each row's array, about: nested lambdas repeat the arrays of an event."""
         if isinstance(arrays, Column):
-            if self._events.longest(arrays.name) * self._positions.size <= BYTES:
+            if self._events.longest(arrays.reference) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)
-            return _IN_MEMORY * value_sizes(self._events.source.column(arrays.name))[self._positions]
+            return _IN_MEMORY * value_sizes(self._events.source.column(arrays.reference))[self._positions]
         sizes = TextSizes(self._longest, self._events.value_bytes)
         return np.full(self._positions.size, int(sizes.of(arrays)), np.int64)
 
@@ -248,7 +249,7 @@ class _PairFrame:
         """Return reduce's result: its lambda is evaluated for the first elements of all arrays, then the next."""
         _, start, total, variable, body = call.args
         assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
-        steps = ReductionSource(self._events.source, self._positions, (total.name, variable.name), arrays)
+        steps = ReductionSource(self._events.source, self._positions, (total.reference, variable.reference), arrays)
         steps.begin(self.evaluate(start))
         while steps.count:
             rows = None if self._rows is None else self._rows[steps.rows]
@@ -279,7 +280,7 @@ class _PairFrame:
         """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""
         _, variable, body = call.args
         assert isinstance(variable, Column), "an element"
-        elements = ElementSource(self._events.source, self._positions, variable.name, arrays)
+        elements = ElementSource(self._events.source, self._positions, variable.reference, arrays)
         events = EventColumns(elements, self._events.value_bytes)
         rows = None if self._rows is None else self._rows[elements.of]
         inner = _PairFrame(events, np.arange(elements.count), self._types, self._constants, rows)
@@ -310,7 +311,7 @@ class _PairFrame:
     def _keys(self, pair: KeyPair) -> list[pl.Series]:
         constants = self._constant(pair.slot)
         space = key_space(pair.column.type, (self._types[pair.slot],), (constants,))
-        column = self._events[pair.column.name]
+        column = self._events[pair.column.reference]
         event = pl.Series(pair.names[0], column.spread(space.events(column))[self._positions])
         if column.nulls is not None:
             event = event.set(pl.Series(column.nulls[self._positions]), None)

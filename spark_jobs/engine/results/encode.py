@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from grouping.digests.stored_rows import stored_row
 from grouping.functions.sizes import Size, constant_size
 from grouping.functions.text_size import TextSizes
-from grouping.model.expression import Column, Expression, source_of
+from grouping.model.expression import Column, Expression
+from grouping.model.reference import Reference, TableColumn
 from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
 from grouping.plan.group import SelectList
 from spark_jobs.engine.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values
@@ -100,12 +101,13 @@ def row_bytes(select: SelectList, record: Size) -> Size:
         record: The bytes of an event's record, or an array of the bytes of several: no column has a longer text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
-    plain = {_WHOLE}
+    plain: set[Reference] = {_WHOLE}
     names = 0
     for item in select.items:
         names += len(item.name) + _SCALAR_BYTES
-        if isinstance(item.expression, Column) and item.expression.name not in plain:
-            plain.add(item.expression.name)  # all columns but the whole have no more bytes together than the record
+        if isinstance(item.expression, Column) and item.expression.reference not in plain:
+            # All columns but the whole have no more bytes together than the record.
+            plain.add(item.expression.reference)
         else:
             sizes.of(item.expression)
     return record + sizes.total + names
@@ -146,11 +148,13 @@ def _values(
     sql_type: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
     if not isinstance(expression, Column):
         return shown_values(evaluate_expression(expression, events, rows), sql_type)
-    name = expression.name
+    name = expression.reference
     if events.declares(name):
         if events.type_of(name) in _AS_THEY_COME:
             return events.values_at(name, rows)
-        if not source_of(name)[0] and (show := shown_as_decoded(sql_type)) is not None:  # tables hold Arrow arrays
+        if (
+            not isinstance(name, TableColumn) and (show := shown_as_decoded(sql_type)) is not None
+        ):  # tables hold Arrow arrays
             return list(map(show, events.values_at(name, rows)))
     return shown_values(events.column(name).take(pa.array(rows)), sql_type)
 

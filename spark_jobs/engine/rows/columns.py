@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
+
 __all__ = ["Columns", "PlacedColumns", "SingleColumn"]
 
 
@@ -21,10 +23,10 @@ class Columns(Protocol):
     def count(self) -> int:
         """The number of rows."""
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return the column's values."""
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return the column's values, dictionary-encoded where their distinct values are known without a search."""
 
 
@@ -52,10 +54,10 @@ class SingleColumn:
         self.count = len(values)
         self._values = values
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return the values."""
         return self._values
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return the values, of which no repeats are known."""
         return self._values

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from spark_jobs.engine.rows.columns import Columns, SingleColumn
 
@@ -174,19 +175,19 @@ class EventColumns:
         self.source = source
         self.value_bytes = value_bytes
         """Longest text that an expression computes; a longer text is NULL."""
-        self._columns: dict[str, EventColumn] = {}
-        self._series: dict[str, pl.Series] = {}
-        self._longest: dict[str, int] = {}
-        self._elements: dict[str, Elements] = {}
+        self._columns: dict[Reference, EventColumn] = {}
+        self._series: dict[Reference, pl.Series] = {}
+        self._longest: dict[Reference, int] = {}
+        self._elements: dict[Reference, Elements] = {}
 
-    def series(self, name: str) -> pl.Series:
+    def series(self, name: Reference) -> pl.Series:
         """Return a column's values for Polars, which takes some of them much faster than Arrow does."""
         found = self._series.get(name)
         if found is None:
-            found = self._series[name] = pl.Series(name, self.source.column(name))
+            found = self._series[name] = pl.Series(self.source.column(name))
         return found
 
-    def longest(self, name: str) -> int:
+    def longest(self, name: Reference) -> int:
         """Return the bytes of the longest text of a column; for nested values, a bound that none of them passes."""
         found = self._longest.get(name)
         if found is None:
@@ -195,14 +196,14 @@ class EventColumns:
             found = self._longest[name] = longest_value(values) if nested else longest_text(values)
         return found
 
-    def elements(self, name: str) -> Elements:
+    def elements(self, name: Reference) -> Elements:
         """Return the elements of a column of arrays."""
         found = self._elements.get(name)
         if found is None:
             found = self._elements[name] = Elements(self.source.column(name))
         return found
 
-    def __getitem__(self, name: str) -> EventColumn:
+    def __getitem__(self, name: Reference) -> EventColumn:
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = EventColumn(self.source.encoded(name))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 from spark_jobs.engine.rows.record_fields import header_maps, key_texts
@@ -89,11 +90,11 @@ class Events:
         self.number = None
         """An event is one row."""
         self.count: int = source.num_rows
-        self._declared = {column.name: column for column in stream.columns}
+        self._declared: dict[Reference, StreamColumn] = {column.name: column for column in stream.columns}
         self._read = read
         self._read_whole = read_whole
-        self._values: dict[str, list[object]] = {}
-        self._arrays: dict[str, pa.Array] = {}
+        self._values: dict[Reference, list[object]] = {}
+        self._arrays: dict[Reference, pa.Array] = {}
         self._times: NDArray[np.int64] | None = None
         self._record_bytes: NDArray[np.int64] | None = None
         self._longest_record: int | None = None
@@ -135,20 +136,20 @@ class Events:
             self._longest_record = int(self.record_bytes.max(initial=0))
         return self._longest_record
 
-    def values(self, name: str) -> list[object]:
+    def values(self, name: Reference) -> list[object]:
         """Return a declared column as Python values; the list is shared, so don't change it."""
         values = self._values.get(name)
         if values is None:
             values = self._values[name] = self._read(self._declared[name])
         return values
 
-    def values_at(self, name: str, rows: NDArray[np.int32]) -> list[object]:
+    def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
         """Return a declared column of some events, distinct and ascending, as Python values; don't change the list."""
         values = self.values(name)
         # As many as there are events: then these are all of them.
         return values if len(rows) == self.count else [values[row] for row in rows.tolist()]
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return a column, or one of the record's own fields, as an Arrow array.
 
         Args:
@@ -160,20 +161,23 @@ class Events:
             array = self._arrays[name] = self._build(name)
         return array
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does: which values of records repeat is not known."""
         return self.column(name)
 
-    def type_of(self, name: str) -> SqlType:
+    def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
         declared = self._declared.get(name)
-        return declared.type if declared else RECORD_FIELDS[name]
+        if declared is not None:
+            return declared.type
+        assert isinstance(name, str), "a field of the record"
+        return RECORD_FIELDS[name]
 
-    def declares(self, name: str) -> bool:
+    def declares(self, name: Reference) -> bool:
         """Tell whether the stream declares the column (rather than every record having it)."""
         return name in self._declared
 
-    def _build(self, name: str) -> pa.Array:
+    def _build(self, name: Reference) -> pa.Array:
         if name in self._declared:
             sql_type, values = self._declared[name].type, self.values(name)
             if _holds_maps(sql_type):

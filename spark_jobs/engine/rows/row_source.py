@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.rows.columns import PlacedColumns
 
@@ -39,11 +40,11 @@ class RowSource(PlacedColumns, Protocol):
     def longest_record(self) -> int:
         """The most of these."""
 
-    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+    def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
         """Return a declared column of some rows, distinct and ascending, as Python values; don't change the list."""
 
-    def type_of(self, name: str) -> SqlType:
+    def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
 
-    def declares(self, name: str) -> bool:
+    def declares(self, name: Reference) -> bool:
         """Tell whether a source declares the column (rather than every record having it)."""

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from grouping.model.ids import StreamId
+from grouping.model.reference import Reference
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
@@ -28,7 +29,7 @@ class CountingStep:
     counting: AggregateCounting
     taken: dict[str, UnitMatches]
     """By work unit, the matches that are not counted yet: a unit is counted once, also when others fail."""
-    columns: dict[str, pl.Series] = field(default_factory=dict)
+    columns: dict[Reference, pl.Series] = field(default_factory=dict)
 
     def units(self) -> list[str]:
         """List the units that are not counted yet."""

@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
+from grouping.model.errors import InternalError
+from grouping.model.expression import Call, Column, lookup_key
 from grouping.model.group import DestinationIds, canonical_constants, owner_prefix, parse_constants, pending_id
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.query import ChangeBased, DigestClause
+from grouping.model.reference import Computed, Reference, TableColumn, Variable, read_reference, stored_reference
 from grouping.model.table import Table
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment
@@ -91,6 +94,47 @@ def test_what_is_stored_is_read(recorded: dict[str, str]) -> None:
     assert parse_constants(recorded["constants"]) == query.row
     assert Segment.decode(old)[0].added == segment.added
     assert _heads(old) == _heads(segment.encode())
+
+
+_TEXTS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1)
+"""Names and expressions hold no control characters."""
+
+
+@given(
+    st.one_of(
+        _TEXTS,
+        st.builds(TableColumn, _TEXTS, _TEXTS),
+        st.builds(Computed, _TEXTS),
+        st.builds(Variable, st.integers(0, 40)),
+    )
+)
+def test_a_stored_reference_is_read_as_it_was(reference: Reference) -> None:
+    """Each kind of column is read from its stored text as the same kind."""
+    assert reference == read_reference(stored_reference(reference))
+    assert Column.of(reference, "STRING") == msgspec.json.decode(
+        msgspec.json.encode(Column.of(reference, "STRING")), type=Column
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "stored"),
+    [
+        ("price", "price"),
+        (TableColumn("profiles", "industry"), "profiles\x1findustry"),
+        (Computed("sum(price)"), "\x1esum(price)"),
+        (Variable(1), "\x1c1"),
+    ],
+)
+def test_references_are_stored_as_ever(reference: Reference, stored: str) -> None:
+    """The texts of references are part of ids, so no version changes the texts."""
+    assert stored == stored_reference(reference)
+
+
+def test_a_key_of_an_index_is_not_stored() -> None:
+    """An index's own column has no stored text."""
+    key = lookup_key(Call("lower", (Column("s", "STRING"),), "STRING")).reference
+    with pytest.raises(InternalError):
+        stored_reference(key)
 
 
 def test_a_stream_is_stored_as_it_was() -> None:

@@ -59,7 +59,7 @@ def _counted(partials: Partials, aggregation: Any, rows: list[Row], first: int =
         wanted = None
         if aggregate.condition is not None:
             wanted = np.array([_holds(aggregate.name, row) for row in rows], np.bool_)
-        args.append(([columns[argument.name] for argument in aggregate.args], wanted))
+        args.append(([columns[argument.stored] for argument in aggregate.args], wanted))
     offsets = np.arange(first, first + len(rows))
     lifted = partials.lifted({"store": pl.Series(np.zeros(len(rows), np.int32))}, [], args, offsets)
     return partials.counted(lifted, ["store"])

@@ -35,7 +35,9 @@ def test_any_cutting_makes_the_same_rows(
     views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
     join = LookupJoinOperator(computation, views)
     columns = [
-        column.name for node in computation.nodes for column in table_columns(views[node.table_id].table, node.prefix)
+        column.reference
+        for node in computation.nodes
+        for column in table_columns(views[node.table_id].table, node.prefix)
     ]
 
     def rows(steps: list[list[Row]]) -> list[tuple[Any, ...]]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.ids import SelectId, StreamId
+from grouping.model.reference import Reference
 from grouping.plan.group import SelectList
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
@@ -161,7 +162,7 @@ class AggregateCounting:
         taken, self._met = self._met, {}
         return taken
 
-    def count(self, met: UnitMatches, columns: dict[str, pl.Series]) -> Iterator[pa.RecordBatch]:
+    def count(self, met: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
         """Count matches of a unit; yields dead letters of oversized ones.
 
         Args:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
-from grouping.model.expression import Expression
+from grouping.model.expression import Column, Expression
+from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from grouping.model.wording import counted
 from grouping.plan.group import GroupPlan, SelectList
@@ -187,26 +188,26 @@ class _Aggregates:
         assert aggregation is not None
         self.count = count
         self._columns = columns
-        named = [(key.name, key.expression) for key in aggregation.keys]
-        self._types: dict[str, SqlType] = {name: expression.type for name, expression in named}  # type: ignore[union-attr]
-        self._types.update({aggregate.name: aggregate.type for aggregate in aggregation.aggregates})
-        self._arrays: dict[str, pa.Array] = {}
+        made = (*(key.column for key in aggregation.keys), *(value.column for value in aggregation.aggregates))
+        self._made: dict[Reference, Column] = {column.reference: column for column in made}
+        self._arrays: dict[Reference, pa.Array] = {}
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return a column of the aggregates."""
         found = self._arrays.get(name)
         if found is None:
-            found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
+            column = self._made[name]
+            found = self._arrays[name] = self._columns[column.stored].to_arrow().cast(arrow_type(column.type))
         return found
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column, of which no repeats are known."""
         return self.column(name)
 
-    def declares(self, name: str) -> bool:
+    def declares(self, name: Reference) -> bool:
         """No source declares a column of aggregates."""
         return False
 
     def text_bytes(self) -> Ints:
         """Return by aggregate the bytes of its texts."""
-        return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))
+        return sum((value_sizes(self.column(name)) for name in self._made), np.zeros(self.count, np.int64))

@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from grouping.model.expression import Column, Expression
+from grouping.model.reference import Reference
 from grouping.plan.aggregate import AggregateValue
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.results.encode import EvaluateExpression
@@ -24,7 +25,7 @@ class MatchValues:
         evaluate: EvaluateExpression,
         events: RowSource,
         event: NDArray[np.int32],
-        columns: dict[str, pl.Series],
+        columns: dict[Reference, pl.Series],
     ) -> None:
         """Begin with nothing computed.
 
@@ -54,7 +55,7 @@ class MatchValues:
         found = self._known.get(expression)
         if found is None:
             if isinstance(expression, Column):
-                found = self._column(expression.name)[self._event]
+                found = self._column(expression.reference)[self._event]
             else:
                 found = pl.Series(self._evaluate(expression, self._events, self._rows))
                 if self._which is not None:
@@ -62,7 +63,7 @@ class MatchValues:
             self._known[expression] = found
         return found
 
-    def _column(self, name: str) -> pl.Series:
+    def _column(self, name: Reference) -> pl.Series:
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = pl.Series(self._events.column(name))

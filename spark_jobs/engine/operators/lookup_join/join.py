@@ -205,7 +205,7 @@ def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tu
 def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
     """Return the look-up values, in the type of the table's column; NULL for values outside the type."""
     if isinstance(key.left, Column):
-        values = rows.encoded(key.left.name)
+        values = rows.encoded(key.left.reference)
         if pa.types.is_dictionary(values.type):
             return values  # of texts, which are compared with texts alone
     else:

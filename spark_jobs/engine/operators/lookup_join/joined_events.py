@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.expression import source_of
+from grouping.model.reference import Reference, TableColumn
 from grouping.model.sql_type import SqlType
 from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints
@@ -60,8 +60,8 @@ class JoinedEvents:
         self._numbers = numbers
         self._undecided = dict(undecided or {})
         self._same = self.count == events.count and not several
-        self._arrays: dict[str, pa.Array] = {}
-        self._encoded: dict[str, pa.Array] = {}
+        self._arrays: dict[Reference, pa.Array] = {}
+        self._encoded: dict[Reference, pa.Array] = {}
 
     @classmethod
     def alone(cls, events: Events) -> JoinedEvents:
@@ -134,48 +134,46 @@ class JoinedEvents:
         """The most of these."""
         return int(self.record_bytes.max(initial=0))
 
-    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+    def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
         """Return a column of some rows, distinct and ascending, as Python values; of all others nothing is made."""
-        prefix, column = source_of(name)
-        if prefix:
-            view, taken = self._rows[prefix]
-            found: list[object] = view.take(column, taken[rows]).to_pylist()
+        if isinstance(name, TableColumn):
+            view, taken = self._rows[name.prefix]
+            found: list[object] = view.take(name.name, taken[rows]).to_pylist()
             return found
         if self._same:
             return self._events.values_at(name, rows)
         values = self._events.values(name)
         return [values[event] for event in self.event[rows].tolist()]
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: Reference) -> pa.Array:
         """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""
         array = self._arrays.get(name)
         if array is None:
             array = self._arrays[name] = plain(self.encoded(name))
         return array
 
-    def encoded(self, name: str) -> pa.Array:
+    def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does; of a table whose texts repeat by their dictionary."""
         array = self._encoded.get(name)
         if array is None:
-            prefix, column = source_of(name)
-            if prefix:
-                view, rows = self._rows[prefix]
-                array = view.encoded(column, rows)
+            if isinstance(name, TableColumn):
+                view, rows = self._rows[name.prefix]
+                array = view.encoded(name.name, rows)
             else:
                 array = self._events.column(name)
                 array = array if self._same else array.take(pa.array(self.event))
             self._encoded[name] = array
         return array
 
-    def type_of(self, name: str) -> SqlType:
+    def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column."""
-        prefix, column = source_of(name)
-        return self._rows[prefix][0].type_of(column) if prefix else self._events.type_of(name)
+        if isinstance(name, TableColumn):
+            return self._rows[name.prefix][0].type_of(name.name)
+        return self._events.type_of(name)
 
-    def declares(self, name: str) -> bool:
+    def declares(self, name: Reference) -> bool:
         """Tell whether a source declares the column (rather than every record having it)."""
-        prefix, _ = source_of(name)
-        return bool(prefix) or self._events.declares(name)
+        return isinstance(name, TableColumn) or self._events.declares(name)
 
     def _by_row(self, of_events: NDArray[Any]) -> NDArray[Any]:
         """Return for each row the value of its event."""

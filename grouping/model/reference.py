@@ -1,0 +1,90 @@
+"""References: the kinds of columns that expressions read, and the one text that each has in stored forms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from grouping.model.errors import InternalError
+
+if TYPE_CHECKING:
+    from grouping.model.expression import Call
+
+__all__ = ["Computed", "Key", "Reference", "TableColumn", "Variable", "read_reference", "stored_reference"]
+
+_SEPARATOR = "\x1f"
+"""Between a table's prefix and its column in a stored text: no name holds a control character."""
+_COMPUTED = "\x1e"
+"""Before the text of the expression that computes a column of aggregates."""
+_VARIABLE = "\x1c"
+"""Before the level of an element variable."""
+
+
+class TableColumn(msgspec.Struct, frozen=True, cache_hash=True):
+    """A column of a joined table."""
+
+    prefix: str
+    """The table's qualifier within the computation."""
+    name: str
+
+
+class Computed(msgspec.Struct, frozen=True, cache_hash=True):
+    """A column of aggregates that is computed: a key of GROUP BY, or an aggregate value."""
+
+    text: str
+    """The expression's text."""
+
+
+class Variable(msgspec.Struct, frozen=True, cache_hash=True):
+    """The element of an array within the body of a lambda."""
+
+    level: int
+    """How many lambdas stand around the lambda of the element."""
+
+
+class Key(msgspec.Struct, frozen=True, cache_hash=True):
+    """A column computed of others, by which an index looks constants up. Plans do not name the column."""
+
+    expression: Call
+
+
+Reference = str | TableColumn | Computed | Variable | Key
+"""A plain text is a column of the stream, or one of the record's own fields (`_key`, `_time`, `_partition`, `_offset`).
+"""
+
+
+def stored_reference(reference: Reference) -> str:
+    """Return the stored text of a reference.
+
+    Raises:
+        InternalError: Keys of indexes are not stored.
+    """
+    match reference:
+        case TableColumn(prefix, name):
+            return f"{prefix}{_SEPARATOR}{name}"
+        case Computed(text):
+            return _COMPUTED + text
+        case Variable(level):
+            return f"{_VARIABLE}{level}"
+        case Key():
+            raise InternalError("a key of an index is not stored")
+        case name:
+            return name
+
+
+@lru_cache(maxsize=65_536)
+def read_reference(stored: str) -> Reference:
+    """Return the reference that a text stands for.
+
+    Example:
+        >>> read_reference(stored_reference(TableColumn("profiles", "industry"))), read_reference("symbol")
+        (TableColumn(prefix='profiles', name='industry'), 'symbol')
+    """
+    if stored.startswith(_COMPUTED):
+        return Computed(stored[1:])
+    if stored.startswith(_VARIABLE):
+        return Variable(int(stored[1:]))
+    prefix, separator, name = stored.rpartition(_SEPARATOR)
+    return TableColumn(prefix, name) if separator else stored
