@@ -6,30 +6,11 @@ from sqlglot import exp
 
 from grouping.model.decimal_types import WIDEST
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    VARIANT,
-    SqlType,
-    array_of,
-    decimal,
-    map_of,
-    struct_of,
-)
+from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, decimal, map_of, struct_of
 
 __all__ = ["cast_type"]
 
-_PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
-_TYPES = {"TEXT": STRING, **{sql_type.name: sql_type for sql_type in _PLAIN}}
+_TYPES = {"TEXT" if name == "STRING" else name: sql_type for name, sql_type in PLAIN_TYPES.items()}
 """By sqlglot's name; DECIMAL has sizes."""
 
 

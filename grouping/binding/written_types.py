@@ -9,7 +9,7 @@ import re
 
 from grouping.model.decimal_types import WIDEST
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import STRING, SqlType, TypeText, struct_of
+from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, TypeText, struct_of
 from grouping.statements.type_tokens import FOREIGN_TYPES
 
 __all__ = ["written_schema", "written_type"]
@@ -25,9 +25,6 @@ _SYNONYMS = {
     "SHORT": "SMALLINT",
     "TIMESTAMP_LTZ": "TIMESTAMP",
 }
-_PLAIN = frozenset(
-    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE STRING DATE TIMESTAMP BINARY VARIANT".split(),
-)
 _NESTED_NAMES = ("ARRAY", "MAP", "STRUCT")
 _SIZED = ("DECIMAL", *_NESTED_NAMES)
 _EXAMPLES = {
@@ -87,7 +84,7 @@ class _SparkTypeText(TypeText):
                 f"a type of more than {_MOST_PARTS:,} parts", "Types are limited in size.", "Leave fields out."
             )
         name = _SYNONYMS.get(written.upper(), written.upper())
-        if name not in _PLAIN and name not in _SIZED:
+        if name not in PLAIN_TYPES and name not in _SIZED:
             raise self._unknown(written)
         if name in _NESTED_NAMES and self._levels == _MOST_LEVELS:
             raise unsupported(
@@ -121,7 +118,7 @@ class _SparkTypeText(TypeText):
         if (known := FOREIGN_TYPES.get(written.upper())) is not None:
             return unsupported(f'type "{written}"', "Spark has no such type.", f"Use {known}.")
         return unsupported(
-            f'type "{written[:60]}"', f"There are {', '.join(sorted(_PLAIN))}, DECIMAL, ARRAY, MAP and STRUCT."
+            f'type "{written[:60]}"', f"There are {', '.join(sorted(PLAIN_TYPES))}, DECIMAL, ARRAY, MAP and STRUCT."
         )
 
 

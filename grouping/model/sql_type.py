@@ -21,6 +21,7 @@ __all__ = [
     "FLOAT",
     "INT",
     "NUMERIC",
+    "PLAIN_TYPES",
     "SMALLINT",
     "STRING",
     "TIMESTAMP",
@@ -145,24 +146,12 @@ NUMERIC = SqlType("NUMERIC")
 UNKNOWN = SqlType("")
 """Type of a result in a plan that depends on the types of the row's constants."""
 
-_PLAIN = {
-    plain.name: plain
-    for plain in (
-        STRING,
-        BOOLEAN,
-        TINYINT,
-        SMALLINT,
-        INT,
-        BIGINT,
-        FLOAT,
-        DOUBLE,
-        DATE,
-        TIMESTAMP,
-        BINARY,
-        VARIANT,
-        NUMERIC,
-    )
+PLAIN_TYPES = {
+    sql_type.name: sql_type
+    for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 }
+"""The types of columns without parameters, by their names."""
+_PLAIN = PLAIN_TYPES | {NUMERIC.name: NUMERIC}
 _WITH_PARTS = _NESTED | {"SET"}
 _MOST_SIZE_DIGITS = 3
 """Digits of a precision or a scale."""

@@ -8,36 +8,13 @@ from grouping.model.column_place import ColumnPlace, parse_path
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    VARIANT,
-    SqlType,
-    array_of,
-    decimal,
-    map_of,
-    struct_of,
-)
+from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, decimal, map_of, struct_of
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["OTHER_SPELLINGS", "PLAIN_TYPES", "read_place", "read_type"]
+__all__ = ["OTHER_SPELLINGS", "read_place", "read_type"]
 
 _LONGEST_HEADER = 255
 
-PLAIN_TYPES = {
-    sql_type.name: sql_type
-    for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
-}
-"""The types of columns by their names, besides DECIMAL, which has sizes."""
 OTHER_SPELLINGS = {
     "BLOB": "BINARY",
     "BOOL": "BOOLEAN",

@@ -1,11 +1,11 @@
-"""The text of a DOUBLE."""
+"""The text of a DOUBLE, alone and in JSON."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from math import isinf
+from math import isfinite, isinf, isnan
 
-__all__ = ["java_double"]
+__all__ = ["java_double", "json_double"]
 
 
 def java_double(value: float) -> str:
@@ -27,3 +27,15 @@ def java_double(value: float) -> str:
         plain = format(abs(Decimal(repr(value)).normalize()), "f")
         return shown + (plain if "." in plain else f"{plain}.0")
     return f"{shown}{text[0]}.{text[1:] or '0'}E{place}"
+
+
+def json_double(value: float) -> str:
+    """Return a double as Jackson writes it: NaN and infinities, which are not JSON, as strings.
+
+    Example:
+        >>> json_double(1e3), json_double(float("inf")), json_double(float("nan"))
+        ('1000.0', '"Infinity"', '"NaN"')
+    """
+    if isfinite(value):
+        return java_double(value)
+    return '"NaN"' if isnan(value) else f'"{java_double(value)}"'

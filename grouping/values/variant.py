@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from grouping.model.errors import InputError
-from grouping.values.java_double import java_double
+from grouping.values.java_double import json_double
 
 __all__ = [
     "MISSING",
@@ -25,7 +25,9 @@ __all__ = [
     "parse_variant_path",
     "part_of",
     "read_variant",
+    "refuse_constant",
     "shown",
+    "unique_fields",
     "variant_number",
     "variant_text",
     "write_variant",
@@ -130,14 +132,16 @@ def _joined(first: str, after: str) -> bool:
     return after not in _BLANK
 
 
-def _unique(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object; raises ValueError for a field that is there twice."""
     found = dict(fields)
     if len(found) < len(fields):
         raise ValueError("a field is there twice")
     return found
 
 
-def _refused(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which Python's decoder takes; raises ValueError."""
     raise ValueError(f"{name} is no JSON")
 
 
@@ -156,7 +160,10 @@ def _without_halves(value: Any) -> Any:
 _READER = msgspec.json.Decoder(float_hook=variant_number)
 _WRITER = msgspec.json.Encoder(order="sorted")
 _JACKSON = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=variant_number, parse_int=variant_number, parse_constant=_refused
+    object_pairs_hook=unique_fields,
+    parse_float=variant_number,
+    parse_int=variant_number,
+    parse_constant=refuse_constant,
 )
 
 
@@ -238,8 +245,7 @@ def shown(text: str) -> str:
 def _shown(token: str) -> str:
     if token[0] == '"' or _EXPONENT.search(token) is None:
         return token
-    value = float(token)
-    return f'"{java_double(value)}"' if isinf(value) else java_double(value)
+    return json_double(float(token))
 
 
 def parse_variant_path(text: str) -> VariantPath:

@@ -18,12 +18,12 @@ from gateway.cli.main import app
 from grouping.access.access_path import IndexKind
 from grouping.access.function_page import function_page
 from grouping.model.errors import CODES
+from grouping.model.sql_type import PLAIN_TYPES
 from grouping.process.metrics_server import RoleMetric, RoleState
 from grouping.settings.secret_files import secrets
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import settings_table, variables
 from grouping.statements.clauses import CLAUSE_READERS
-from grouping.statements.column_parts import PLAIN_TYPES
 from grouping.statements.command import STATEMENTS, parse
 from grouping.statements.stream_declaration import CHOICES, OPTIONS
 from spark_jobs.runtime.driver.metrics import StreamMetrics

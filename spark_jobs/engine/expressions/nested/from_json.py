@@ -13,9 +13,10 @@ import polars as pl
 
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.nested.json_reader import encodable
 from spark_jobs.engine.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
 from spark_jobs.engine.expressions.nested.json_trees import NoTreeError, tree_reader
-from spark_jobs.engine.expressions.nested.json_values import VALUE_READERS, encodable, expect
+from spark_jobs.engine.expressions.nested.json_values import VALUE_READERS, expect
 from spark_jobs.engine.expressions.types import Operand, polars_type
 
 __all__ = ["from_json", "read_json"]

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import isinf
 
-from grouping.values.java_double import java_double
+from grouping.values.java_double import json_double
 
-__all__ = ["HALF", "JsonText", "NoJsonError", "json_array_length", "json_object_keys", "plainly_quoted", "quoted"]
+__all__ = [
+    "HALF",
+    "JsonText",
+    "NoJsonError",
+    "encodable",
+    "json_array_length",
+    "json_object_keys",
+    "plainly_quoted",
+    "quoted",
+    "unescaped",
+]
 
 _END = "\0"
 """Stands behind the text, so each place has a character: no value holds this character outside of strings."""
@@ -59,7 +68,7 @@ def json_object_keys(text: str) -> list[str] | None:
         ['a', 'c', 'a']
     """
     try:
-        return [HALF.sub("?", name) for name in _names(JsonText(text))]
+        return [encodable(name) for name in _names(JsonText(text))]
     except NoJsonError:
         return None
 
@@ -172,10 +181,7 @@ class JsonText:
         if number.start() == self._root and self._text[end] not in _BLANKS and end < len(self._text) - len(_END):
             raise NoJsonError  # a number alone ends with the text, or at a blank
         self._go_to(end)
-        if number[1] or number[2]:
-            value = float(number[0])
-            return f'"{java_double(value)}"' if isinf(value) else java_double(value)
-        return str(int(number[0]))
+        return json_double(float(number[0])) if number[1] or number[2] else str(int(number[0]))
 
     def string(self) -> str:
         """Read a string and return its characters; halves of surrogate pairs may be among them."""
@@ -184,7 +190,7 @@ class JsonText:
             raise NoJsonError
         self._go_to(found.end())
         inner = found[1] if found[1] is not None else found[2]
-        return _ESCAPE.sub(_plain, inner) if "\\" in inner else inner
+        return unescaped(inner)
 
     def _go_to(self, place: int) -> None:
         """Step to a place, and over the blanks there."""
@@ -213,14 +219,21 @@ class JsonText:
             raise NoJsonError
 
 
+def unescaped(text: str) -> str:
+    """Return the characters of a string that has only valid escapes."""
+    return _ESCAPE.sub(_plain, text) if "\\" in text else text
+
+
 def _plain(escape: re.Match[str]) -> str:
     text = escape[0]
     if text[1] != "u":
         return _UNESCAPED.get(text[1], text[1])
-    if len(text) == 12:
-        high, low = int(text[2:6], 16), int(text[8:], 16)
-        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
-    return chr(int(text[2:], 16))
+    return bytes.fromhex(text.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
+
+
+def encodable(text: str) -> str:
+    """Return a text with a question mark for each half of a surrogate pair, as Java writes them."""
+    return HALF.sub("?", text)
 
 
 def quoted(text: str) -> str:

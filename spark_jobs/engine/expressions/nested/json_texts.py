@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
-from math import isnan
 from typing import Any
 
 import polars as pl
 
 from grouping.model.sql_type import VARIANT, SqlType
-from grouping.values.java_double import java_double
+from grouping.values.java_double import json_double
 from grouping.values.variant import shown
+from spark_jobs.engine.expressions.nested.json_reader import plainly_quoted
 from spark_jobs.engine.expressions.types import Operand, polars_type
 
 __all__ = ["json_of"]
 
 JsonTextWriter = Callable[[Any], str]
-
-_ESCAPED = re.compile('["\\\\\x00-\x1f]')
-_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def json_of(value: Operand, sql_type: SqlType) -> pl.Expr:
@@ -40,13 +36,13 @@ def json_of(value: Operand, sql_type: SqlType) -> pl.Expr:
 
 def _writer(sql_type: SqlType) -> JsonTextWriter:
     if sql_type.fields:
-        return _struct_writer([(f"{_quoted(name)}:", name, _writer(field)) for name, field in sql_type.fields])
+        return _struct_writer([(f"{plainly_quoted(name)}:", name, _writer(field)) for name, field in sql_type.fields])
     if sql_type.element is None:
         return _WRITERS.get(sql_type.name, str)
     element = _writer(sql_type.element)
     if sql_type.key is not None:
         return lambda entries: _joined(
-            (f"{_quoted(each['key'])}:{_or_null(element, each['value'])}" for each in entries), "{}"
+            (f"{plainly_quoted(each['key'])}:{_or_null(element, each['value'])}" for each in entries), "{}"
         )
     return lambda values: _joined((_or_null(element, each) for each in values), "[]")
 
@@ -66,29 +62,14 @@ def _or_null(writer: JsonTextWriter, value: Any) -> str:
     return "null" if value is None else writer(value)
 
 
-def _quoted(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}"
-
-
-def _number(value: float) -> str:
-    if isnan(value):
-        return '"NaN"'
-    text = java_double(value)
-    return f'"{text}"' if text.endswith("y") else text
-
-
 def _instant(value: datetime) -> str:
     return f'"{value.replace(tzinfo=None).isoformat(timespec="milliseconds")}Z"'
 
 
 _WRITERS: dict[str, JsonTextWriter] = {
-    "STRING": _quoted,
+    "STRING": plainly_quoted,
     "BOOLEAN": lambda value: "true" if value else "false",
-    "DOUBLE": _number,
+    "DOUBLE": json_double,
     "DATE": lambda value: f'"{value.isoformat()}"',
     "TIMESTAMP": _instant,
     "BINARY": lambda value: f'"{b64encode(value).decode()}"',

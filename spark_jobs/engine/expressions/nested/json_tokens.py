@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from spark_jobs.engine.expressions.nested.json_reader import unescaped
+
 __all__ = ["BrokenJsonError", "JsonTokens", "Token"]
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -188,7 +190,7 @@ class JsonTokens:
         found = _STRINGS[quote].match(self._text, self._at)
         assert found is not None, "it matches everywhere"
         self._at = found.end()
-        self.text = _unescaped(found[1])
+        self.text = unescaped(found[1])
         self._fault = None if found[2] else self._behind_fault(found.end())
 
     def _behind_fault(self, at: int) -> int:
@@ -283,19 +285,3 @@ class JsonTokens:
     def _check_end(self) -> None:
         if self._levels:
             raise BrokenJsonError
-
-
-_ESCAPED = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.")
-_UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(_plain, text) if "\\" in text else text
-
-
-def _plain(escape: re.Match[str]) -> str:
-    text = escape[0]
-    if text[1] != "u":
-        return _UNESCAPED.get(text[1], text[1])
-    units = bytes.fromhex(text.replace("\\u", ""))
-    return units.decode("utf-16-be", "surrogatepass")

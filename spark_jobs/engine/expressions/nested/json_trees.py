@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from grouping.model.sql_type import SqlType
+from grouping.values.variant import refuse_constant, unique_fields
+from spark_jobs.engine.expressions.nested.json_reader import encodable
 from spark_jobs.engine.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
-from spark_jobs.engine.expressions.nested.json_values import VALUE_READERS, encodable
+from spark_jobs.engine.expressions.nested.json_values import VALUE_READERS
 
 __all__ = ["NoTreeError", "TreeReader", "tree_reader"]
 
@@ -76,18 +78,7 @@ def _tree(text: str) -> Any:
         raise NoTreeError from None
 
 
-def _unique(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(fields)
-    if len(found) < len(fields):
-        raise NoTreeError
-    return found
-
-
-def _odd(_: str) -> NoReturn:
-    raise NoTreeError
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_Fraction, parse_constant=_odd)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_fields, parse_float=_Fraction, parse_constant=refuse_constant)
 
 
 def _reader(sql_type: SqlType) -> TreeReader:

@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from math import isinf, isnan
 from typing import Any
 
 from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
-from grouping.values.java_double import java_double
+from grouping.values.java_double import json_double
 from spark_jobs.engine.expressions.casts import WHOLE_BITS, read_text
-from spark_jobs.engine.expressions.nested.json_reader import quoted
+from spark_jobs.engine.expressions.nested.json_reader import encodable, quoted
 from spark_jobs.engine.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
 
-__all__ = ["VALUE_READERS", "encodable", "expect"]
+__all__ = ["VALUE_READERS", "expect"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INFINITIES = {"+INF": "inf", "+Infinity": "inf", "Infinity": "inf", "-INF": "-inf", "-Infinity": "-inf"}
@@ -39,11 +38,6 @@ def expect(tokens: JsonTokens, *wanted: Token) -> None:
 
 def _string(_: SqlType) -> ValueReader:
     return lambda tokens: encodable(tokens.string()) if tokens.current is Token.STRING else _copied(tokens)
-
-
-def encodable(text: str) -> str:
-    """Return a text with a question mark for each half of a surrogate pair, as Java writes them."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _copied(tokens: JsonTokens) -> str:
@@ -78,7 +72,7 @@ def _written(tokens: JsonTokens) -> str:
         case Token.WHOLE:
             return str(int(tokens.text))
         case Token.FLOAT:
-            return _written_float(tokens.text)
+            return json_double(float(_ODD.get(tokens.text, tokens.text)))
         case token if token in _WORDS:
             return _WORDS[token]
     raise BrokenJsonError
@@ -93,13 +87,6 @@ _WORDS = {
     Token.ARRAY: "[",
     Token.ARRAY_END: "]",
 }
-
-
-def _written_float(text: str) -> str:
-    value = float(_ODD.get(text, text))
-    if isnan(value):
-        return '"NaN"'
-    return f'"{java_double(value)}"' if isinf(value) else java_double(value)
 
 
 def _truth(_: SqlType) -> ValueReader:
