@@ -8,7 +8,7 @@ from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
-from gateway.sources.declarations import Origin, is_declared
+from gateway.sources.declarations import Declaration, Origin, is_declared
 from gateway.sources.grants import SourceGrants, readers_of
 from gateway.sources.readers import SourceReaders
 from gateway.sources.streams import create_stream, describe_stream, drop_stream
@@ -59,15 +59,15 @@ class SourceStatements:
             NotYet: Kafka has not answered; nothing was changed.
         """
         statement, catalog = command.statement, self._seen_by(origin.owner)
-        settings, working = self._settings, self._working
+        declaration = Declaration(self._settings, self._working, catalog, origin)
         with self._topics.of(origin.owner, origin.position) as topics:
             found = catalog.find_source(statement.name) if statement.if_not_exists else None
             if isinstance(found, Stream | Table) and is_declared(found, statement) and _fits(statement, topics):
                 return self._kept(found)
             if isinstance(statement, CreateStream):
-                stream = create_stream(settings, working, catalog, topics, self._made, statement, origin)
+                stream = create_stream(declaration, topics, self._made, statement)
                 return self._created(stream, describe_stream(stream))
-            table, warning = create_table(settings, working, catalog, topics, self._made, statement, origin)
+            table, warning = create_table(declaration, topics, self._made, statement)
             return self._created(table, describe_table(table, warning))
 
     def create_view(self, command: PreparedCommand[CreateView], origin: Origin) -> Answer:
@@ -80,7 +80,7 @@ class SourceStatements:
         found = catalog.find_source(statement.name) if statement.if_not_exists else None
         if isinstance(found, View) and is_declared(found, statement):
             return self._kept(found)
-        view = create_view(self._settings, self._working, catalog, statement, origin)
+        view = create_view(Declaration(self._settings, self._working, catalog, origin), statement)
         return self._created(view, describe_view(view))
 
     def _created(self, source: Source, described: Result) -> Answer:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from gateway.model.inventory import Inventory
+from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.query import CreateStream, CreateTable, CreateView
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.model.wording import are, counted
+from grouping.settings.settings import Settings
 
 __all__ = [
+    "Declaration",
     "Origin",
-    "check_count",
     "check_name",
     "check_unread",
     "declared_columns",
@@ -43,6 +45,28 @@ class Origin(NamedTuple):
     def source_id(self, letter: str, name: str) -> str:
         """Return the id of the source: unique to this command, and the same each time that the command is tried."""
         return f"{letter}_{hashlib.blake2b(f'{self.position}/{name}'.encode(), digest_size=6).hexdigest()}"
+
+
+class Declaration(NamedTuple):
+    """A CREATE of a source: the command, and what it is checked against."""
+
+    settings: Settings
+    working: WorkingCopy
+    """The live sources, for the unit of work under way."""
+    catalog: Catalog
+    """The live sources as the sender sees them; the new one is added."""
+    origin: Origin
+
+    def check_count(self, kind: str, sources: Iterable[Stream | Table | View]) -> None:
+        """Check whether the sender's limits allow one more source of a kind, of which there are some.
+
+        Raises:
+            InputError: quota-exceeded.
+        """
+        owner = self.origin.owner
+        count = sum(source.owner == owner for source in sources)
+        if count >= (limit := self.working.inventory.limit(owner, f"{kind}s", self.settings.limits)):
+            raise too_many(owner, f"{kind}s", f"There {are(count)} {count}", limit, kind)
 
 
 def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColumn, ...]:
@@ -95,16 +119,6 @@ def check_name(catalog: Catalog, name: str) -> None:
         detail=f"{reads} {existing.created_at}.",
         hint=f"DROP {kind.upper()} removes it once nothing uses it.",
     )
-
-
-def check_count(owner: str, kind: str, count: int, limit: int) -> None:
-    """Check whether a subscriber's limits allow a further source of a kind.
-
-    Raises:
-        InputError: quota-exceeded.
-    """
-    if count >= limit:
-        raise too_many(owner, f"{kind}s", f"There {are(count)} {count}", limit, kind)
 
 
 def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> InputError:

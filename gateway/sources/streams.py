@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.sources.declarations import (
-    Origin,
+    Declaration,
     declared_columns,
     describe_topic,
     in_use,
@@ -20,36 +20,26 @@ from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.model.source_access import Access
 from grouping.model.wording import counted
-from grouping.settings.settings import Settings
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 
 
 def create_stream(
-    settings: Settings,
-    working: WorkingCopy,
-    catalog: Catalog,
-    topics: TopicQuestions,
-    made: MadeTopics,
-    statement: CreateStream,
-    origin: Origin,
+    declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream
 ) -> Stream:
     """Declare a stream; the offsets where it starts are fixed here, before the reply.
 
     Args:
-        settings: The settings.
-        working: The working copy, for the unit of work under way.
-        catalog: The live sources as the sender sees them; the new one is added.
+        declaration: The command and the live sources.
         topics: Kafka's topics; it may hold the command.
         made: The topics made for subscribers; this one is added.
         statement: The parsed command.
-        origin: The command.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    form = admitted_topic(settings, working, catalog, topics, made, statement, origin, {})
+    form, origin = admitted_topic(declaration, topics, made, statement, {}), declaration.origin
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.offsets.beginnings(places) if statement.start == "earliest" else topics.offsets.ends(places)
     stream = Stream(
@@ -68,8 +58,8 @@ def create_stream(
         lenient=statement.lenient,
         timestamps=statement.timestamps,
     )
-    working.unit.sources.add_stream(stream)
-    catalog.whole.add(stream)
+    declaration.working.unit.sources.add_stream(stream)
+    declaration.catalog.whole.add(stream)
     return stream
 
 

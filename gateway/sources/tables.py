@@ -6,7 +6,7 @@ from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
 from gateway.sources.declarations import (
-    Origin,
+    Declaration,
     check_unread,
     declared_columns,
     describe_topic,
@@ -29,30 +29,21 @@ _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-
 
 
 def create_table(
-    settings: Settings,
-    working: WorkingCopy,
-    catalog: Catalog,
-    topics: TopicQuestions,
-    made: MadeTopics,
-    statement: CreateTable,
-    origin: Origin,
+    declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateTable
 ) -> tuple[Table, str | None]:
     """Declare a table, read from its topic's beginning; return it, and why its rows may vanish by themselves.
 
     Args:
-        settings: The settings.
-        working: The working copy, for the unit of work under way.
-        catalog: The live sources as the sender sees them; the new one is added.
+        declaration: The command and the live sources.
         topics: Kafka's topics; it may hold the command.
         made: The topics made for subscribers; this one is added.
         statement: The parsed command.
-        origin: The command.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    form = admitted_topic(settings, working, catalog, topics, made, statement, origin, _KEPT)
+    form, origin = admitted_topic(declaration, topics, made, statement, _KEPT), declaration.origin
     table = Table(
         table_id=origin.source_id("t", statement.name),
         name=statement.name,
@@ -67,9 +58,9 @@ def create_table(
         owner=origin.owner,
         access=Access(statement.access),
     )
-    warning = exactness(settings, topics, table)
-    working.unit.sources.put_table(table)
-    catalog.whole.add(table)
+    warning = exactness(declaration.settings, topics, table)
+    declaration.working.unit.sources.put_table(table)
+    declaration.catalog.whole.add(table)
     return table, warning
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.kafka import ExistingTopic, TopicRefusal
-from gateway.sources.declarations import Origin, check_count, check_name, too_many
-from gateway.state.working_copy import WorkingCopy
+from gateway.sources.declarations import Declaration, check_name, too_many
 from gateway.topics.source_policy import check_source, readable_names
 from gateway.topics.topic_desk import TopicQuestions
-from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
 from grouping.settings.settings import Settings
@@ -41,38 +39,31 @@ class MadeTopics:
 
 
 def admitted_topic(
-    settings: Settings,
-    working: WorkingCopy,
-    catalog: Catalog,
+    declaration: Declaration,
     topics: TopicQuestions,
     made: MadeTopics,
     statement: CreateStream | CreateTable,
-    origin: Origin,
     config: Mapping[str, str],
 ) -> ExistingTopic:
     """Check that a source may be declared, and return its topic's form; a missing topic is made.
 
     Args:
-        settings: The settings.
-        working: The live streams and tables.
-        catalog: The sources as the sender sees them.
+        declaration: The command and the live sources.
         topics: Kafka's topics; it may hold the command.
         made: The topics made for subscribers; a topic made here is added.
         statement: The parsed command.
-        origin: The command.
         config: The configuration for a new topic.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    kind, owner, inventory = _KINDS[type(statement)], origin.owner, working.inventory
-    check_name(catalog, statement.name)
+    settings, inventory, owner = declaration.settings, declaration.working.inventory, declaration.origin.owner
+    check_name(declaration.catalog, statement.name)
     _check_declaration(settings, topics, statement, owner)
     live = inventory.streams if isinstance(statement, CreateStream) else inventory.tables
-    own = sum(source.owner == owner for source in live.values())
-    check_count(owner, kind, own, inventory.limit(owner, f"{kind}s", settings.limits))
-    found = _check_partitions(settings, working, topics, made, statement, owner)
+    declaration.check_count(_KINDS[type(statement)], live.values())
+    found = _check_partitions(declaration, topics, made, statement)
     form = _source_form(settings, topics, statement, owner, found, config)
     if found is None:
         made.note(owner, statement.topic)
@@ -96,31 +87,18 @@ def _check_declaration(
 
 
 def _check_partitions(
-    settings: Settings,
-    working: WorkingCopy,
-    topics: TopicQuestions,
-    made: MadeTopics,
-    statement: CreateStream | CreateTable,
-    owner: str,
+    declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream | CreateTable
 ) -> ExistingTopic | None:
-    """Check that a subscriber's limits allow the partitions of one more source, and return its topic's form.
-
-    Args:
-        settings: The settings.
-        working: The live streams and tables.
-        topics: Kafka's topics.
-        made: The topics made for subscribers.
-        statement: The parsed command.
-        owner: The subscriber.
+    """Check that the sender's limits allow the partitions of one more source.
 
     Returns:
-        None where there is no such topic.
+        The form of the topic; None where the topic does not exist.
 
     Raises:
         InputError: quota-exceeded.
         NotYet: Kafka has not answered.
     """
-    inventory = working.inventory
+    owner, inventory = declaration.origin.owner, declaration.working.inventory
     streams = [stream for stream in inventory.streams.values() if stream.owner == owner]
     tables = [table.topic for table in inventory.tables.values() if table.owner == owner]
     left = made.of(owner).difference(tables, (stream.topic for stream in streams), [statement.topic])
@@ -130,7 +108,7 @@ def _check_partitions(
     have = sum(len(stream.start_offsets) for stream in streams)
     have += sum(forms[topic].partitions for topic in tables if topic in forms)
     lingering = sum(forms[topic].partitions for topic in left if topic in forms)
-    limit, kind = inventory.limit(owner, "partitions", settings.limits), _KINDS[type(statement)]
+    limit, kind = inventory.limit(owner, "partitions", declaration.settings.limits), _KINDS[type(statement)]
     present = f"Its streams and tables have {have}, and this one would have {wanted}"
     if have + wanted > limit:
         raise too_many(owner, "partitions", present, limit, kind)

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
-from gateway.sources.declarations import Origin, check_count, check_name, check_unread, reading_views
+from gateway.sources.declarations import Declaration, check_name, check_unread, reading_views
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateView
 from grouping.model.source_access import Access
 from grouping.model.view import View
-from grouping.settings.settings import Settings
 
 __all__ = ["create_view", "describe_view", "drop_view"]
 
 
-def create_view(
-    settings: Settings, working: WorkingCopy, catalog: Catalog, statement: CreateView, origin: Origin
-) -> View:
+def create_view(declaration: Declaration, statement: CreateView) -> View:
     """Declare a view; its SELECT must be valid for a query of its owner.
 
     Raises:
         InputError: stream-exists, quota-exceeded; and the errors of its SELECT.
     """
+    _, working, catalog, origin = declaration
     check_name(catalog, statement.name)
-    own = sum(view.owner == origin.owner for view in working.inventory.views.values())
-    check_count(origin.owner, "view", own, working.inventory.limit(origin.owner, "views", settings.limits))
+    declaration.check_count("view", working.inventory.views.values())
     reads = tuple(sorted(plan_view(statement.select, catalog)))
     access, created_at = Access(statement.access), instant(origin.accepted_ms)
     view = View(statement.name, statement.select, reads, created_at, origin.owner, access)
