@@ -36,7 +36,7 @@ MAX_COPIED_NODES = 20_000
 """Nodes that IN may add by repeating an operand; the limit stops nested INs from growing exponentially."""
 
 
-class Constant(msgspec.Struct, frozen=True, gc=False):
+class Constant(msgspec.Struct, frozen=True):
     """A constant, read for the place where it stands."""
 
     value: ConstantValue
@@ -54,7 +54,7 @@ class Constant(msgspec.Struct, frozen=True, gc=False):
     """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
 
 
-class Term(msgspec.Struct, frozen=True, gc=False):
+class Term(msgspec.Struct, frozen=True):
     """An operator or function over bound arguments; operators as in `expression.Call`."""
 
     op: str
@@ -77,7 +77,7 @@ def nodes(bound: Bound) -> Iterator[Bound]:
             stack.extend(reversed(node.args))
 
 
-class TypedLiteral(Term, frozen=True, gc=False):
+class TypedLiteral(Term, frozen=True):
     """A whole literal with a type suffix, CAST to this type: beside a DECIMAL its precision is its number of digits."""
 
 

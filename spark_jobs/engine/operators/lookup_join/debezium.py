@@ -16,7 +16,7 @@ _SETS = frozenset("cru")
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _RowChange(msgspec.Struct, gc=False):
+class _RowChange(msgspec.Struct):
     """A change; its rows are still JSON."""
 
     op: str | None = None
@@ -24,7 +24,7 @@ class _RowChange(msgspec.Struct, gc=False):
     after: msgspec.Raw = msgspec.Raw(_NOTHING)
 
 
-class _ChangeEnvelope(_RowChange, gc=False):
+class _ChangeEnvelope(_RowChange):
     """A change, bare or under ``payload`` beside its schema."""
 
     payload: _RowChange | None = None
