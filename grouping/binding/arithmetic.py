@@ -66,14 +66,11 @@ def _by_digits(literal: TypedLiteral) -> Bound:
     return read_again(number, "precise") if isinstance(number, Constant) and number.reader else literal
 
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-
-
 def bitwise(op: str, *operands: Bound) -> Bound:
     """Return an operation on the bits of whole numbers; `op` is one of ``& | ^ ~``."""
     kinds = [operand.type for operand in operands if not is_null(operand)]
     for sql_type in kinds:
-        if sql_type.name not in _WHOLE:
+        if not sql_type.is_whole:
             raise mismatch(f'"{op}" is of whole numbers', f"One operand is {sql_type}.")
     known = tuple(Constant(None, kinds[0] if kinds else INT) if is_null(one) else typed(one) for one in operands)
     return Term(op, known, result_type(op, [operand.type for operand in known]))

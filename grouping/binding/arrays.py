@@ -33,8 +33,6 @@ __all__ = [
     "zipped",
 ]
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-
 
 def _parts(array: Bound, name: str) -> SqlType:
     """Return the type of the elements, with parts or without."""

@@ -10,7 +10,6 @@ from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMES
 
 __all__ = ["of_shape", "read_as"]
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
 
@@ -35,7 +34,7 @@ def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
 
 def _promoted(sql_type: SqlType) -> SqlType | None:
     if sql_type.is_number:
-        return BIGINT if sql_type.name in _WHOLE else DOUBLE
+        return BIGINT if sql_type.is_whole else DOUBLE
     return sql_type if sql_type in _AS_THEY_ARE else None
 
 

@@ -249,7 +249,7 @@ def whole_number(operand: Bound, name: str) -> Bound:
     """
     if is_null(operand):
         return Constant(None, BIGINT)
-    if operand.type.name in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+    if operand.type.is_whole:
         return operand
     if not operand.type.is_number and operand.type != STRING:
         raise mismatch(f'an argument of "{name}" is {operand.type}', "It must be a whole number.", "CAST it.")

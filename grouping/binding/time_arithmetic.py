@@ -14,7 +14,6 @@ from grouping.model.sql_type import BIGINT, DATE, STRING, TIMESTAMP
 __all__ = ["is_timed", "negative_interval", "timed"]
 
 _TIMES = (DATE, TIMESTAMP)
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _DAYS = ("TINYINT", "SMALLINT", "INT")
 _ADDED_UNITS = {"MONTH": "MONTH", "DAY": "DAY", "SECOND": "MICROSECOND"}
 
@@ -88,7 +87,7 @@ def _moved(op: str, time: Bound, by: Bound) -> Bound:
 
 
 def _multiple(one: Bound, times: Bound) -> Bound:
-    if times.type.name not in _WHOLE or not is_interval(one):
+    if not times.type.is_whole or not is_interval(one):
         raise unsupported(
             "an interval times this operand",
             f"The operand is of type {times.type}; intervals are multiplied by TINYINT, SMALLINT, INT or BIGINT.",

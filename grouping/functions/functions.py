@@ -11,7 +11,7 @@ from grouping.functions import aggregates, any_type, nested, numbers, strings, t
 from grouping.functions.function import Function, ResultRule
 from grouping.functions.operators import OPERATORS
 from grouping.functions.params import param
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import WHOLE_BITS, SqlType
 
 __all__ = [
     "AGGREGATES",
@@ -53,17 +53,16 @@ AGGREGATE_ALIASES = {alias: row.name for row in AGGREGATES.values() for alias in
 LAMBDAS = {name: row.variables for row in FUNCTIONS.values() if row.variables for name in (row.name, *row.aliases)}
 """By each name of a function that takes a lambda: the least number of the lambda's variables."""
 
-_WHOLE_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_FROM_WHOLE = frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))
+_FROM_WHOLE = frozenset(("BOOLEAN", *WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))
 CASTS: dict[str, frozenset[str]] = {
-    "STRING": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "BINARY")),
-    "BOOLEAN": frozenset((*_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
-    **dict.fromkeys(_WHOLE_NAMES, _FROM_WHOLE),
-    "FLOAT": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL")),
-    "DOUBLE": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DECIMAL")),
-    "DECIMAL": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
+    "STRING": frozenset(("BOOLEAN", *WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "BINARY")),
+    "BOOLEAN": frozenset((*WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
+    **dict.fromkeys(WHOLE_BITS, _FROM_WHOLE),
+    "FLOAT": frozenset(("BOOLEAN", *WHOLE_BITS, "DOUBLE", "DECIMAL")),
+    "DOUBLE": frozenset(("BOOLEAN", *WHOLE_BITS, "FLOAT", "DECIMAL")),
+    "DECIMAL": frozenset(("BOOLEAN", *WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
     "DATE": frozenset(("TIMESTAMP", "STRING")),
-    "TIMESTAMP": frozenset((*_WHOLE_NAMES, "DOUBLE", "DATE", "STRING")),
+    "TIMESTAMP": frozenset((*WHOLE_BITS, "DOUBLE", "DATE", "STRING")),
     "BINARY": frozenset(),
     "VARIANT": frozenset(
         """BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL STRING DATE TIMESTAMP BINARY VARIANT ARRAY MAP

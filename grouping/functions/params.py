@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from grouping.model.sql_type import DATE, DOUBLE, INT, STRING, SqlType, decimal
+from grouping.model.sql_type import DATE, DOUBLE, INT, STRING, WHOLE_BITS, SqlType, decimal
 
-__all__ = ["PARAMS", "SECONDS", "WHOLE_TYPES", "Param", "param"]
+__all__ = ["PARAMS", "SECONDS", "Param", "param"]
 
-WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 SECONDS = decimal(16, 6)
 
 
@@ -44,7 +43,7 @@ PARAMS: dict[str, Param] = {
     "FIELD": Param("field", examples=("'year'",)),
     "FORMAT": Param("format", examples=("'yyyy-MM-dd'",)),
     "GROUPS": Param("pattern", STRING, reader="groups", examples=("'([A-Z]+)'",)),
-    "HEXED": Param("STRING, BINARY or BIGINT", STRING, ("STRING", "BINARY", *WHOLE_TYPES),
+    "HEXED": Param("STRING, BINARY or BIGINT", STRING, ("STRING", "BINARY", *WHOLE_BITS),
                    "STRING, BINARY or a whole number", examples=("volume",)),
     "INT": Param(accepted=("TINYINT", "SMALLINT", "INT"), examples=("n", "2", "3")),
     "JSON": Param("VARIANT, STRUCT, ARRAY or MAP", examples=("payload",)),
@@ -66,7 +65,7 @@ PARAMS: dict[str, Param] = {
     "TIMESTAMP": Param(examples=("at", "until")),
     "UNIT": Param("unit", examples=("HOUR",)),
     "VALUE": Param("any", STRING, told="of a type without parts", examples=("symbol",)),
-    "WHOLE": Param("INT or BIGINT", INT, WHOLE_TYPES, "INT or BIGINT", examples=("volume",)),
+    "WHOLE": Param("INT or BIGINT", INT, tuple(WHOLE_BITS), "INT or BIGINT", examples=("volume",)),
     "WRITTEN": Param("number, DATE, TIMESTAMP or BINARY"),
     "ZONE": Param("zone", STRING, reader="zone", examples=("'Europe/Madrid'",)),
 }  # fmt: skip

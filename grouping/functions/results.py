@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from grouping.functions.function import ResultRule
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
-from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, UNKNOWN, SqlType, decimal
+from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, UNKNOWN, WHOLE_BITS, SqlType, decimal
 
 __all__ = [
     "arithmetic",
@@ -25,7 +25,6 @@ __all__ = [
     "widest",
 ]
 
-_WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
 _SUM_DIGITS = 10
 """Extra digits of a sum of DECIMALs."""
 _MEAN_DIGITS = 4
@@ -45,8 +44,8 @@ def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
         return DOUBLE  # Spark has no FLOAT of whole numbers
     if UNKNOWN in kinds:
         return UNKNOWN
-    if known <= set(_WHOLE):
-        return max(known, key=_WHOLE.index)
+    if all(sql_type.is_whole for sql_type in known):
+        return max(known, key=lambda sql_type: WHOLE_BITS[sql_type.name])
     return _common_decimal(known)
 
 
@@ -110,7 +109,7 @@ def summed(kinds: Sequence[SqlType]) -> SqlType:
     number = kinds[0]
     if number.is_decimal:
         return decimal(min(number.precision + _SUM_DIGITS, WIDEST), number.scale)
-    return BIGINT if number in _WHOLE else DOUBLE
+    return BIGINT if number.is_whole else DOUBLE
 
 
 def averaged(kinds: Sequence[SqlType]) -> SqlType:

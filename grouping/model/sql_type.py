@@ -29,6 +29,7 @@ __all__ = [
     "TypeText",
     "UNKNOWN",
     "VARIANT",
+    "WHOLE_BITS",
     "SqlType",
     "array_of",
     "decimal",
@@ -95,6 +96,11 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
         return self.name in _NUMBERS
 
     @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers: TINYINT, SMALLINT, INT and BIGINT."""
+        return self.name in WHOLE_BITS
+
+    @property
     def is_nested(self) -> bool:
         """Whether values have parts: ARRAY, MAP and STRUCT."""
         return self.name in _NESTED
@@ -124,7 +130,9 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
         return self == other or (self.is_number and other.is_number)
 
 
-_NUMBERS = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
+WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""The types of whole numbers, the narrowest first, and their bits."""
+_NUMBERS = frozenset((*WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
 _NESTED = frozenset(("ARRAY", "MAP", "STRUCT"))
 _UNORDERED = _NESTED | {"VARIANT"}
 _SIZED = _UNORDERED | {"STRING", "BINARY"}

@@ -14,10 +14,10 @@ from grouping.binding.implicit import read_as
 from grouping.binding.operands import as_timestamp, cast, comparable, unify
 from grouping.functions.function import Function
 from grouping.functions.functions import FUNCTIONS, result_type
-from grouping.functions.params import PARAMS, SECONDS, WHOLE_TYPES
+from grouping.functions.params import PARAMS, SECONDS
 from grouping.functions.results import common_type
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, WHOLE_BITS, SqlType
 from grouping.model.wording import are, counted
 from grouping.values.like_pattern import check_escapes
 
@@ -86,7 +86,7 @@ def _fitted(row: Function, args: Sequence[Bound]) -> tuple[Bound, ...]:
     escaped = "ESCAPE" in params and len(args) == len(params)
     if escaped:
         params = tuple("ESCAPED" if kind == "LIKE" else kind for kind in params)
-    if row.name.startswith("shift") and args[0].type.name not in WHOLE_TYPES:
+    if row.name.startswith("shift") and not args[0].type.is_whole:
         params = ("INT", *params[1:])  # Spark casts other values than whole numbers to INT
     what = f'an argument of "{row.name}"'
     fitted = tuple(
@@ -96,15 +96,12 @@ def _fitted(row: Function, args: Sequence[Bound]) -> tuple[Bound, ...]:
     return _with_escape(fitted) if escaped else fitted
 
 
-_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-
-
 def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
     """Return the bit at a constant place, which must exist in the number's type; None for any other place."""
     number, place = args
     if not isinstance(place, Constant) or place.value is None:
         return None
-    width = _WIDTHS.get(number.type.name, 64)
+    width = WHOLE_BITS.get(number.type.name, 64)
     if not isinstance(place.value, int) or not 0 <= place.value < width:
         raise unsupported(
             f"the bit {place.value} of {number.type}",
@@ -189,7 +186,7 @@ def _implicit(argument: Bound, kind: str) -> Bound | None:
     if kind == "TIMESTAMP" and sql_type == STRING:
         return cast(argument, TIMESTAMP)
     if kind in ("STRING", "TEXT", "HEXED") and (sql_type.is_number or sql_type in (BOOLEAN, DATE, TIMESTAMP)):
-        if kind == "HEXED" and sql_type.name in WHOLE_TYPES:
+        if kind == "HEXED" and sql_type.is_whole:
             return argument
         return cast(argument, BIGINT if kind == "HEXED" and sql_type.is_number else STRING)
     if kind == "SECONDS":

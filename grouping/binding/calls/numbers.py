@@ -37,7 +37,7 @@ def _to_number(name: str, text: Bound, form: Bound) -> Bound:
     sql_type = decimal(read.precision, read.scale)
     if is_null(text):
         return Constant(None, sql_type)
-    if text.type != STRING and not (text.type.name in ("TINYINT", "SMALLINT", "INT", "BIGINT") or text.type.is_decimal):
+    if text.type != STRING and not (text.type.is_whole or text.type.is_decimal):
         raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.", "CAST it.")
     return Term("to_number", (cast(text, STRING), Value(pattern, "STRING")), sql_type)
 

@@ -60,7 +60,6 @@ _FIELD_TYPES: dict[SqlType, Any] = {
     BINARY: bytes,
 }
 
-_WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
 _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 """A DOUBLE of a lenient stream: the lax decoder would read the texts of NaN and of infinities."""
 
@@ -224,7 +223,7 @@ def _field_type(sql_type: SqlType, *, lax: bool = False) -> Any:
 def _holds_wholes(sql_type: SqlType) -> bool:
     """Tell whether values of a type are or hold whole numbers."""
     parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
-    return sql_type in _WHOLE or any(map(_holds_wholes, parts))
+    return sql_type.is_whole or any(map(_holds_wholes, parts))
 
 
 def _needs_finish(sql_type: SqlType) -> bool:

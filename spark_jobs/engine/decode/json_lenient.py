@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, SqlType
+from grouping.model.sql_type import BINARY, BOOLEAN, STRING, TIMESTAMP, VARIANT, SqlType
 from grouping.values.variant import MISSING
 from spark_jobs.engine.decode.json_number import JsonNumber
 from spark_jobs.engine.decode.misfit import Misfit
@@ -35,7 +35,6 @@ STRICT = Leniency()
 _MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
-_WHOLE = frozenset((TINYINT, SMALLINT, INT, BIGINT))
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False, "-0": False}
 _MOST_DIGITS = 40
 """Digits that a whole number or a time may have; more are out of range."""
@@ -95,7 +94,7 @@ def _of_text(text: str, sql_type: SqlType) -> object:
 def _of_number(text: str, sql_type: SqlType) -> object:
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text, JsonNumber(text))
-    if sql_type in _WHOLE and not text.lstrip("-").isdigit():
+    if sql_type.is_whole and not text.lstrip("-").isdigit():
         number = Decimal(text)
         if number.adjusted() < _MOST_DIGITS and number == number.to_integral_value():
             return JsonNumber(int(number))

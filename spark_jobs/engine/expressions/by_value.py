@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grouping.model.errors import InputError, InternalError
 from spark_jobs.engine.rows.cpu_budget import checked
 
-__all__ = ["converted", "distinct_rows", "each_distinct"]
+__all__ = ["converted", "distinct_rows", "each_distinct", "of_one_length"]
 
 T = TypeVar("T")
 
@@ -30,13 +30,16 @@ def each_distinct(
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        distinct, codes = distinct_rows(
-            [column if len(column) == size else column.new_from_index(0, size) for column in columns]
-        )
+        distinct, codes = distinct_rows(of_one_length(columns))
         return pl.Series(converted(distinct, convert), dtype=dtype).gather(codes)
 
     return pl.map_batches(list(exprs), apply, return_dtype=dtype)
+
+
+def of_one_length(columns: Sequence[pl.Series]) -> list[pl.Series]:
+    """Return columns with as many rows as the longest; a column of one row has this row everywhere."""
+    size = max(len(column) for column in columns)
+    return [column if len(column) == size else column.new_from_index(0, size) for column in columns]
 
 
 def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:

@@ -11,18 +11,15 @@ from math import isfinite
 import polars as pl
 
 from grouping.model.errors import InternalError
-from grouping.model.sql_type import BIGINT, SqlType
+from grouping.model.sql_type import BIGINT, WHOLE_BITS, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.numbers.decimals import fitted
 from spark_jobs.engine.expressions.times.zones import to_utc
 from spark_jobs.engine.expressions.types import Operand, polars_type, to_double
 
-__all__ = ["CASTS", "WHOLE_BITS", "cast", "read_text", "to_bigint"]
+__all__ = ["CASTS", "cast", "read_text", "to_bigint"]
 
 _TOP = 2.0**63
-WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-"""By the names of the types of whole numbers."""
-_INTEGERS = tuple(WHOLE_BITS)
 _BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
 """The characters that Spark trims around a number or a date: white space and control characters of ASCII."""
 _JAVA_BLANK = "".join(map(chr, range(0x21)))
@@ -111,7 +108,7 @@ def _string_to_whole(text: str, sql_type: SqlType) -> int | None:
     if not _WHOLE.fullmatch(text) or len(text) > _LONGEST_EXPONENT // 2:
         return None
     number = int(text)
-    return number if -(2 ** (WHOLE_BITS[sql_type.name] - 1)) <= number < 2 ** (WHOLE_BITS[sql_type.name] - 1) else None
+    return _in_range(number, sql_type)
 
 
 def _string_to_double(text: str, _: SqlType) -> float | None:
@@ -222,12 +219,16 @@ def _timestamp_to_double(value: Operand, _: SqlType) -> pl.Expr:
 
 
 def _decimal_to_whole(number: Decimal, sql_type: SqlType) -> int | None:
-    whole = int(number)
-    return whole if -(2 ** (WHOLE_BITS[sql_type.name] - 1)) <= whole < 2 ** (WHOLE_BITS[sql_type.name] - 1) else None
+    return _in_range(int(number), sql_type)
+
+
+def _in_range(number: int, sql_type: SqlType) -> int | None:
+    bound = 2 ** (WHOLE_BITS[sql_type.name] - 1)
+    return number if -bound <= number < bound else None
 
 
 _TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
-    **dict.fromkeys(_INTEGERS, _string_to_whole),
+    **dict.fromkeys(WHOLE_BITS, _string_to_whole),
     "DOUBLE": _string_to_double,
     "DECIMAL": _string_to_decimal,
     "BOOLEAN": _string_to_boolean,
@@ -243,10 +244,10 @@ def read_text(text: str, sql_type: SqlType) -> object:
 
 
 CASTS: dict[tuple[str, str], Caster] = {
-    **dict.fromkeys([(a, b) for a in _INTEGERS for b in (*_INTEGERS, "FLOAT", "DOUBLE", "STRING")], _plain),
-    **dict.fromkeys([(kind, "TIMESTAMP") for kind in _INTEGERS], _seconds_to_timestamp),
-    **dict.fromkeys([("TIMESTAMP", kind) for kind in _INTEGERS], _timestamp_to_seconds),
-    **dict.fromkeys([(a, kind) for a in ("FLOAT", "DOUBLE") for kind in _INTEGERS], _double_to_whole),
+    **dict.fromkeys([(a, b) for a in WHOLE_BITS for b in (*WHOLE_BITS, "FLOAT", "DOUBLE", "STRING")], _plain),
+    **dict.fromkeys([(kind, "TIMESTAMP") for kind in WHOLE_BITS], _seconds_to_timestamp),
+    **dict.fromkeys([("TIMESTAMP", kind) for kind in WHOLE_BITS], _timestamp_to_seconds),
+    **dict.fromkeys([(a, kind) for a in ("FLOAT", "DOUBLE") for kind in WHOLE_BITS], _double_to_whole),
     **dict.fromkeys([(a, "DECIMAL") for a in ("FLOAT", "DOUBLE")], _double_to_decimal),
     **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
     ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
@@ -255,10 +256,10 @@ CASTS: dict[tuple[str, str], Caster] = {
     ("STRING", "FLOAT"): _string_to_float,
     ("DECIMAL", "FLOAT"): _decimal_to_float,
     ("STRING", "BINARY"): lambda value, _: value.expr.cast(pl.Binary),
-    **dict.fromkeys([("DECIMAL", kind) for kind in _INTEGERS], _by_value(_decimal_to_whole)),
-    **dict.fromkeys([(a, "DECIMAL") for a in (*_INTEGERS, "DECIMAL")], _by_value(lambda n, k: fitted(Decimal(n), k))),
-    **dict.fromkeys([("BOOLEAN", kind) for kind in (*_INTEGERS, "DOUBLE")], _plain),
-    **dict.fromkeys([(kind, "BOOLEAN") for kind in (*_INTEGERS, "FLOAT", "DOUBLE")], lambda value, _: value.expr != 0),
+    **dict.fromkeys([("DECIMAL", kind) for kind in WHOLE_BITS], _by_value(_decimal_to_whole)),
+    **dict.fromkeys([(a, "DECIMAL") for a in (*WHOLE_BITS, "DECIMAL")], _by_value(lambda n, k: fitted(Decimal(n), k))),
+    **dict.fromkeys([("BOOLEAN", kind) for kind in (*WHOLE_BITS, "DOUBLE")], _plain),
+    **dict.fromkeys([(kind, "BOOLEAN") for kind in (*WHOLE_BITS, "FLOAT", "DOUBLE")], lambda value, _: value.expr != 0),
     ("BOOLEAN", "STRING"): _boolean_to_string,
     ("DATE", "STRING"): lambda value, _: value.expr.dt.strftime("%Y-%m-%d"),
     ("DATE", "TIMESTAMP"): _plain,

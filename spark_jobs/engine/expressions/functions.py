@@ -11,6 +11,7 @@ from functools import reduce
 import polars as pl
 
 from grouping.model.sql_type import BOOLEAN, UNKNOWN, SqlType
+from spark_jobs.engine.expressions.by_value import of_one_length
 from spark_jobs.engine.expressions.casts import cast
 from spark_jobs.engine.expressions.codes.byte_codes import BYTE_CODES
 from spark_jobs.engine.expressions.codes.hashes import HASHES
@@ -39,9 +40,9 @@ def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
         return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)
 
     def fold(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
-        return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
+        return reduce(
+            lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), of_one_length(columns)
+        )
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         sql_type, exprs = _common(args, sql_type)

@@ -18,7 +18,7 @@ import polars as pl
 
 from grouping.model.decimal_types import WIDEST
 from grouping.model.sql_type import BIGINT, INT, SqlType
-from spark_jobs.engine.expressions.by_value import distinct_rows
+from spark_jobs.engine.expressions.by_value import distinct_rows, of_one_length
 from spark_jobs.engine.expressions.types import Implementation, Operand
 
 __all__ = ["HASHES"]
@@ -175,10 +175,7 @@ def _hash(by_type: Callable[[SqlType], Hash], dtype: type[pl.DataType], sql_type
             return seed - (mask + 1 if seed > mask >> 1 else 0)
 
         def of_rows(columns: Sequence[pl.Series]) -> pl.Series:
-            size = max(len(column) for column in columns)
-            rows, codes = distinct_rows(
-                [column if len(column) == size else column.new_from_index(0, size) for column in columns]
-            )
+            rows, codes = distinct_rows(of_one_length(columns))
             return pl.Series([of_row(row) for row in rows], dtype=dtype).gather(codes)
 
         return Operand(pl.map_batches([argument.expr for argument in args], of_rows, return_dtype=dtype), sql_type)

@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
+from grouping.model.sql_type import DATE, TIMESTAMP, WHOLE_BITS, SqlType
 from grouping.values.java_double import json_double
-from spark_jobs.engine.expressions.casts import WHOLE_BITS, read_text
+from spark_jobs.engine.expressions.casts import read_text
 from spark_jobs.engine.expressions.nested.json_reader import encodable, quoted
 from spark_jobs.engine.expressions.nested.json_tokens import BrokenJsonError, JsonTokens, Token
 

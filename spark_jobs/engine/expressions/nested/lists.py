@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.sql_type import SqlType
+from spark_jobs.engine.expressions.by_value import of_one_length
 from spark_jobs.engine.expressions.types import Operand, polars_type
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.event_column import rows_of_elements
@@ -93,7 +94,6 @@ def over(compute: Callable[..., pl.Series], dtype: pl.DataType, first: Operand, 
     """Return a function of whole columns, of as many rows each."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        return compute(*(column if len(column) == size else column.new_from_index(0, size) for column in columns))
+        return compute(*of_one_length(columns))
 
     return pl.map_batches([operand.expr for operand in (first, *others)], apply, return_dtype=dtype)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from grouping.model.sql_type import INT, STRING, SqlType, array_of
 from grouping.values.json_path import parse_json_path
 from grouping.values.number_format import read_number_format
-from spark_jobs.engine.expressions.by_value import each_distinct
+from spark_jobs.engine.expressions.by_value import each_distinct, of_one_length
 from spark_jobs.engine.expressions.nested.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.engine.expressions.nested.from_json import from_json
 from spark_jobs.engine.expressions.nested.json_object import json_object
@@ -75,13 +75,12 @@ def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
     assert isinstance(value, Operand), "it is of the elements' type"
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        arrays, wanted = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
+        arrays, wanted = of_one_length(columns)
         lists = arrays.to_arrow()
         elements = pl.Series(lists.flatten())
         of = rows_of_elements(lists)
         equal = (elements == wanted.gather(of)).fill_null(False).to_numpy()
-        found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+        found, unknown = np.zeros(len(arrays), np.bool_), np.zeros(len(arrays), np.bool_)
         found[of[equal]] = True
         unknown[of[elements.is_null().to_numpy()]] = True
         unknown |= arrays.is_null().to_numpy() | wanted.is_null().to_numpy()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from grouping.model.sql_type import STRING, SqlType
+from grouping.model.sql_type import STRING, WHOLE_BITS, SqlType
 from grouping.values.java_double import java_double
 from grouping.values.variant import (
     MISSING,
@@ -23,7 +23,7 @@ from grouping.values.variant import (
     write_variant,
 )
 from spark_jobs.engine.expressions.by_value import each_distinct
-from spark_jobs.engine.expressions.casts import WHOLE_BITS, read_text
+from spark_jobs.engine.expressions.casts import read_text
 from spark_jobs.engine.expressions.nested.json_texts import json_of
 from spark_jobs.engine.expressions.numbers.decimals import fitted
 from spark_jobs.engine.expressions.types import Operand, polars_type

@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import polars as pl
 
-from grouping.model.sql_type import BIGINT, INT, STRING, TINYINT, SqlType
+from grouping.model.sql_type import BIGINT, INT, STRING, TINYINT, WHOLE_BITS, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS"]
 
 _BITS = {INT: 32, BIGINT: 64}
-_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _between(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
@@ -55,7 +54,7 @@ def _bit_count(args: list[Operand], _: SqlType) -> Operand:
 def _bit_get(args: list[Operand], _: SqlType) -> Operand:
     """Return a bit of a whole number, counted from the lowest; NULL where its type has none there."""
     number, place = args
-    bits = _WIDTHS[number.type.name]
+    bits = WHOLE_BITS[number.type.name]
     found = each_distinct(
         [number.expr.cast(pl.Int64), place.expr.cast(pl.Int64)],
         lambda value, at: value >> at & 1 if 0 <= at < bits else None,

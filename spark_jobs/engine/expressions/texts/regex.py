@@ -11,7 +11,7 @@ import polars as pl
 from grouping.model.sql_type import INT, STRING, SqlType, array_of
 from grouping.values.patterns import Groups, occurrences, rust_groups
 from grouping.values.replacement import rust_replacement
-from spark_jobs.engine.expressions.by_value import distinct_rows
+from spark_jobs.engine.expressions.by_value import distinct_rows, of_one_length
 from spark_jobs.engine.expressions.texts.bounded_search import in_steps, searchable
 from spark_jobs.engine.expressions.types import Implementation, Operand, polars_type
 from spark_jobs.engine.rows.cpu_budget import checked
@@ -31,8 +31,7 @@ def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: Sql
     """Make a function of a text, a pattern and other arguments, NULL when any is, or the text is too long for it."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        texts, *others = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
+        texts, *others = of_one_length(columns)
         distinct, codes = distinct_rows(others)
         if len(distinct) == 1:
             return _of_one(texts, distinct[0])
@@ -40,7 +39,7 @@ def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: Sql
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
         pieces = [
             _of_one(texts.gather(order[start:end]), distinct[int(codes[order[start]])])
-            for start, end in checked(zip(starts, [*starts[1:], size], strict=True))
+            for start, end in checked(zip(starts, [*starts[1:], len(texts)], strict=True))
         ]
         return pl.concat(pieces).gather(np.argsort(order, kind="stable")) if pieces else texts.cast(dtype)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from grouping.model.sql_type import BOOLEAN, SqlType
 from grouping.values.like_pattern import is_too_large, like_parts
 from grouping.values.patterns import LAST_LINE_END, rust_pattern
-from spark_jobs.engine.expressions.by_value import converted, distinct_rows
+from spark_jobs.engine.expressions.by_value import converted, distinct_rows, of_one_length
 from spark_jobs.engine.expressions.texts.bounded_search import in_steps, searchable
 from spark_jobs.engine.expressions.types import Operand
 from spark_jobs.engine.rows.cpu_budget import checked
@@ -77,8 +77,7 @@ def _without_line_end(text: pl.Series) -> pl.Series:
 
 def _searched(args: list[Operand], search: Callable[..., _LikeSearch | None]) -> Operand:
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        text, *patterns = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
+        text, *patterns = of_one_length(columns)
         distinct, codes = distinct_rows(patterns)
         searches = converted(distinct, search)
         if len(searches) == 1 and (only := searches[0]) is not None:

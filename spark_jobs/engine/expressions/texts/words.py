@@ -9,7 +9,7 @@ import polars as pl
 
 from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 from grouping.values.printf import Conversion, parse_format
-from spark_jobs.engine.expressions.by_value import distinct_rows, each_distinct
+from spark_jobs.engine.expressions.by_value import distinct_rows, each_distinct, of_one_length
 from spark_jobs.engine.expressions.nested.json_reader import json_array_length, json_object_keys
 from spark_jobs.engine.expressions.texts.urls import part_of_url
 from spark_jobs.engine.expressions.types import Implementation, Operand, by_value
@@ -197,9 +197,7 @@ def _with_nulls(exprs: Sequence[pl.Expr], convert: Callable[..., str | None]) ->
     """Return `convert` of the values of each row, NULLs included."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        size = max(len(column) for column in columns)
-        whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
-        distinct, codes = distinct_rows(whole)
+        distinct, codes = distinct_rows(of_one_length(columns))
         return pl.Series([convert(*row) for row in checked(distinct)], dtype=pl.String).gather(codes)
 
     return pl.map_batches(list(exprs), apply, return_dtype=pl.String)
