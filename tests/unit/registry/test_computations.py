@@ -49,3 +49,15 @@ def test_what_no_cq_uses_is_forgotten() -> None:
         if number >= 5:
             del working.live[plan.group_id]
     assert computations.cqs("t_1") == 5
+
+
+def test_the_time_of_a_stream_counts_each_join() -> None:
+    """A computation of two joins takes as long as two computations of one; joins of other streams do not count."""
+    computations = Computations(_Working())  # type: ignore[arg-type]
+    assert not list(computations.live())
+    one = LookupJoin("t_1", "p", ())
+    nodes: dict[str, tuple[LookupJoin, ...]] = {"g_1": (one,), "g_2": (one, LookupJoin("t_2", "o", ()))}
+    for group, joins in nodes.items():
+        computations.add(GroupPlan(GroupId(group), _STREAM, "", (), Computation.of(_STREAM, joins)))
+    computations.add(GroupPlan(GroupId("g_3"), StreamId("s_2"), "", (), Computation.of(StreamId("s_2"), (one,))))
+    assert 3 * LookupJoin.batch_micros == computations.batch_micros(_STREAM)
