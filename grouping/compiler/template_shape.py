@@ -63,12 +63,14 @@ class _ConstantSource(NamedTuple):
     beside: SqlType | None
     """The type that the constant must have one in common with; None where any number will do."""
     fixed: Typed
+    is_typed: bool = False
+    """Whether the constant must have the type of `fixed`: all operands of its IN are compared as one type."""
     pinned: int = -1
     """The pinned literal of the constant; -1 for none."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
-        ordinal, read_text, of_string, sign, literal_type, beside, fixed, _ = self
+        ordinal, read_text, of_string, sign, literal_type, beside, fixed, is_typed, _ = self
         if ordinal < 0:
             return fixed
         text = literals[ordinal]
@@ -82,7 +84,7 @@ class _ConstantSource(NamedTuple):
         if literal_type and READERS["literal"](text)[0] != literal_type:
             raise _Fallback
         typed = read_text(text)
-        if beside and typed[0] != fixed[0] and common_type((beside, typed[0])) is None:
+        if typed[0] != fixed[0] and (is_typed or (beside and common_type((beside, typed[0])) is None)):
             raise _Fallback
         return typed
 
@@ -224,13 +226,13 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
     fixed = (constant.type, constant.value)
     ordinal = -1 if constant.position is None else positions.get(constant.position, -1)
     if ordinal < 0 or constant.is_pinned or constant.reader is None or constant.reader in _ESCAPED:
-        return _ConstantSource(-1, READERS["literal"], False, "", None, None, fixed, ordinal)
+        return _ConstantSource(-1, READERS["literal"], False, "", None, None, fixed, pinned=ordinal)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
-    if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
-        beside = None
-    return _ConstantSource(ordinal, READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
+    if constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
+        return _ConstantSource(ordinal, READERS[constant.reader], of_string, sign, sql_type, None, fixed)
+    return _ConstantSource(ordinal, READERS["decimal"], of_string, sign, sql_type, beside, fixed, beside is None)
 
 
 def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:

@@ -84,6 +84,14 @@ def test_a_literal_in_several_places(name: str) -> None:
     assert wholes[0] != wholes[1], "the literal matters"
 
 
+def test_a_wider_number_in_a_list() -> None:
+    """All operands of IN are compared as one type, so a number that no DECIMAL holds beside them is refused."""
+    preparer = Preparer(inlined_catalog())
+    for number in ("5e0", "7e0", "1e40"):
+        text = f"CREATE CQ c AS SELECT symbol FROM quotes WHERE -5 IN (i, -1, {number})"
+        assert outcome(Preparer(inlined_catalog()), text) == outcome(preparer, text), text
+
+
 @pytest.mark.parametrize("seed", [102, 131, 140, 214, 448, 510, 511, 589])
 def test_seeds_that_failed(seed: int) -> None:
     """Random templates of which the fast path once made something else, or raised StopIteration."""
