@@ -1,4 +1,4 @@
-"""Pages with results: `docs/numbers.md` from a template, and the last runs of chaos in `docs/faults.md`.
+"""Pages with results: `docs/numbers.md`, a table of `README.md`, and the last chaos runs in `docs/faults.md`.
 
 In a row of the template, ``{name}`` stands for the figure of this name in the result of the command in the last cell.
 The last cell but one has the goals, ``≥ 0.8`` or ``≤ 3 s``: a goal for each figure of the row, or a goal for all.
@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.benchmarks.result import RESULTS, read_results
 
-__all__ = ["chaos_line", "numbers_page", "write_pages"]
+__all__ = ["chaos_line", "numbers_page", "readme_table", "write_pages"]
 
 _DOCS = RESULTS.parent / "docs"
 _TEMPLATE = Path(__file__).with_name("numbers.md")
@@ -28,13 +28,18 @@ _Results = Mapping[str, Mapping[str, Any]]
 
 
 def write_pages() -> None:
-    """Write `docs/numbers.md`, and the line of the last chaos runs in `docs/faults.md`, from the kept results."""
+    """Write `docs/numbers.md`, the table of `README.md` and the line of `docs/faults.md` from the kept results."""
     results = read_results(RESULTS)
     (_DOCS / "numbers.md").write_text(numbers_page(results), "utf-8")
-    page = _DOCS / "faults.md"
-    before, mark, rest = page.read_text("utf-8").partition("<!-- chaos -->\n")
-    after = rest.partition("<!-- /chaos -->")[2]
-    page.write_text(f"{before}{mark}{chaos_line(results)}\n<!-- /chaos -->{after}", "utf-8")
+    _replace(_DOCS / "faults.md", "chaos", chaos_line(results))
+    _replace(_DOCS.parent / "README.md", "numbers", readme_table(results))
+
+
+def _replace(page: Path, marker: str, made: str) -> None:
+    """Write a text between the two marks of a page."""
+    before, mark, rest = page.read_text("utf-8").partition(f"<!-- {marker} -->\n")
+    _, end, after = rest.partition(f"\n<!-- /{marker} -->")
+    page.write_text(f"{before}{mark}{made}{end}{after}", "utf-8")
 
 
 def numbers_page(results: _Results) -> str:
@@ -47,6 +52,12 @@ def numbers_page(results: _Results) -> str:
     used = [results[found[1]] for line in lines if (found := _COMMAND.search(line)) and _FIGURE.search(line)]
     filled = [_row(line, results) if line.startswith("|") else line.format_map(_facts(used)) for line in lines]
     return "\n".join(filled) + "\n"
+
+
+def readme_table(results: _Results) -> str:
+    """Return the table of `README.md`; raises as `numbers_page` does."""
+    lines = _TEMPLATE.with_name("readme.md").read_text("utf-8").splitlines()
+    return "\n".join(_row(line, results) for line in lines)
 
 
 def chaos_line(results: _Results) -> str:

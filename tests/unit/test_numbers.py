@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 
 from tests.benchmarks.__main__ import argument_parser, command_of
-from tests.benchmarks.numbers import chaos_line, numbers_page
+from tests.benchmarks.numbers import chaos_line, numbers_page, readme_table
 from tests.benchmarks.result import RESULTS, read_results
-from tests.pages import page
+from tests.pages import ROOT, page
 
 
 def test_the_numbers_are_those_of_the_results() -> None:
-    """`docs/numbers.md` has at most 80 lines, all made by ``python -m tests.benchmarks numbers``."""
+    """`docs/numbers.md`, of at most 80 lines, and `README.md` have what ``python -m tests.benchmarks numbers`` writes."""
     made = numbers_page(read_results(RESULTS))
     assert made == page("numbers.md")
     assert len(made.splitlines()) <= 80
+    table = (ROOT / "README.md").read_text("utf-8").partition("<!-- numbers -->\n")[2].partition("\n<!-- /")[0]
+    assert readme_table(read_results(RESULTS)) == table
 
 
 def test_the_last_chaos_runs_are_those_of_the_results() -> None:
