@@ -11,7 +11,7 @@ from tests.pages import ROOT, page
 
 
 def test_the_numbers_are_those_of_the_results() -> None:
-    """`docs/numbers.md`, of at most 80 lines, and `README.md` have what ``python -m tests.benchmarks numbers`` writes."""
+    """`docs/numbers.md`, of at most 80 lines, and `README.md` are what ``tests.benchmarks numbers`` writes."""
     made = numbers_page(read_results(RESULTS))
     assert made == page("numbers.md")
     assert len(made.splitlines()) <= 80
