@@ -52,6 +52,9 @@ class Constant(msgspec.Struct, frozen=True):
     """The constants that a set was made of."""
     is_pinned: bool = False
     """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
+    merged: tuple[int, ...] = ()
+    """The positions of equal literals that became this constant together: other literals would make a set, so the fast
+    path reads none in their places."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -106,7 +109,7 @@ def _without_position(leaf: Leaf) -> Leaf:
     if not isinstance(leaf, Constant):
         return leaf
     members = tuple(msgspec.structs.replace(member, position=None) for member in leaf.members)
-    return msgspec.structs.replace(leaf, position=None, members=members)
+    return msgspec.structs.replace(leaf, position=None, members=members, merged=())
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:

@@ -158,10 +158,10 @@ def set_of(members: Iterable[Constant]) -> Constant:
     flat = tuple([leaf for member in members for leaf in (member.members or (member,))])
     sql_type, values = as_set([member.type for member in flat], [member.value for member in flat])
     if len(values) == 1:
-        first = next(member for member in flat if member.value == values[0])
-        # With several equal literals, a changed one would make a set: the constant has no position, so no literal takes
-        # its place.
-        return first if len(flat) == 1 else Constant(values[0], sql_type)
+        if len(flat) == 1:
+            return flat[0]
+        positions = [each for member in flat for each in (member.position, *member.merged) if each is not None]
+        return Constant(values[0], sql_type, merged=tuple(positions))
     return Constant(values, set_type(sql_type), members=flat)
 
 

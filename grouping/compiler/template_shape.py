@@ -65,8 +65,8 @@ class _ConstantSource(NamedTuple):
     fixed: Typed
     is_typed: bool = False
     """Whether the constant must have the type of `fixed`: all operands of its IN are compared as one type."""
-    pinned: int = -1
-    """The pinned literal of the constant; -1 for none."""
+    pinned: frozenset[int] = frozenset()
+    """The literals on which the plan depends by way of the constant."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
@@ -131,7 +131,7 @@ class TemplateShape(NamedTuple):
             else:
                 places.append(_place(constant, positions, beside))
         flat = [place for slot in places for place in (slot if isinstance(slot[0], _ConstantSource) else (slot,))]
-        read = {place.ordinal for place in flat} - {place.pinned for place in flat}
+        read = {place.ordinal for place in flat}.difference(*(place.pinned for place in flat))
         kept = tuple(ordinal for ordinal in positions.values() if ordinal not in read)
         ordered = _lifted_in_order(draft) if draft.ties else ()
         return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)), draft.named)
@@ -226,7 +226,8 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
     fixed = (constant.type, constant.value)
     ordinal = -1 if constant.position is None else positions.get(constant.position, -1)
     if ordinal < 0 or constant.is_pinned or constant.reader is None or constant.reader in _ESCAPED:
-        return _ConstantSource(-1, READERS["literal"], False, "", None, None, fixed, pinned=ordinal)
+        pinned = frozenset((ordinal, *(positions.get(position, -1) for position in constant.merged)))
+        return _ConstantSource(-1, READERS["literal"], False, "", None, None, fixed, pinned=pinned)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None

@@ -18,6 +18,10 @@ from tests.fuzz.inlined_texts import inlined_catalog
 from tests.fuzz.surfaces import SURFACES, outcome
 
 _TEMPLATES = {
+    "a literal that IN compares twice with one column": (
+        "SELECT symbol FROM quotes WHERE {} IN (i, 3, i)",
+        ("1", "0"),
+    ),
     "a column of a subquery": (
         "SELECT s.worth FROM (SELECT symbol, price * {} AS worth FROM quotes) s WHERE s.worth > 100",
         ("2.0", "3.0"),
