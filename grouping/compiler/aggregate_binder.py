@@ -68,14 +68,14 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
         if value and name != "expressions":
             raise unsupported(f"GROUP BY {name.upper()}", "GROUP BY takes expressions.", "Write the keys out.")
     bound = (_key(node, tree.expressions, binder) for node in group.expressions)
-    keys = {each.key.name: each for each in bound}
+    keys = {each.key.stored: each for each in bound}
     return tuple(keys[name] for name in sorted(keys, key=lambda name: (_shape(keys[name]), name)))
 
 
 def _shape(key: BoundKey) -> str:
     """Return a key's name as it is whatever its constants are."""
     (lifted,), _, constants = lift((key.bound,))
-    return stored_reference(Computed(in_parentheses(lifted))) if constants else key.key.name
+    return stored_reference(Computed(in_parentheses(lifted))) if constants else key.key.stored
 
 
 def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
@@ -198,14 +198,14 @@ class AggregateBinder(Binder):
         settled, condition = tuple(map(settle, canonical)), all_of(tuple(map(settle, conjuncts)))
         text = aggregate_text(name, settled, condition, distinct=distinct)
         aggregate = AggregateValue(stored_reference(Computed(text)), name, settled, str(sql_type), distinct, condition)
-        self.aggregates.setdefault(aggregate.name, aggregate)
+        self.aggregates.setdefault(aggregate.stored, aggregate)
         lifted, _, constants = lift((*canonical, *conjuncts))
         if constants:
             own, wanted_ones = lifted[: len(args)], lifted[len(args) :]
             condition = all_of(tuple(map(marked, wanted_ones)))
             shape_text = aggregate_text(name, list(map(marked, own)), condition, distinct=distinct)
-            self._lifted[aggregate.name] = Term(AGGREGATE, (Value(shape_text, str(STRING)), *constants), sql_type)
-        return Column(aggregate.name, str(sql_type))
+            self._lifted[aggregate.stored] = Term(AGGREGATE, (Value(shape_text, str(STRING)), *constants), sql_type)
+        return aggregate.column
 
     def finished(self, bound: Bound) -> Bound:
         """Return an expression over the columns of groups: keys in the place of their expressions.

@@ -39,13 +39,13 @@ def named_without_constants(
         constants: By slot.
     """
     names = {
-        key.name: stored_reference(Computed(in_parentheses(lifted)))
+        key.stored: stored_reference(Computed(in_parentheses(lifted)))
         for key, lifted in zip(aggregation.keys, keys, strict=True)
         if any(isinstance(node, Slot) for node in walk(lifted))
     }
     found: dict[str, AggregateValue] = {}
     kept = tuple(_named(conjunct, names, aggregation, constants, found) for conjunct in having)
-    own_keys = tuple(msgspec.structs.replace(key, name=names.get(key.name, key.name)) for key in aggregation.keys)
+    own_keys = tuple(msgspec.structs.replace(key, stored=names.get(key.stored, key.stored)) for key in aggregation.keys)
     aggregates = (
         *aggregation.aggregates[: aggregation.kept],
         *found.values(),
@@ -72,7 +72,7 @@ def _named(
             own = [constants[slot.index] for slot in slots if isinstance(slot, Slot)]
             aggregate = aggregation.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
             name = stored_reference(Computed(render_part(expression)))
-            found[name] = msgspec.structs.replace(aggregate, name=name)
+            found[name] = msgspec.structs.replace(aggregate, stored=name)
             return Column(name, str(kind))
         case Call(op, args, kind):
             return Call(op, tuple(_named(each, names, aggregation, constants, found) for each in args), str(kind))

@@ -16,21 +16,21 @@ __all__ = ["Aggregate", "AggregateKey", "AggregateValue", "render_aggregate"]
 class AggregateKey(msgspec.Struct, frozen=True):
     """An expression of GROUP BY."""
 
-    name: str
+    stored: str = msgspec.field(name="name")
     """The column of aggregates that has its value, as `Column.stored`."""
     expression: Expression
 
     @property
     def column(self) -> Column:
         """The column of aggregates."""
-        return Column(self.name, str(self.expression.type))  # type: ignore[union-attr]  # no slot stands below
+        return Column(self.stored, str(self.expression.type))  # type: ignore[union-attr]  # no slot stands below
 
 
 class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
     """A value that an aggregate function makes of the matches with equal keys."""
 
-    name: str
-    """The column of aggregates that has its value, as `Column.stored`: equal values have one name."""
+    stored: str = msgspec.field(name="name")
+    """The column of aggregates that has its value, as `Column.stored`: equal values have one column."""
     function: str
     """By its one name (`grouping.functions.aggregates`)."""
     args: tuple[Expression, ...]
@@ -43,7 +43,7 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def column(self) -> Column:
         """The column of aggregates."""
-        return Column(self.name, self.type_text)
+        return Column(self.stored, self.type_text)
 
     @property
     def type(self) -> SqlType:

@@ -58,7 +58,7 @@ def _counted(partials: Partials, aggregation: Any, rows: list[Row], first: int =
     for aggregate in aggregation.aggregates:
         wanted = None
         if aggregate.condition is not None:
-            wanted = np.array([_holds(aggregate.name, row) for row in rows], np.bool_)
+            wanted = np.array([_holds(aggregate.stored, row) for row in rows], np.bool_)
         args.append(([columns[argument.stored] for argument in aggregate.args], wanted))
     offsets = np.arange(first, first + len(rows))
     lifted = partials.lifted({"store": pl.Series(np.zeros(len(rows), np.int32))}, [], args, offsets)
@@ -80,7 +80,7 @@ def _values(*aggregates: str, rows: list[Row], cuts: tuple[int, ...] = ()) -> li
         if begin < end
     ]
     found = partials.values(partials.merged(pl.concat(parts), []))
-    order = list(dict.fromkeys(aggregate.name for aggregate in aggregation.aggregates))
+    order = list(dict.fromkeys(aggregate.column.reference for aggregate in aggregation.aggregates))
     return [found[name][0] for name in order]
 
 

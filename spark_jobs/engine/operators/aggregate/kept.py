@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
-from grouping.model.expression import Column, Expression
+from grouping.model.expression import Expression
 from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from grouping.model.wording import counted
@@ -183,21 +183,20 @@ def _evaluated(expression: Expression, aggregates: Any, rows: NDArray[np.int32])
 class _Aggregates:
     """Aggregates as rows on which predicates and SELECT lists are evaluated."""
 
-    def __init__(self, columns: dict[str, pl.Series], select: SelectList, count: int) -> None:
+    def __init__(self, columns: dict[Reference, pl.Series], select: SelectList, count: int) -> None:
         aggregation = select.aggregation
         assert aggregation is not None
         self.count = count
         self._columns = columns
         made = (*(key.column for key in aggregation.keys), *(value.column for value in aggregation.aggregates))
-        self._made: dict[Reference, Column] = {column.reference: column for column in made}
+        self._types = {column.reference: column.type for column in made}
         self._arrays: dict[Reference, pa.Array] = {}
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column of the aggregates."""
         found = self._arrays.get(name)
         if found is None:
-            column = self._made[name]
-            found = self._arrays[name] = self._columns[column.stored].to_arrow().cast(arrow_type(column.type))
+            found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
@@ -210,4 +209,4 @@ class _Aggregates:
 
     def text_bytes(self) -> Ints:
         """Return by aggregate the bytes of its texts."""
-        return sum((value_sizes(self.column(name)) for name in self._made), np.zeros(self.count, np.int64))
+        return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))

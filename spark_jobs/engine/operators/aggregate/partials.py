@@ -13,6 +13,7 @@ import polars as pl
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from grouping.model.reference import Reference
 from grouping.plan.aggregate import Aggregate, AggregateValue
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.operators.aggregate.states import one_zero, state_of
@@ -31,7 +32,7 @@ class Partials:
         # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
         stems: dict[AggregateValue, str] = {}
         self._stems = [
-            stems.setdefault(replace(aggregate, name=""), f"a{number}.")
+            stems.setdefault(replace(aggregate, stored=""), f"a{number}.")
             for number, aggregate in enumerate(aggregation.aggregates)
         ]
         """By aggregate: the beginning of its columns' names."""
@@ -85,25 +86,28 @@ class Partials:
         states = [each for stem, state in self._states for each in state.merge(stem)]
         return _grouped(parts, [*by, *self.keys], states)
 
-    def values(self, aggregates: pl.DataFrame) -> dict[str, pl.Series]:
-        """Return the columns of aggregates by their names in the query."""
-        found = {key.name: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)}
+    def values(self, aggregates: pl.DataFrame) -> dict[Reference, pl.Series]:
+        """Return the columns of aggregates."""
+        found = {
+            key.column.reference: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)
+        }
         states = dict(self._states)
         for aggregate, stem in zip(self.aggregation.aggregates, self._stems, strict=True):
-            found[aggregate.name] = states[stem].value(stem, aggregates)
+            found[aggregate.column.reference] = states[stem].value(stem, aggregates)
         return found
 
-    def no_aggregates(self) -> dict[str, pl.Series]:
+    def no_aggregates(self) -> dict[Reference, pl.Series]:
         """Return the columns where there is no aggregate."""
-        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self.aggregation.keys}
+        columns = (key.column for key in self.aggregation.keys)
+        found = {column.reference: pl.Series([], dtype=polars_type(column.type)) for column in columns}
         return found | {name: values.clear() for name, values in self.empty().items()}
 
-    def empty(self) -> dict[str, pl.Series]:
+    def empty(self) -> dict[Reference, pl.Series]:
         """Return the columns of the one aggregate that there is without any match."""
-        found = {}
+        found: dict[Reference, pl.Series] = {}
         for aggregate in self.aggregation.aggregates:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
-            found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
+            found[aggregate.column.reference] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found
 
 
