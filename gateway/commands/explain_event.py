@@ -170,7 +170,7 @@ def _delivery(
         return False, f"its time {instant(at_ms)} is before START {instant(cq.start_ms)}", None
     if cq.expire_ms is not None and max(at_ms, now_ms) >= cq.expire_ms:
         return False, f"the CQ expires at {instant(cq.expire_ms)}", None
-    if outcome.dead_letter is not None:
+    if outcome.dead_letter is not None and not outcome.results:
         return False, f"it becomes a dead letter ({outcome.dead_letter})", None
     if not outcome.matches:
         return outcome.matches, "it does not match" if outcome.matches is False else "it is not known to match", None

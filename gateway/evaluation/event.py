@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from gateway.evaluation.one_entry import snapshot_of
 from gateway.evaluation.outcome import ConjunctOutcome, EventOutcome, EventQuestion, RowsRefused
-from gateway.evaluation.reasons import Judgement, judgements, reason, truths
+from gateway.evaluation.reasons import NO_ELEMENT, Judgement, holds, judgements, reason, truths
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.evaluation.table_rows import table_of
@@ -20,7 +21,7 @@ from grouping.compiler.stage_text import value_text
 from grouping.model.expression import Column, Expression, walk
 from grouping.model.reference import Reference, TableColumn, Variable
 from grouping.settings.settings import Settings
-from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.results.shown_values import shown_values
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.engine.rows.headers import unpacked_headers
@@ -60,7 +61,10 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
         mode = "shared" if standing.query.plan.kept is None else "pending"
         [output] = evaluated(standing, [record], _DESTINATION, mode)
         for letter in output.letters.values():
-            return _of_letter(letter.code, letter.detail)
+            if not any(events.count for events in output.pieces) or letter.code != "undecodable":
+                return _of_letter(letter.code, letter.detail)
+            # Other elements of the record are events.
+            return replace(_told(standing, output, at_ms), dead_letter=letter.code)
         return _told(standing, output, at_ms)
     except FAULTS as fault:  # of ours: the evaluator makes a dead letter of the event, and goes on
         return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
@@ -73,7 +77,15 @@ def _of_letter(code: str, detail: str) -> EventOutcome:
 
 
 def _told(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOutcome:
-    source, [judgement] = judgements(standing, output.snapshot, output.events, np.zeros(1, np.int64))
+    judged = [
+        (source, judgement)
+        for events in output.pieces
+        for source, some in (judgements(standing, output.snapshot, events, np.arange(events.count)),)
+        for judgement in some
+    ]
+    if not judged:
+        return EventOutcome(False, NO_ELEMENT)
+    source, judgement = next((each for each in judged if holds(each[1].conjuncts)), judged[0])
     conjuncts = _conjuncts(standing, source, judgement)
     results = [_decode(value) for values in output.values.values() for value in values]
     if results or (standing.query.plan.kept is not None and _counts(standing, judgement, at_ms)):
@@ -90,10 +102,11 @@ def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
     """Return the outcome of the conjuncts over the stream's columns, where the tables' rows are not known."""
-    events, letters = decode(source_batch([record]), standing.stream, _SETTINGS)
-    if letters is not None:
-        headers = dict(unpacked_headers(letters["headers"][0].as_py()))
-        return _of_letter(headers["code"].decode(), headers["detail"].decode())
+    pieces = list(decode_pieces(source_batch([record]), standing.stream, _SETTINGS))
+    for _, letters in pieces:
+        if letters is not None:
+            headers = dict(unpacked_headers(letters["headers"][0].as_py()))
+            return _of_letter(headers["code"].decode(), headers["detail"].decode())
     conjuncts = standing.query.plan.conjuncts
     which = [
         at
@@ -101,8 +114,15 @@ def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing:
         if not any(isinstance(each, TableColumn) for each in _read_by(conjunct))
     ]
     snapshot = snapshot_of(standing, _DESTINATION, "shared")
-    [told] = truths(standing, snapshot, events, np.zeros(1, np.int64), which)
-    found = _conjuncts(standing, events, Judgement(told, 0))
+    judged = [
+        (events, row, told)
+        for events, _ in pieces
+        for row, told in enumerate(truths(standing, snapshot, events, np.arange(events.count), which))
+    ]
+    if not judged:
+        return EventOutcome(False, NO_ELEMENT)
+    events, row, told = next((each for each in judged if holds(each[2])), judged[0])
+    found = _conjuncts(standing, events, Judgement(told, row))
     failed = [f"{each.conjunct} is {value_text(each.value)}" for each in found if each.value is not True]
     if failed:
         return EventOutcome(False, ", ".join(failed), found)

@@ -20,7 +20,9 @@ from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["Judgement", "Truths", "judgements", "reason", "truths"]
+__all__ = ["NO_ELEMENT", "Judgement", "Truths", "holds", "judgements", "reason", "truths"]
+
+NO_ELEMENT = "the record has no elements"
 
 Truths = dict[str, bool | None]
 """By conjunct, as text with its constants: whether it is TRUE, FALSE or (None) NULL."""
@@ -60,7 +62,7 @@ def judgements(
     for event, row, each in zip(
         joined.event[own].tolist(), own.tolist(), truths(standing, snapshot, joined, own), strict=True
     ):
-        if event not in found or (_holds(each) and not _holds(found[event].conjuncts)):
+        if event not in found or (holds(each) and not holds(found[event].conjuncts)):
             found[event] = Judgement(each, row)
     return joined, [found.get(row, Judgement({}, None)) for row in rows.tolist()]
 
@@ -91,7 +93,8 @@ def truths(
     return [dict(zip(texts, each, strict=True)) for each in zip(*values, strict=True)] or [{}] * rows.size
 
 
-def _holds(conjuncts: Truths) -> bool:
+def holds(conjuncts: Truths) -> bool:
+    """Tell whether all conjuncts are TRUE."""
     return all(value is True for value in conjuncts.values())
 
 

@@ -44,8 +44,8 @@ class Letter:
 class TaskOutput:
     """The output of a task for some records."""
 
-    events: Events
-    """The records that could be decoded."""
+    pieces: list[Events]
+    """The events of records that could be decoded; several pieces only where records have many elements."""
     snapshot: Snapshot
     """The tables that they met."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
@@ -81,8 +81,7 @@ def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) ->
     guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
     task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events)
     records = [*evaluate(task, batch), *end_records(task)]
-    assert events.events is not None, "the batch was decoded"
-    output = TaskOutput(events.events, snapshot)
+    output = TaskOutput(events.pieces, snapshot)
     for rows in records:
         _take(output, rows)
     return output
@@ -91,11 +90,12 @@ def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) ->
 class _DecodedEvents(Observer):
     """Keeps the decoded events."""
 
-    events: Events | None = None
+    def __init__(self) -> None:
+        self.pieces: list[Events] = []
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Keep them."""
-        self.events = events
+        self.pieces.append(events)
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

@@ -146,12 +146,18 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
             if isinstance(statement, CreateView) or not isinstance(statement, wanted):
                 return False
             there = source.columns, source.topic, source.format, source.avro_schema, source.framing
-            rest = source.key if isinstance(source, Table) else (source.lenient, source.timestamps)
+            rest = (
+                source.key if isinstance(source, Table) else (source.lenient, source.timestamps, source.explode or None)
+            )
             return _declaration(statement) == (*there, rest)
 
 
 def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
-    rest = statement.key if isinstance(statement, CreateTable) else (statement.lenient, statement.timestamps)
+    rest = (
+        statement.key
+        if isinstance(statement, CreateTable)
+        else (statement.lenient, statement.timestamps, statement.explode)
+    )
     columns = declared_columns(statement)
     return columns, statement.topic, statement.format, statement.schema, statement.framing, rest
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.sources.declarations import (
@@ -57,6 +59,7 @@ def create_stream(
         access=Access(statement.access),
         lenient=statement.lenient,
         timestamps=statement.timestamps,
+        explode=statement.explode or msgspec.UNSET,
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
@@ -91,6 +94,7 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         **describe_topic(stream),
         **({"lenient": True} if stream.lenient else {}),
         **({"timestamps": stream.timestamps} if stream.timestamps else {}),
+        **({"explode": stream.explode} if stream.explode else {}),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gateway.evaluation.reasons import Truths, judgements, reason
+from gateway.evaluation.reasons import NO_ELEMENT, Truths, holds, judgements, reason
 from gateway.evaluation.task import Place, TaskOutput, evaluated
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
@@ -43,7 +43,7 @@ class EvaluatedRow:
     id: str = ""
     """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning where an event may have several."""
     results: list[dict[str, Any]] = field(default_factory=list)
-    """All results: an event has several where it meets several rows of a table."""
+    """All results: a record has several where its elements are events, or an event meets several rows of a table."""
 
 
 def evaluate(
@@ -97,30 +97,33 @@ def evaluate(
     found: dict[Place, EvaluatedRow] = {}
     for output in evaluated(asked, records, _DESTINATION, "shared"):
         found.update(_told(asked, stream, output))
-    return [found[record.partition, record.offset] for record in records]
+    places = [(record.partition, record.offset) for record in records]
+    return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
 
 def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
-    """Yield the outcomes of a task's records, each with its place."""
-    events = output.events
-    places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
-    conjuncts: dict[Place, Truths] = {}
-    met = np.array([row for row, place in enumerate(places) if place not in output.letters], np.int64)
-    if met.size:
-        _, judged = judgements(asked, output.snapshot, events, met)
-        conjuncts = {places[row]: each.conjuncts for row, each in zip(met.tolist(), judged, strict=True)}
+    """Yield the outcomes of a task's records, each with its place; none of a record that has no elements."""
+    judged: dict[Place, tuple[Truths, int]] = {}
+    for events in output.pieces:
+        places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
+        letters = (output.letters.get(place) for place in places)
+        met = np.flatnonzero([letter is None or letter.code == "undecodable" for letter in letters])
+        _, some = judgements(asked, output.snapshot, events, met) if met.size else (None, [])
+        for row, each in zip(met.tolist(), some, strict=True):
+            known = judged.get(places[row])
+            if known is None or (holds(each.conjuncts) and not holds(known[0])):
+                judged[places[row]] = each.conjuncts, int(events.time_ms[row])
     for place, letter in output.letters.items():
-        too_large, why = letter.code == "result-too-large", f"{letter.code}: {letter.detail}"
-        yield place, EvaluatedRow(too_large, None, why, letter.code, id=_id(stream, place))
-    for row in met.tolist():
-        place = places[row]
+        found = [_decode(value) for value in output.values.get(place, ())] if place in judged else []
+        matches, why = bool(found) or letter.code == "result-too-large", f"{letter.code}: {letter.detail}"
+        values, first = judged.pop(place, ({}, 0))[0], found[0] if found else None
+        yield place, EvaluatedRow(matches, first, why, letter.code, values, _id(stream, place), found)
+    for place, (values, time_ms) in judged.items():
         found = [_decode(value) for value in output.values.get(place, ())]
-        values = conjuncts[place]
         if found:
             yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found)
         else:
-            why = reason(asked, int(events.time_ms[row]), values)
-            yield place, EvaluatedRow(False, None, why, None, values, _id(stream, place))
+            yield place, EvaluatedRow(False, None, reason(asked, time_ms, values), None, values, _id(stream, place))
 
 
 def _id(stream: Stream, place: Place) -> str:

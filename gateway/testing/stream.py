@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from grouping.model.catalog import Stream as CatalogStream
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
@@ -63,6 +65,7 @@ class Stream:
             framing=statement.framing,
             lenient=statement.lenient,
             timestamps=statement.timestamps,
+            explode=statement.explode or msgspec.UNSET,
         )
         """As the gateway and the evaluator know it."""
 

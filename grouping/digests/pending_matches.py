@@ -21,6 +21,8 @@ __all__ = ["ID_BYTES", "PendingAggregates", "PendingMatches", "aggregate_record"
 
 ID_BYTES = 12
 """Length of a store's id without its prefix."""
+_ORDINAL_BITS = 31
+_ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 
 
 class PendingAggregates(NamedTuple):
@@ -72,11 +74,13 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     """For aggregates only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
     """By item (int32): for aggregates, the item's place among the items of its store and range; for a match, the number
-    of its row within its event, left out where an event has one at most."""
+    of its row within its record, left out where a record has one at most."""
     before: int = 0
     """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
     """For a rolled record: aggregates that earlier versions of the tables met, in the order of the versions."""
+    elements: bytes = b""
+    """By item (int32): for a match, the bits of the row's number above the 31 in `ordinals`, where any is set."""
 
     @property
     def whole(self) -> tuple[PendingMatches, ...]:
@@ -123,6 +127,15 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
         columns = ((self.partitions, "i"), (self.offsets, "q"), (self.times, "q"), (self.rows, "i"))
         return tuple(memoryview(column).cast(kind) for column, kind in columns)  # type: ignore[call-overload]
 
+    @cached_property
+    def _numbers(self) -> memoryview | NDArray[np.int64] | None:
+        if not self.ordinals:
+            return None
+        if not self.elements:
+            return memoryview(self.ordinals).cast("i")
+        high = np.frombuffer(self.elements, np.int32).astype(np.int64)
+        return (high << _ORDINAL_BITS) | np.frombuffer(self.ordinals, np.int32)
+
     def items(self, store: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield a store's items: the source's partition, offset and time, the row's number, and the place in `values`.
 
@@ -130,9 +143,9 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
         """
         begin, end = self.spans.get(store, (0, 0))
         partitions, offsets, times, rows = self._columns
-        numbers = memoryview(self.ordinals).cast("i") if self.ordinals else None
+        numbers = self._numbers
         if end == begin + 1:
-            number = 0 if numbers is None else numbers[begin]
+            number = 0 if numbers is None else int(numbers[begin])
             return iter(((partitions[begin], offsets[begin], times[begin], number, rows[begin]),))
         # All columns have one length.
         return zip(  # noqa: B905
@@ -201,13 +214,14 @@ def pack_pending(
         events: By item the source's partition, offset and time.
         rows: By item its place in `values`.
         values: The rows.
-        numbers: By item the number of its row within its event; None where an event has one at most.
+        numbers: By item the number of its row within its record; None where a record has one at most.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order
     names = names[order]
     last = np.flatnonzero(np.append(names[1:] != names[:-1], True))
     partitions, offsets, times = events
+    high = None if numbers is None else numbers >> _ORDINAL_BITS
     return msgspec.msgpack.encode(
         PendingMatches(
             stream_id,
@@ -219,6 +233,7 @@ def pack_pending(
             times[order].astype(np.int64).tobytes(),
             rows[order].astype(np.int32).tobytes(),
             list(values),
-            ordinals=b"" if numbers is None else numbers[order].astype(np.int32).tobytes(),
+            ordinals=b"" if numbers is None else (numbers[order] & _ORDINAL_MASK).astype(np.int32).tobytes(),
+            elements=b"" if high is None or not high.any() else high[order].astype(np.int32).tobytes(),
         )
     )

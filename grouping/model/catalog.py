@@ -69,6 +69,9 @@ class Stream(msgspec.Struct, frozen=True):
     """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where they do not fit."""
+    explode: str | msgspec.UnsetType = msgspec.UNSET
+    """The path to the elements that are events, as `explode.explode_text` writes it; unset where the record is one
+    event."""
 
     @property
     def record_fields(self) -> dict[str, SqlType]:

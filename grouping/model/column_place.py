@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple
 
 from grouping.model.errors import InputError
 
-__all__ = ["ColumnPlace", "RecordPath", "parse_path", "path_text"]
+__all__ = ["STEP", "ColumnPlace", "RecordPath", "parse_path", "path_text", "place_in_value"]
 
 RecordPath = tuple[str | int, ...]
 """Steps from the top of a JSON value: names of fields, and places in an array from 0."""
 
-_STEP = re.compile(r"""\.([^.\[\]'"\s*]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(0|[1-9][0-9]{0,8})\]""")
+STEP = re.compile(r"""\.([^.\[\]'"\s*]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(0|[1-9][0-9]{0,8})\]""")
+"""A step of a path."""
 _BARE = re.compile(r"""[^.\[\]'"\s*]+""")
 _MOST_STEPS = 32
 _LONGEST = 1_000
@@ -26,11 +27,14 @@ _PLACE = re.compile(r"(KEY|HEADER)?(?: ?'((?:[^']|'')*)')?")
 class ColumnPlace(NamedTuple):
     """Where a record has the value of a column."""
 
-    kind: Literal["value", "header", "key"]
+    kind: Literal["value", "outer", "header", "key"]
+    """``outer``: in a value around the event, which is an element of an array."""
     path: RecordPath | None = None
     """The path in the value or in a JSON key. None for a header and for the whole key."""
     header: str = ""
     """The header's name."""
+    level: int = 0
+    """For ``outer``: the number of arrays between the event and the value around it."""
 
     def __str__(self) -> str:
         """Return the text behind FROM, which is the same for all spellings of a place.
@@ -41,8 +45,16 @@ class ColumnPlace(NamedTuple):
         """
         if self.kind == "header":
             return f"HEADER {_quoted(self.header)}"
-        path = "" if self.path is None else _quoted(path_text(self.path))
-        return path if self.kind == "value" else f"KEY {path}".rstrip()
+        path = "" if self.path is None else _quoted(self.path_text)
+        return f"KEY {path}".rstrip() if self.kind == "key" else path
+
+    @property
+    def path_text(self) -> str:
+        """The path as text; empty for a header and for the whole key."""
+        if self.path is None:
+            return ""
+        text = path_text(self.path)
+        return "^" * self.level + text[1:] if self.level else text
 
     @classmethod
     @lru_cache(maxsize=10_000)
@@ -51,14 +63,32 @@ class ColumnPlace(NamedTuple):
 
         Example:
             >>> ColumnPlace.of("KEY '$[\"a b\"]'")
-            ColumnPlace(kind='key', path=('a b',), header='')
+            ColumnPlace(kind='key', path=('a b',), header='', level=0)
         """
         found = _PLACE.fullmatch(text)
         assert found is not None, "the catalog holds texts of places"
         inner = None if found[2] is None else found[2].replace("''", "'")
         if found[1] == "HEADER":
             return cls("header", header=inner or "")
-        return cls("key" if found[1] else "value", None if inner is None else parse_path(inner))
+        if found[1] == "KEY" or inner is None:
+            return cls("key", None if inner is None else parse_path(inner))
+        return place_in_value(inner)
+
+
+def place_in_value(text: str) -> ColumnPlace:
+    """Return the place that a path gives: in the event, or behind ``^`` in a value around it.
+
+    Raises:
+        InputError: ``syntax-error``.
+
+    Example:
+        >>> place_in_value("^^.resource[0]")
+        ColumnPlace(kind='outer', path=('resource', 0), header='', level=2)
+    """
+    rest = text.lstrip("^")
+    if level := len(text) - len(rest):
+        return ColumnPlace("outer", parse_path(f"${rest}"), level=level)
+    return ColumnPlace("value", parse_path(text))
 
 
 def parse_path(text: str) -> RecordPath:
@@ -73,7 +103,7 @@ def parse_path(text: str) -> RecordPath:
     """
     steps: list[str | int] = []
     at = 1
-    while text.startswith("$") and at < len(text) and (step := _STEP.match(text, at)) is not None:
+    while text.startswith("$") and at < len(text) and (step := STEP.match(text, at)) is not None:
         steps.append(int(step[4]) if step[4] else step[1] or step[2] or step[3])
         at = step.end()
     if not text.startswith("$") or at < len(text):

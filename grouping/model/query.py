@@ -136,6 +136,8 @@ class CreateStream:
     lenient: bool = False
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns; empty without the option."""
+    explode: str | None = None
+    """The path to the elements that are events (`explode.explode_text`); None where the record is one event."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.column_place import ColumnPlace, parse_path
+from grouping.model.column_place import ColumnPlace, parse_path, place_in_value
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
@@ -149,4 +149,4 @@ def read_place(tokens: Tokens) -> str:
         return str(ColumnPlace("key", path))
     if tokens.type() is not TokenType.STRING:
         raise tokens.unexpected("a path such as '$.data.price', HEADER 'name' or KEY")
-    return str(ColumnPlace("value", parse_path(tokens.string("a path"))))
+    return str(place_in_value(tokens.string("a path")))

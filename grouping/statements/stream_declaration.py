@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, cast
 
+from grouping.model.column_place import ColumnPlace
 from grouping.model.errors import InputError
+from grouping.model.explode import explode_levels, explode_text
 from grouping.model.query import CreateStream
 from grouping.model.source_access import AccessKind
+from grouping.model.wording import counted
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.declaration import check_options, read_columns, read_options
 from grouping.statements.tokens import Tokens
@@ -20,7 +24,7 @@ CHOICES = {
     "access": ACCESS_CHOICES,
     "timestamps": ("seconds", "millis", "micros"),
 }
-OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access", "lenient", "timestamps")
+OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access", "lenient", "timestamps", "explode")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -35,7 +39,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
     tokens.expect("WITH")
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
-    for option in ("lenient", "timestamps"):
+    for option in ("lenient", "timestamps", "explode"):
         if option in options and options["format"] != "json":
             raise InputError(
                 f'option "{option}" is for JSON only',
@@ -50,6 +54,8 @@ def read_stream(tokens: Tokens) -> CreateStream:
             detail=f"FROM is for JSON streams, and the format of the stream is {options['format']}.",
             hint="Name the column as the field of the schema.",
         )
+    levels = explode_levels(str(options["explode"])) if "explode" in options else ()
+    _check_outer(places, len(levels))
     return CreateStream(
         name=name,
         columns=columns,
@@ -64,4 +70,19 @@ def read_stream(tokens: Tokens) -> CreateStream:
         if_not_exists=if_not_exists,
         lenient=bool(options.get("lenient", False)),
         timestamps=str(options.get("timestamps", "")),
+        explode=explode_text(levels) if levels else None,
     )
+
+
+def _check_outer(places: Mapping[str, str], levels: int) -> None:
+    """Check that each ``^`` leads to a value around the event."""
+    for name, text in places.items():
+        place = ColumnPlace.of(text)
+        if place.level > levels:
+            arrays = f"explode has {counted(levels, 'array')}" if levels else "the stream has no explode"
+            raise InputError(
+                f'column "{name}" lies outside of the record',
+                code="stream-mismatch",
+                detail=f"Each ^ leads out of one array of explode, and {arrays}.",
+                hint="FROM '$.name' is a field of the event itself.",
+            )

@@ -10,7 +10,7 @@ from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.kafka import Record
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
-from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.rows.headers import unpacked_headers
 
 __all__ = ["DeadLetter", "printable", "why_not_replayed"]
@@ -77,7 +77,7 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
     if letter.code not in _OF_RECORDS or letter.value is None or letter.source.rsplit("/", 2)[0] != stream.topic:
         return "the letter holds no record"
     batch = source_batch([PlacedRecord(letter.value, letter.key, letter.time, 0, 0)])
-    _, again = decode(batch, stream, settings)
+    again = next((letters for _, letters in decode_pieces(batch, stream, settings) if letters is not None), None)
     if again is None:
         return None
     detail = dict(unpacked_headers(again["headers"][0].as_py()))["detail"].decode("utf-8", "replace")

@@ -22,6 +22,7 @@ from gateway.sdk.publisher import DeliveryReports
 from grouping.model.catalog import Stream
 from grouping.model.column_place import RecordPath
 from grouping.model.errors import OperationalError
+from grouping.model.explode import explode_levels
 from grouping.model.wording import figure
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
@@ -136,6 +137,11 @@ class _Publication:
         if self._form == Form.JSON:
             yield from json_lines(source, self._key_path(), longest)
             return
+        if self._stream.explode:
+            raise OperationalError(
+                "a row of CSV is no record of a stream with explode",
+                hint=f"Publish JSON lines, each with the array at {self._stream.explode}.",
+            )
         rows = CsvRows(self._stream.columns, self._stream.lenient, self._stream.timestamps, longest)
         for line in rows.read(source, self._key):
             while rows.warnings:
@@ -146,8 +152,10 @@ class _Publication:
         """Return the path of the key in a record: that of a declared column, or a field of the name."""
         if self._key is None:
             return None
+        levels = len(explode_levels(self._stream.explode)) if self._stream.explode else 0
         for column in self._stream.columns:
-            if column.name.casefold() == self._key.casefold() and column.place.kind == "value":
+            in_record = column.place.kind in ("value", "outer") and column.place.level == levels
+            if column.name.casefold() == self._key.casefold() and in_record:
                 return column.place.path
         return (self._key,)
 

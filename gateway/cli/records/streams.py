@@ -86,4 +86,5 @@ def _stream(described: Mapping[str, Any]) -> Stream:
         generation=described["generation"],
         lenient=described.get("lenient", False),
         timestamps=described.get("timestamps", ""),
+        explode=described.get("explode", msgspec.UNSET),
     )

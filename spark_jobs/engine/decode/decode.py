@@ -7,7 +7,7 @@ so every column of every record is checked here, whatever is used later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -19,13 +19,27 @@ from grouping.model.column_place import ColumnPlace
 from grouping.model.sql_type import VARIANT
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.avro_events import AvroReader
+from spark_jobs.engine.decode.exploded_events import exploded_events
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_lenient import STRICT, Leniency
 from spark_jobs.engine.decode.record_parts import PartsReader
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.output import dead_letters
 
-__all__ = ["Events", "decode", "record_reader"]
+__all__ = ["Events", "decode", "decode_pieces", "record_reader"]
+
+
+def decode_pieces(
+    batch: pa.RecordBatch, stream: Stream, settings: Settings
+) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
+    """Decode a batch of source records piece by piece; a piece is as `decode` returns it.
+
+    A stream whose records are one event each has one piece.
+    """
+    if stream.explode:
+        yield from exploded_events(batch, stream, _leniency(stream), _read_whole, settings)
+    else:
+        yield decode(batch, stream, settings)
 
 
 def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
@@ -34,7 +48,7 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     Args:
         batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a column FROM HEADER
             and for the field `_headers` also headers, a list of structs of key (string) and value (binary).
-        stream: The stream, with its declared columns.
+        stream: The stream, with its declared columns; not one with `explode`.
         settings: For the topic of the dead letters.
 
     Returns:

@@ -44,7 +44,7 @@ from spark_jobs.engine.decode.json_extent import extent_check
 from spark_jobs.engine.decode.json_layers import layers_of
 from spark_jobs.engine.decode.json_lenient import LENIENT_DELICATE, STRICT, Leniency, time_reader
 
-__all__ = ["Decoded", "JsonReader"]
+__all__ = ["REFUSALS", "Decoded", "Element", "JsonReader", "needs_escape"]
 
 _FIELD_TYPES: dict[SqlType, Any] = {
     STRING: str,
@@ -63,7 +63,7 @@ _FIELD_TYPES: dict[SqlType, Any] = {
 _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 """A DOUBLE of a lenient stream: the lax decoder would read the texts of NaN and of infinities."""
 
-_REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
+REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
 """Matches in records whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns,
@@ -83,11 +83,29 @@ class Decoded(NamedTuple):
     """By column of a lenient stream, how many values did not fit and are NULL."""
 
 
+class Element(NamedTuple):
+    """The type of records within an array."""
+
+    struct: Any
+    """The type that msgspec decodes."""
+    finished: Callable[[Any], Any] | None
+    """Reads the raw values of a decoded record; raises where the record takes a closer look. None without any."""
+    lax: bool
+    """Whether texts of numbers and booleans are taken for these."""
+
+
 class JsonReader:
     """Reads the JSON records of one stream."""
 
-    def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency = STRICT) -> None:
-        """Take the columns that lie in the value, each at the path of its place."""
+    def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency = STRICT, *, any_json: bool = False) -> None:
+        """Take the columns that lie in the value, each at the path of its place.
+
+        Args:
+            columns: The columns.
+            leniency: The options of the stream.
+            any_json: Whether records may be other values than objects, whatever the columns.
+        """
+        self._any_json = any_json
         self._columns = tuple(columns)
         self._leniency = leniency
         self._numbers = {column.name: number for number, column in enumerate(columns)}
@@ -98,7 +116,7 @@ class JsonReader:
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
         # The decoder knows no field names with escapes, and leaves nested values unfinished: records of such a stream
         # are all read exactly.
-        self._exact = any(_needs_escape(column) or _needs_finish(column.type) for column in columns)
+        self._exact = any(needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
         readers = {number: read for number, read in found.items() if read is not None}
         types: list[Any] = [
@@ -127,7 +145,7 @@ class JsonReader:
         wrong: dict[int, str] = {}
         misfits: Counter[str] = Counter()
         counted = misfits if self._leniency.lenient else None
-        delicate = self._delicate(values)
+        delicate = self.delicate(values)
         for row, value in enumerate(values.to_pylist()):
             if value is not None and row not in delicate:
                 try:
@@ -137,10 +155,12 @@ class JsonReader:
                             some.append(each)
                     records.append(record)
                     continue
-                except _REFUSALS:
+                except REFUSALS:
                     pass  # json_exact decides
             try:
-                exact[len(records)] = read_record(value, self._columns, self._leniency, counted)
+                exact[len(records)] = read_record(
+                    value, self._columns, self._leniency, counted, any_json=self._any_json
+                )
             except WrongRecord as exc:
                 wrong[row] = str(exc)
                 continue
@@ -176,7 +196,34 @@ class JsonReader:
                 wrong[row] = str(exc)
         return kept
 
-    def _delicate(self, values: pa.Array) -> frozenset[int] | range:
+    @property
+    def element(self) -> Element | None:
+        """How an array of records is decoded at once; None where each record takes a closer look."""
+        [layer, *others] = self._layers
+        if others or self._exact or self._check is not None or layer.struct is None:
+            return None
+        return Element(layer.struct, layer.finished if layer.has_raw else None, self._leniency.lenient)
+
+    def read_elements(self, elements: list[Any]) -> Decoded:
+        """Decode records given as texts, or as `Element` decodes them."""
+        texts = [at for at, each in enumerate(elements) if isinstance(each, bytes)]
+        if len(texts) == len(elements):
+            return self.read(pa.array(elements, pa.binary()))
+        ready = [at for at, each in enumerate(elements) if not isinstance(each, bytes)] if texts else []
+        holder: dict[str, list[Any]] = {"": [elements[at] for at in ready] if texts else elements}
+        if not texts:
+            return Decoded(lambda column: self._column([holder], {}, self._numbers[column.name]), {}, Counter())
+        read, refused, misfits = self.read(pa.array([elements[at] for at in texts], pa.binary()))
+        places = ready + [at for row, at in enumerate(texts) if row not in refused]
+        order = sorted(range(len(places)), key=places.__getitem__)
+
+        def column_of(column: StreamColumn) -> list[Any]:
+            both = self._column([holder], {}, self._numbers[column.name]) + read(column)
+            return [both[place] for place in order]
+
+        return Decoded(column_of, {texts[row]: why for row, why in refused.items()}, misfits)
+
+    def delicate(self, values: pa.Array) -> frozenset[int] | range:
         """Return the rows that the fast decoder must not see."""
         if self._exact:
             return range(len(values))
@@ -186,7 +233,7 @@ class JsonReader:
         return frozenset(found.to_pylist())
 
 
-def _needs_escape(column: StreamColumn) -> bool:
+def needs_escape(column: StreamColumn) -> bool:
     """Tell whether a step of the column's path is a name that JSON writes with an escape."""
     return any(isinstance(step, str) and _NEEDS_ESCAPE.search(step) for step in column.place.path or ())
 

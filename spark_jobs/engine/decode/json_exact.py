@@ -43,9 +43,12 @@ __all__ = [
     "FLOAT_BOUND",
     "WrongRecord",
     "fit_decimal",
+    "json_kind",
+    "read_json",
     "read_record",
     "read_text",
     "takes_any_json",
+    "value_at",
 ]
 
 DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
@@ -69,6 +72,8 @@ def read_record(
     columns: Sequence[StreamColumn],
     leniency: Leniency = STRICT,
     misfits: Counter[str] | None = None,
+    *,
+    any_json: bool = False,
 ) -> list[object]:
     """Return the values of the columns, in their order.
 
@@ -77,6 +82,7 @@ def read_record(
         columns: Its columns.
         leniency: The stream's.
         misfits: For a lenient stream: counts misfitting values by column, which are NULL.
+        any_json: Whether the record may be another value than an object, whatever the columns.
 
     Raises:
         WrongRecord: docs/expressions.md makes the record a dead letter.
@@ -84,6 +90,21 @@ def read_record(
     Example:
         >>> read_record(b'{"n": "x", "n": 7}', [StreamColumn("n", "INT")])
         [7]
+    """
+    record = read_json(value, any_json=any_json or takes_any_json(columns))
+    found = ((value_at(record, column.place.path or ()), column) for column in columns)
+    return [_read_column(each, column, leniency, misfits) for each, column in found]
+
+
+def read_json(value: bytes | None, *, any_json: bool) -> object:
+    """Return a record's value, with numbers as `JsonNumber` and bytes outside UTF-8 as surrogates.
+
+    Args:
+        value: The record.
+        any_json: Whether the record may be another value than an object.
+
+    Raises:
+        WrongRecord: The record is not one JSON value.
     """
     if value is None:
         raise WrongRecord("The record has no value.")
@@ -95,10 +116,9 @@ def read_record(
         raise WrongRecord(
             f"The value is not one JSON object: {exc.msg.removesuffix(' at')} at character {exc.pos}."
         ) from None
-    if not isinstance(record, dict) and not takes_any_json(columns):
+    if not isinstance(record, dict) and not any_json:
         raise WrongRecord("The value is JSON but no object.")
-    found = ((_found(record, column.place.path or ()), column) for column in columns)
-    return [_read_column(each, column, leniency, misfits) for each, column in found]
+    return record
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
@@ -140,7 +160,7 @@ def _loads(value: bytes) -> object:
     )
 
 
-def _found(record: object, path: RecordPath) -> object:
+def value_at(record: object, path: RecordPath) -> object:
     """Return the value at a path, `MISSING` where there is none."""
     for step in path:
         if isinstance(step, str):
@@ -199,7 +219,7 @@ def _convert(value: object, sql_type: SqlType) -> object:
         return write_variant(_as_variant(value))
     if sql_type == BOOLEAN:
         if not isinstance(value, bool):
-            raise ValueError(f"{_name(value)} is no boolean")
+            raise ValueError(f"{json_kind(value)} is no boolean")
         return value
     if sql_type in _BOUNDS:
         return _integer(_number(value), _BOUNDS[sql_type])
@@ -223,10 +243,10 @@ def _nested(value: object, sql_type: SqlType) -> object:
     """Return a value with parts: an object of a STRUCT or a MAP as a dict, an array of an ARRAY as a list."""
     if sql_type.name == "ARRAY":
         if not isinstance(value, list):
-            raise ValueError(f"{_name(value)} is no array")
+            raise ValueError(f"{json_kind(value)} is no array")
         return [_value(each, _element(sql_type), place) for place, each in enumerate(value)]
     if not isinstance(value, dict):
-        raise ValueError(f"{_name(value)} is no object")
+        raise ValueError(f"{json_kind(value)} is no object")
     if sql_type.name == "MAP":
         return {_text(key): _value(each, _element(sql_type), key) for key, each in value.items()}
     return {name: _value(value.get(name, MISSING), field, name) for name, field in sql_type.fields}
@@ -251,7 +271,7 @@ def _element(sql_type: SqlType) -> SqlType:
     return sql_type.element
 
 
-def _name(value: object) -> str:
+def json_kind(value: object) -> str:
     """Return the name of the value's type in JSON."""
     if isinstance(value, JsonNumber):
         return "a number"
@@ -260,13 +280,13 @@ def _name(value: object) -> str:
 
 def _number(value: object) -> str:
     if not isinstance(value, JsonNumber):
-        raise ValueError(f"{_name(value)} is no number")
+        raise ValueError(f"{json_kind(value)} is no number")
     return str(value)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or isinstance(value, JsonNumber):
-        raise ValueError(f"{_name(value)} is no string")
+        raise ValueError(f"{json_kind(value)} is no string")
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -53,8 +53,10 @@ class Layer:
         """By column: the path of attributes to its holder, and its attribute there."""
         self._empty: dict[str, Any] = {}
         """By path of attributes: the holder without values, for records that have null there."""
+        self.struct: Any = None
+        """The type of decoded records; None where the layer is the column of a whole value."""
         if root.column is None:
-            record = self._struct(root, "")
+            record = self.struct = self._struct(root, "")
             self._decode = msgspec.json.Decoder(record, strict=not lax).decode
         else:
             record = msgspec.defstruct("Whole", [("c", types[root.column], msgspec.field(default=None))], gc=False)
@@ -65,6 +67,11 @@ class Layer:
         """A record without values."""
         self.decode: Callable[[bytes], Any] = self._finish if self._raw else self._decode
         """Decodes a record; raises errors of msgspec and of readers of raw values."""
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether decoded records have raw values."""
+        return bool(self._raw)
 
     @property
     def columns(self) -> list[int]:
@@ -94,7 +101,10 @@ class Layer:
 
     def _finish(self, value: bytes) -> Any:
         """Decode a record that has columns which come raw."""
-        record = self._decode(value)
+        return self.finished(self._decode(value))
+
+    def finished(self, record: Any) -> Any:
+        """Return a record of type `struct` with its raw values read; raises as `decode` does."""
         for holder, name, read in self._raw:
             owner = record if holder is None else _get(holder, record)
             if owner is not None and (raw := getattr(owner, name)) is not None:

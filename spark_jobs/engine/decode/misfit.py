@@ -42,9 +42,8 @@ def misfit_detail(column: StreamColumn, misfit: Misfit) -> str:
     at = ""
     if column.from_text:
         place = column.place
-        begin = "" if place.path is None else path_text(place.path)
-        part = {"value": "", "key": "the key ", "header": f'the header "{place.header}" '}[place.kind]
-        at = f" at {part}{begin}{inner}"[:_LONGEST_PATH].rstrip()
+        part = {"key": "the key ", "header": f'the header "{place.header}" '}.get(place.kind, "")
+        at = f" at {part}{place.path_text}{inner}"[:_LONGEST_PATH].rstrip()
     # The text of a nested type lists all fields.
     sql_type = misfit.sql_type.name if misfit.sql_type.is_nested else misfit.sql_type
     return f'{kind} "{name}" of type {sql_type} cannot hold the value{at}: {misfit}.'

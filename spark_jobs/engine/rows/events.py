@@ -14,7 +14,8 @@ from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
 from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
-from spark_jobs.engine.rows.record_fields import header_maps, key_texts
+from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.record_fields import header_maps, key_texts, once_each
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["Events", "arrow_type"]
@@ -73,22 +74,27 @@ class Events:
         read: Callable[[StreamColumn], list[object]],
         misfits: Mapping[str, int] | None = None,
         read_whole: Callable[[pa.Array], pa.Array] = _as_none,
+        *,
+        number: Ints | None = None,
+        sizes: Callable[[], Ints] | None = None,
     ) -> None:
         """Keep the records.
 
         Args:
             stream: The stream of the records.
             source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
+                For elements of records: a row for each element, keys and values dictionary-encoded.
             read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
                 nested types dicts and lists of these.
             misfits: By column of a lenient stream, how many values did not fit and are NULL.
             read_whole: Gives the VARIANT of each value, for `_value`.
+            number: The place of each event among the elements of its record; None where a record is one event.
+            sizes: Gives the most bytes that the columns of each event have together; None for those of its record.
         """
         self.misfits = misfits or {}
         self.stream = stream
         self.source = source
-        self.number = None
-        """An event is one row."""
+        self.number = number
         self.count: int = source.num_rows
         self._declared: dict[Reference, StreamColumn] = {column.name: column for column in stream.columns}
         self._read = read
@@ -96,6 +102,7 @@ class Events:
         self._values: dict[Reference, list[object]] = {}
         self._arrays: dict[Reference, pa.Array] = {}
         self._times: NDArray[np.int64] | None = None
+        self._sizes = sizes
         self._record_bytes: NDArray[np.int64] | None = None
         self._longest_record: int | None = None
 
@@ -122,6 +129,8 @@ class Events:
     @property
     def record_bytes(self) -> NDArray[np.int64]:
         """The bytes of each source record's key and value, and twice those of its headers: base64 adds a third."""
+        if self._record_bytes is None and self._sizes is not None:
+            self._record_bytes = self._sizes()
         if self._record_bytes is None:
             key, value = (pc.fill_null(pc.binary_length(self.source[name]), 0) for name in ("key", "value"))
             self._record_bytes = pc.add(key, value).to_numpy().astype(np.int64)
@@ -185,13 +194,13 @@ class Events:
             return pa.array(values, arrow_type(sql_type))
         match name:
             case "_key":
-                return key_texts(self.source["key"])
+                return once_each(key_texts, self.source["key"])
             case "_time":
                 return pc.cast(pa.array(self.time_ms, pa.timestamp("ms", "UTC")), pa.timestamp("us", "UTC"))
             case "_partition":
                 return pc.cast(self.source["partition"], pa.int32())
             case "_headers":
-                return header_maps(self.source["headers"])
+                return once_each(header_maps, self.source["headers"])
             case "_value":
                 return self._read_whole(self.source["value"])
             case _:

@@ -52,6 +52,11 @@ def dead_letters(
     Returns:
         Rows of `OUTPUT`. A dead letter names a record too large for it, and leaves the contents out.
     """
+    if pa.types.is_dictionary(source.schema.field("value").type):
+        # Elements of one record: the record is repeated once.
+        records = source["value"].indices.to_pylist()
+        firsts = {records[row]: row for row in sorted(details, reverse=True)}
+        details = {row: details[row] for row in sorted(firsts.values())}
     rows = source.select(["key", "value", "partition", "offset"]).take(pa.array(details, pa.int64()))
     keys, values, headers = [], [], []
     for record, detail in zip(rows.to_pylist(), details.values(), strict=True):

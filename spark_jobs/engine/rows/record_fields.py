@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["HEADERS", "header_maps", "key_texts"]
+__all__ = ["HEADERS", "header_maps", "key_texts", "once_each"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 """The column of headers in a batch of source records, and maps of headers by name."""
+
+
+def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
+    """Return `compute` of some values, of which dictionary-encoded ones are computed once each.
+
+    Example:
+        >>> once_each(key_texts, pa.array([b"a", b"a", None]).dictionary_encode()).to_pylist()
+        ['a', 'a', None]
+    """
+    if pa.types.is_dictionary(values.type):
+        return compute(values.dictionary).take(values.indices)
+    return compute(values)
 
 
 def key_texts(keys: pa.Array) -> pa.Array:

@@ -14,7 +14,10 @@ from grouping.model.reference import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.rows.columns import PlacedColumns
 
-__all__ = ["RowSource"]
+__all__ = ["NUMBER_BITS", "RowSource"]
+
+NUMBER_BITS = 31
+"""Bits of the number of a joined row within its event; the number of an element within its record is above them."""
 
 
 class RowSource(PlacedColumns, Protocol):
@@ -30,7 +33,7 @@ class RowSource(PlacedColumns, Protocol):
 
     @property
     def number(self) -> NDArray[np.int64] | None:
-        """The number of each row within its event, from 0; None where an event has one at most."""
+        """The number of each row within its record, from 0; None where a record has one at most."""
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:

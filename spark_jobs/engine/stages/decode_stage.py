@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records
 from spark_jobs.engine.stages.task import Task, Then
 
@@ -20,12 +20,12 @@ def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
 
 
 def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
-    events, letters = decode(batch, task.stream, task.settings)
-    if letters is not None:
-        yield letters
-    task.observer.decoded(events, letters)
-    if events.count:
-        offsets = events.offsets
-        task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
-        with task.guard.batch(events.count):
-            yield from then(events)
+    for events, letters in decode_pieces(batch, task.stream, task.settings):
+        if letters is not None:
+            yield letters
+        task.observer.decoded(events, letters)
+        if events.count:
+            offsets = events.offsets
+            task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
+            with task.guard.batch(events.count):
+                yield from then(events)

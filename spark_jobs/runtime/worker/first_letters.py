@@ -46,13 +46,14 @@ class FirstLetters:
         left = FIRST_RECORDS - len(self._details)
         if self._is_over or left <= 0:
             return
-        found: list[tuple[int, str | None]] = [(each, None) for each in events.source["offset"][:left].to_pylist()]
+        # A record may hold several events, and bad elements beside them.
+        found: dict[int, str | None] = dict.fromkeys(events.source["offset"][:left].to_pylist())
         if letters is not None:
             for packed in letters["headers"][:left].to_pylist():
                 headers = dict(unpacked_headers(packed))
                 offset = int(headers["source"].rpartition(b"/")[2])
-                found.append((offset, headers["detail"].decode("utf-8", "replace")))
-        self._details += [detail for _, detail in sorted(found, key=lambda each: each[0])[:left]]
+                found[offset] = headers["detail"].decode("utf-8", "replace")
+        self._details += [found[offset] for offset in sorted(found)[:left]]
 
     def report(self) -> None:
         """Write the first records of the task, as far as fewer are counted yet."""

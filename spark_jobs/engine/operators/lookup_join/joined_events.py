@@ -24,6 +24,7 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.lookup_join.undecided_rows import UndecidedRows
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.partners import Partners
+from spark_jobs.engine.rows.row_source import NUMBER_BITS
 
 __all__ = ["JoinedEvents"]
 
@@ -100,9 +101,15 @@ class JoinedEvents:
     def number(self) -> Ints | None:
         """The number of each row within its event, from 0; None where an event has one at most.
 
-        Rows of which no query's constants let more than one be may have the same.
+        Rows of which no query's constants let more than one be may have the same. For elements of records the number
+        is within the record.
         """
-        return self._numbers.of(self.event)
+        number, of_event = self._numbers.of(self.event), self._events.number
+        if of_event is None:
+            return number
+        # Growing with the event's own number, then with the row's.
+        own = self._by_row(of_event)
+        return own if number is None else (own << NUMBER_BITS) | number
 
     @cached_property
     def source(self) -> pa.RecordBatch:

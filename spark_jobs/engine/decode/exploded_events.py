@@ -1,0 +1,320 @@
+"""Records with an array of events (the option `explode`) → `Events` of their elements, and dead letters.
+
+An element is read as a record of its own is. A bad element makes its record a dead letter, once, and the other
+elements are events. Events come in pieces of bounded size, for one record may hold a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.column_place import RecordPath
+from grouping.model.explode import explode_levels
+from grouping.model.wording import counted
+from grouping.settings.settings import Settings
+from spark_jobs.engine.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_exact import WrongRecord
+from spark_jobs.engine.decode.json_explode import ExplodedRecord, Exploder
+from spark_jobs.engine.decode.json_lenient import Leniency
+from spark_jobs.engine.decode.record_parts import PartsReader
+from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.output import dead_letters
+from spark_jobs.engine.rows.value_sizes import value_sizes
+
+__all__ = ["exploded_events"]
+
+_AT_ONCE = 10_000
+"""Events in a piece, at most."""
+_REPEATED_BYTES = 64 << 20
+"""Bytes in a piece that its events have in common: the values around them, keys and headers."""
+_REPEATED = ("key", "value", "headers")
+"""Columns of the source that are kept once for all events of a record."""
+
+Values = list[Any]
+
+
+class _EventPiece:
+    """Some events: elements of consecutive records."""
+
+    def __init__(self, levels: Sequence[int]) -> None:
+        self.elements: list[Any] = []
+        """By event, its text, or the decoded record (`json_events.Element`)."""
+        self.around: dict[int, list[bytes]] = {level: [] for level in levels}
+        """By level, the values around the events."""
+        self._places: dict[int, list[Ints]] = {level: [] for level in levels}
+        self._spans: list[tuple[int, int, int]] = []
+        """Row of a record in the batch, and the bounds of its elements."""
+
+    def add(self, row: int, record: ExplodedRecord, begin: int, end: int) -> None:
+        """Add elements of a record."""
+        self._spans.append((row, begin, end))
+        elements = record.layers[-1]
+        self.elements += elements if len(elements) == end - begin else elements[begin:end]
+        for level, places in self._places.items():
+            places.append(record.around(level)[begin:end] + len(self.around[level]))
+            self.around[level] += record.layers[-1 - level]
+
+    def places(self, level: int) -> Ints:
+        """Return for each event the place of the value around it."""
+        return np.concatenate([np.zeros(0, np.int64), *self._places[level]])
+
+    def origins(self) -> tuple[Ints, Ints]:
+        """Return for each event the row of its record in the batch, and its place among the record's elements."""
+        spans = np.array(self._spans, np.int64).reshape(-1, 3)
+        counts = spans[:, 2] - spans[:, 1]
+        begins = np.cumsum(counts) - counts
+        return np.repeat(spans[:, 0], counts), np.arange(counts.sum()) - np.repeat(begins - spans[:, 1], counts)
+
+
+class _ReadPiece(NamedTuple):
+    """The good events of a piece."""
+
+    rows: Ints
+    """By event, the row of its record in the batch."""
+    numbers: Ints
+    """By event, its place among the elements of its record."""
+    read: Callable[[StreamColumn], Values]
+    """Gives a column."""
+    repeated: Ints
+    """By event, the bytes that it has in common with others."""
+
+
+class _ExplodedReader:
+    """Reads the records of one stream."""
+
+    def __init__(self, columns: tuple[StreamColumn, ...], levels: tuple[RecordPath, ...], leniency: Leniency) -> None:
+        self._elements = JsonReader([each for each in columns if each.place.kind == "value"], leniency)
+        self._explode = Exploder(levels, self._elements.element)
+        self._outer = {
+            level: [each for each in columns if each.place.level == level]
+            for level in sorted({each.place.level for each in columns} - {0})
+        }
+        self._outer_readers = {level: JsonReader(some, leniency, any_json=True) for level, some in self._outer.items()}
+        parts = [each for each in columns if each.place.kind in ("key", "header")]
+        self._parts = PartsReader(parts, leniency) if parts else None
+
+    def pieces(self, values: pa.Array, wrong: dict[int, str]) -> Iterator[_EventPiece]:
+        """Cut records into pieces; the last one may be empty. Bad records are added to `wrong`."""
+        piece = _EventPiece([*self._outer])
+        delicate = self._elements.delicate(values)
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                record = self._explode(value, decoded=row not in delicate)
+            except WrongRecord as exc:
+                wrong[row] = str(exc)
+                continue
+            begin, count = 0, len(record.layers[-1])
+            while begin < count:
+                end = min(count, begin + _AT_ONCE - len(piece.elements))
+                piece.add(row, record, begin, end)
+                begin = end
+                if len(piece.elements) == _AT_ONCE:
+                    yield piece
+                    piece = _EventPiece([*self._outer])
+        yield piece
+
+    def decode(
+        self, piece: _EventPiece, batch: pa.RecordBatch, wrong: dict[int, str], misfits: Counter[str]
+    ) -> _ReadPiece:
+        """Read the columns of a piece; by event, faults are added to `wrong`."""
+        rows, numbers = piece.origins()
+        read, refused, unfit = self._elements.read_elements(piece.elements)
+        misfits.update(unfit)
+        wrong.update({at: f"Element {numbers[at]}: {why}" for at, why in refused.items()})
+        found: dict[str, tuple[Values, Ints]] = {}
+        repeated = np.zeros(rows.size, np.int64)
+
+        def add(values: Mapping[str, Values], places: Ints, faults: Mapping[int, str]) -> None:
+            if faults:
+                bad = np.flatnonzero(np.isin(places, [*faults])).tolist()
+                wrong.update({at: faults[int(places[at])] for at in bad if at not in wrong})
+            found.update({name: (some, places) for name, some in values.items()})
+
+        for level, columns in self._outer.items():
+            places = piece.places(level)
+            values, faults = self._read_around(level, piece.around[level], misfits)
+            sizes = np.zeros(len(piece.around[level]), np.int64)
+            for column in columns:
+                sizes += np.fromiter(map(_size, values[column.name]), np.int64, sizes.size)
+            repeated += sizes[places]
+            add(values, places, faults)
+        if rows.size:
+            places = rows - rows[0]
+            records = batch.slice(int(rows[0]), int(places[-1]) + 1)
+            repeated += _record_sizes(records)[places]
+            if self._parts is not None:
+                values, faults = self._parts(records, misfits)
+                add(values, places, faults)
+        kept = of_kept = np.arange(rows.size)
+        if wrong:
+            kept = np.delete(kept, [*wrong])
+            of_kept = np.flatnonzero(np.isin(np.delete(of_kept, [*refused]), kept))
+
+        def column_of(column: StreamColumn) -> Values:
+            if column.name in found:
+                values, places = found[column.name]
+                return [values[place] for place in places[kept].tolist()]
+            if not kept.size:
+                return []
+            values = read(column)
+            return values if len(of_kept) == len(values) else [values[place] for place in of_kept.tolist()]
+
+        return _ReadPiece(rows[kept], numbers[kept], column_of, repeated[kept])
+
+    def texts(self, values: pa.Array, rows: Ints, numbers: Ints) -> list[bytes]:
+        """Return the texts of events.
+
+        Args:
+            values: The records of the batch.
+            rows: By event, the row of its record; ascending.
+            numbers: By event, its place among the elements.
+        """
+        found: list[bytes] = []
+        known, elements = -1, []
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            if row != known:
+                known, elements = row, self._explode(values[row].as_py()).layers[-1]
+            found.append(elements[number])
+        return found
+
+    def _read_around(
+        self, level: int, texts: list[bytes], misfits: Counter[str]
+    ) -> tuple[dict[str, Values], dict[int, str]]:
+        """Return the columns of values around the events, None for bad values, and by place the faults of these."""
+        read, refused, unfit = self._outer_readers[level].read(pa.array(texts, pa.binary()))
+        misfits.update(unfit)
+        values: dict[str, Values] = {}
+        for column in self._outer[level]:
+            some = iter(read(column))
+            values[column.name] = [None if place in refused else next(some) for place in range(len(texts))]
+        return values, refused
+
+
+@lru_cache(maxsize=1024)
+def _reader(columns: tuple[StreamColumn, ...], levels: tuple[RecordPath, ...], leniency: Leniency) -> _ExplodedReader:
+    return _ExplodedReader(columns, levels, leniency)
+
+
+def exploded_events(
+    batch: pa.RecordBatch,
+    stream: Stream,
+    leniency: Leniency,
+    read_whole: Callable[[pa.Array], pa.Array],
+    settings: Settings,
+) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
+    """Yield the events of a batch of records in pieces, each with the dead letters of records in or before the piece.
+
+    Args:
+        batch: The records, as `decode` takes them.
+        stream: Their stream, which has `explode`.
+        leniency: Its options.
+        read_whole: Gives the VARIANT of each element.
+        settings: For the topic of the dead letters.
+    """
+    reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
+    faults: dict[int, str] = {}
+    """By row, the faults of records that are not told yet."""
+    told: set[int] = set()
+    for piece in reader.pieces(batch["value"], faults):
+        wrong: dict[int, str] = {}
+        misfits: Counter[str] = Counter()
+        decoded = reader.decode(piece, batch, wrong, misfits)
+        if wrong:
+            faults |= _by_record(piece.origins()[0], wrong)
+        details = {row: why for row, why in sorted(faults.items()) if row not in told}
+        told.update(details)
+        faults.clear()
+        letters = dead_letters(batch, details, "undecodable", stream, settings) if details else None
+        columns: dict[str, Values] = {}
+        for begin, end in _runs(decoded.repeated):
+            run = slice(begin, end)
+            yield _events(reader, decoded, run, batch, stream, misfits, read_whole, columns), letters
+            letters, misfits = None, Counter()
+
+
+def _by_record(rows: Ints, wrong: Mapping[int, str]) -> dict[int, str]:
+    """Return by row of the batch the fault of a record's first bad element, and how many further ones it has."""
+    firsts: dict[int, str] = {}
+    for at, why in sorted(wrong.items()):
+        firsts.setdefault(int(rows[at]), why)
+    bad = Counter(int(rows[at]) for at in wrong)
+    more = {row: f" (and {counted(count - 1, 'other')})" for row, count in bad.items() if count > 1}
+    return {row: why + more.get(row, "") for row, why in firsts.items()}
+
+
+def _runs(repeated: Ints) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of runs of events that have a bounded number of bytes in common; at least one run."""
+    ends, begin = np.cumsum(repeated), 0
+    while True:
+        before = ends[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(ends, before + _REPEATED_BYTES, side="right")), min(begin + 1, len(ends)))
+        yield begin, end
+        begin = end
+        if begin >= len(ends):
+            return
+
+
+def _events(
+    reader: _ExplodedReader,
+    decoded: _ReadPiece,
+    run: slice,
+    batch: pa.RecordBatch,
+    stream: Stream,
+    misfits: Counter[str],
+    read_whole: Callable[[pa.Array], pa.Array],
+    columns: dict[str, Values],
+) -> Events:
+    """Return a run of the good events of a piece; `columns` keeps columns for the other runs."""
+    rows, numbers = decoded.rows[run], decoded.numbers[run]
+
+    def read(column: StreamColumn) -> Values:
+        if column.name not in columns:
+            columns[column.name] = decoded.read(column)
+        return columns[column.name][run]
+
+    @lru_cache(maxsize=1)
+    def texts() -> list[bytes]:
+        return reader.texts(batch["value"], rows, numbers)
+
+    source = {
+        name: pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), batch[name])
+        if name in _REPEATED
+        else batch[name].take(pa.array(rows))
+        for name in batch.schema.names
+    }
+    return Events(
+        stream,
+        pa.RecordBatch.from_pydict(source),
+        read,
+        misfits,
+        lambda _: read_whole(pa.array(texts(), pa.binary())),
+        number=numbers,
+        sizes=lambda: np.fromiter(map(len, texts()), np.int64, len(rows)) + decoded.repeated[run],
+    )
+
+
+def _record_sizes(records: pa.RecordBatch) -> Ints:
+    """Return the bytes of the records' keys, and twice those of their headers."""
+    sizes: Ints = pc.fill_null(pc.binary_length(records["key"]), 0).to_numpy().astype(np.int64)
+    return sizes + 2 * value_sizes(records["headers"]) if "headers" in records.schema.names else sizes
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of a value, about."""
+    match value:
+        case str() | bytes():
+            return len(value)
+        case list():
+            return sum(map(_size, value)) + len(value)
+        case dict():
+            return sum(len(name) + _size(each) for name, each in value.items())
+    return 0
