@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings.settings import Settings
 from grouping.store.fence import Fence, FenceWatch
 from spark_jobs.runtime.kafka.record_writer import record_writer
 
-__all__ = ["Produce", "RecordWriting", "checkpoint_location", "fence_watch", "start_query", "write_all", "write_stream"]
+__all__ = ["Produce", "RecordWriting", "checkpoint_location", "fence_watch", "run_tasks", "write_all", "write_stream"]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
@@ -68,18 +68,19 @@ def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
     """Start the query that writes the output of a stream's events, while the fence is its holder's."""
-    return start_query(events, RecordWriting(produce, pickle.dumps(settings), fence), source_id, settings)
-
-
-def start_query(events: DataFrame, task: Produce, source_id: str, settings: Settings) -> StreamingQuery:
-    """Start a query whose tasks write to Kafka themselves, and yield nothing."""
     return (
-        events.mapInArrow(task, _NOTHING)
+        events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
         .queryName(source_id)
         .option("checkpointLocation", checkpoint_location(source_id, settings))
         .start()
     )
+
+
+def run_tasks(spark: SparkSession, task: Produce, tasks: int) -> None:
+    """Run a job of some tasks, which read and write Kafka themselves; each gets a row, and yields nothing."""
+    rows = spark.range(0, tasks, 1, tasks)
+    rows.mapInArrow(task, _NOTHING).write.format("noop").mode("append").save()
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message
 from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
-from grouping.process.broker_errors import with_quiet_log
-from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.positioned_consumer import PositionedConsumer
 from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets
 
 __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
@@ -26,17 +25,10 @@ _OPEN_POLLS = 2
 
 A short transaction is waited for. A longer wait holds one of few cores, and other streams wait as well.
 """
-_RENEW_AFTER = (3, 15, 35)
-"""The polls in a row without a record after which another consumer asks, which looks the topic up.
-
-librdkafka takes the leader's epoch of a topic that was made anew, which is lower, for an old answer, and then never
-reads the topic again: seen where a broker had been restarted before.
-"""
 _AT_ONCE = 10_000
 """Records of a batch."""
 AT_ONCE_BYTES = 64_000_000
 """Bytes of the records of a batch, about: of the largest ones ten thousand would not fit a worker."""
-_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
 
 
 class TableAway(OperationalError):
@@ -48,27 +40,8 @@ class TableLog:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        self._settings = settings
         self._offsets = TopicOffsets(open_admin(settings))
-        self._consumer = self._connected()
-        self._shown: set[int] = set()
-        """Partitions of the topic that is read of which Kafka shows nothing more at the moment."""
-
-    def _connected(self) -> Consumer:
-        return Consumer(
-            {
-                **with_quiet_log(client_options(self._settings.kafka)),
-                "group.id": self._settings.clients.evaluator_log,
-                "enable.auto.commit": False,
-                # The last offsets before an end may have no record: they were compacted away, or end a transaction.
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 20,
-                "max.partition.fetch.bytes": 4_000_000,
-                "queued.max.messages.kbytes": 32_768,
-            }
-        )
+        self._consumer = PositionedConsumer(settings, settings.clients.evaluator_log)
 
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
         """Return by topic and partition the offset after the last record, at two questions in all.
@@ -100,33 +73,26 @@ class TableLog:
         Raises:
             TableAway: Kafka failed, lacks a record that must be there, or a transaction is open before an end.
         """
-        left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
+        left = {(topic, partition): end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
             return
-        reached = {partition: starts.get(partition, 0) for partition in left}
-        bounds = _by_partition(left)
-        held: list[Message] = []
-        size = silent = empty = 0
+        bounds = _by_partition({partition: end for (_, partition), end in left.items()})
+        consumer, held, size = self._consumer, list[Message](), 0
         try:
-            self._begin(topic, reached)
+            consumer.begin({place: starts.get(place[1], 0) for place in left})
             while left:
-                # Wait for one message, and take the rest at hand: a call for many waits until it has them all.
-                messages = self._consumer.consume(1, _POLL_SECONDS)
-                messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
-                records = self._records(topic, messages, left, reached)
-                silent = 0 if records else silent + 1
-                empty = 0 if messages else empty + 1
-                if empty >= _OPEN_POLLS and left.keys() <= self._shown:
+                records = consumer.take(_POLL_SECONDS)
+                done = [place for place, end in left.items() if consumer.reached[place] >= end]
+                consumer.leave(done)
+                for place in done:
+                    del left[place]
+                if consumer.empty >= _OPEN_POLLS and left.keys() <= consumer.shown:
                     raise TableAway(
                         f'a transaction is open in topic "{topic}" of a table',
                         detail=f"Changes up to the offsets {left} can be read when it ends.",
                     )
-                if silent == _PATIENCE:
+                if consumer.silent == _PATIENCE:
                     raise TableAway(f'topic "{topic}" of a table does not give all its records', detail=f"{left}")
-                if silent in _RENEW_AFTER and left:
-                    self._consumer.close()
-                    self._consumer = self._connected()
-                    self._begin(topic, {partition: reached[partition] for partition in left})
                 held += records
                 size += sum(len(record) + len(record.key() or b"") for record in records)
                 if held and (len(held) >= _AT_ONCE or size >= AT_ONCE_BYTES or not left):
@@ -135,32 +101,7 @@ class TableLog:
         except KafkaException as exc:
             raise TableAway(f'topic "{topic}" of a table cannot be read', detail=str(exc)) from exc
         finally:
-            self._consumer.unassign()  # it would go on fetching later records
-
-    def _begin(self, topic: str, offsets: Mapping[int, int]) -> None:
-        self._shown.clear()
-        self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
-
-    def _records(
-        self, topic: str, messages: Sequence[Message], left: PartitionOffsets, reached: dict[int, int]
-    ) -> list[Message]:
-        """Return the records among some messages, noting where each partition is; one at its end is `left` no more."""
-        records = []
-        for message in messages:
-            if (error := message.error()) is None:
-                records.append(message)
-                reached[message.partition()] = message.offset() + 1  # type: ignore[index, operator]
-                self._shown.discard(message.partition())
-            elif error.code() == _END_OF_PARTITION:
-                reached[message.partition()] = message.offset()  # type: ignore[index, assignment]
-                self._shown.add(message.partition())  # type: ignore[arg-type]
-            else:
-                raise KafkaException(error)
-        for partition, offset in reached.items():
-            if partition in left and offset >= left[partition]:
-                del left[partition]
-                self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        return records
+            consumer.end()
 
     def close(self) -> None:
         """Leave."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from spark_jobs.runtime.application.spark_options import SHUFFLE_PARTITIONS
 from spark_jobs.runtime.streams.files import Files
 
 __all__ = ["Checkpoint", "StreamPosition"]
@@ -16,6 +18,8 @@ __all__ = ["Checkpoint", "StreamPosition"]
 _ANEW = "anew.json"
 _NAME = "name"
 """Files beside Spark's own folders, deleted with them."""
+_KEPT_BATCHES = 10
+"""Micro-batches whose files are kept; Spark looks for the last two."""
 
 
 class StreamPosition(NamedTuple):
@@ -38,6 +42,48 @@ class Checkpoint:
 
     files: Files
     """The file system of the location."""
+
+    def open_log(self, starts: Mapping[str, Mapping[str, int]]) -> None:
+        """Begin the log of a query that Spark does not run itself, in Spark's form.
+
+        Args:
+            starts: By topic and partition, where the first micro-batch begins.
+        """
+        self.files.write(f"{self.location}/metadata", json.dumps({"id": str(uuid.uuid4())}))
+        self.files.write(f"{self.location}/sources/0/0", f"\0v1\n{json.dumps(starts)}")
+
+    def query_id(self) -> str:
+        """Return the id of the query that has the log."""
+        told: dict[str, str] = json.loads(self.files.text(f"{self.location}/metadata") or "{}")
+        return told.get("id", "")
+
+    def begin(self, batch: int, ends: Mapping[str, Mapping[int, int]]) -> None:
+        """Write where a micro-batch ends, before the micro-batch is carried out.
+
+        Args:
+            batch: The number of the micro-batch.
+            ends: By topic and partition, the offset after its last event.
+        """
+        millis = time.time_ns() // 1_000_000
+        metadata = {"batchWatermarkMs": 0, "batchTimestampMs": millis, "conf": SHUFFLE_PARTITIONS}
+        lines = ("v1", json.dumps(metadata), json.dumps(ends))
+        self.files.write(f"{self.location}/offsets/{batch}", "\n".join(lines))
+
+    def commit(self, batch: int) -> None:
+        """Write that a micro-batch is carried out, and remove the files of a much earlier one."""
+        self.files.write(f"{self.location}/commits/{batch}", 'v1\n{"nextBatchWatermarkMs":0}')
+        for kind in ("offsets", "commits"):
+            self.files.remove(f"{self.location}/{kind}/{batch - _KEPT_BATCHES}")
+
+    def bounds(self) -> tuple[int, dict[str, dict[str, int]], dict[str, dict[str, int]] | None]:
+        """Return the last committed micro-batch (-1 before the first), where it ends, and where the next one ends.
+
+        The next one ends nowhere (None) unless it is under way. Offsets are by topic and partition.
+        """
+        batch = (self._batches("commits")[:1] or [-1])[0]
+        if not (tail := self._tail()):
+            return batch, self._log("sources/0/0") or {}, None
+        return batch, self._log(tail[0]) or {}, self._log(tail[1]) if len(tail) > 1 else None
 
     def last_commit(self, topic: str) -> StreamPosition | None:
         """Return the position of the query, None when it never committed."""

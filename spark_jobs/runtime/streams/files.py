@@ -29,8 +29,8 @@ class Files(Protocol):
     def write(self, path: str, text: str) -> None:
         """Write a file that is there as a whole, or not at all."""
 
-    def remove(self, folder: str) -> None:
-        """Delete a folder with all in it."""
+    def remove(self, path: str) -> None:
+        """Delete a file, or a folder with all in it."""
 
 
 def files_of(location: str, spark: SparkSession) -> Files:
@@ -58,13 +58,16 @@ class LocalFiles:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         written = Path(f"{path}.new")
         written.write_text(text, "utf-8")
-        # Hadoop keeps a checksum beside each of its files, and refuses a file with a wrong checksum.
-        (written.parent / f".{Path(path).name}.crc").unlink(missing_ok=True)
+        _checksum(Path(path)).unlink(missing_ok=True)
         written.replace(path)
 
-    def remove(self, folder: str) -> None:
+    def remove(self, path: str) -> None:
         """See `Files`."""
-        shutil.rmtree(folder, ignore_errors=True)
+        if Path(path).is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            Path(path).unlink(missing_ok=True)
+            _checksum(Path(path)).unlink(missing_ok=True)
 
 
 class HadoopFiles:
@@ -118,18 +121,23 @@ class HadoopFiles:
 
         _answered(path, replaced)
 
-    def remove(self, folder: str) -> None:
+    def remove(self, path: str) -> None:
         """See `Files`."""
 
         def deleted() -> None:
-            system, path = self._at(folder)
-            system.delete(path, True)
+            system, entry = self._at(path)
+            system.delete(entry, True)
 
-        _answered(folder, deleted)
+        _answered(path, deleted)
 
     def _at(self, location: str) -> tuple[Any, Any]:
         path = self._java.org.apache.hadoop.fs.Path(location)
         return path.getFileSystem(self._options), path
+
+
+def _checksum(path: Path) -> Path:
+    """Return the file with the checksum that Hadoop keeps beside a file: a file with a wrong one is refused."""
+    return path.with_name(f".{path.name}.crc")
 
 
 def _answered(location: str, call: Callable[[], _T]) -> _T:

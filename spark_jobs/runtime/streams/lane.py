@@ -1,14 +1,13 @@
-"""The lane: one Spark query for all quiet streams of an evaluator (docs/design/041-lanes.md)."""
+"""The lane: one query for all quiet streams of an evaluator (docs/design/041-lanes.md)."""
 
 from __future__ import annotations
 
 import logging
-import pickle
 import re
 from collections.abc import Callable, Iterable
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
@@ -18,12 +17,11 @@ from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.kafka.sink import Produce, start_query
-from spark_jobs.runtime.kafka.source import read_lane
+from spark_jobs.runtime.kafka.sink import Produce
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
-from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
-from spark_jobs.runtime.streams.progress import Committed, last_committed
+from spark_jobs.runtime.streams.lane_query import LaneQuery
+from spark_jobs.runtime.streams.progress import Committed
 from spark_jobs.runtime.streams.worker_deaths import dead_task, failure_reason
 from spark_jobs.runtime.worker.lane_task import LaneStream, LaneTask
 
@@ -31,7 +29,7 @@ __all__ = ["Evaluate", "Lane"]
 
 log = logging.getLogger(__name__)
 
-_REST_SECONDS = 2.0
+_REST_SECONDS = 0.3
 """How long the query runs at least before a stop for streams that come, or leave without haste."""
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 30.0
@@ -64,7 +62,6 @@ class Lane:
         broker: Broker,
         checkpoints: Checkpoints,
         evaluate: Evaluate,
-        headers: HeaderUse,
         clock: Callable[[], float],
     ) -> None:
         """Begin without a query.
@@ -77,7 +74,6 @@ class Lane:
             broker: Kafka, with the source topics.
             checkpoints: The checkpoints of the streams and the lane.
             evaluate: Gives the function that evaluates a stream.
-            headers: Tells for which streams to ask Kafka for headers.
             clock: Monotonic seconds.
         """
         self._spark = spark
@@ -85,9 +81,6 @@ class Lane:
         self._fences = fences
         self._broker = broker
         self._evaluate = evaluate
-        self._headers = headers
-        self._has_headers = False
-        """Whether the query asks Kafka for headers."""
         self._clock = clock
         self.log = LaneLog(settings, store, checkpoints)
         """The lane's checkpoint."""
@@ -98,7 +91,7 @@ class Lane:
         self._leaving: dict[str, bool] = {}
         """By `Stream.source_id`, whether the stream goes on in a query of its own."""
         self._interrupted: frozenset[str] = frozenset()
-        self._query: StreamingQuery | None = None
+        self._query: LaneQuery | None = None
         self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
         """By task the micro-batch and the stream in hand, and since when."""
         self._looked_at = 0.0
@@ -192,8 +185,8 @@ class Lane:
         at_fault: dict[str, str] = {}
         if self._query is not None:
             self._look(self._query)
-            if not self._query.isActive:
-                failure = str(self._query.exception() or "It stopped.")
+            if not self._query.is_active:
+                failure = self._query.failure or "It stopped."
                 self._query = None
                 at_fault = self._failed(failure)
             else:
@@ -202,7 +195,7 @@ class Lane:
             self.leave(source_id, at_once=True)
         if self._query is None and self.log.is_broken():
             self._leaving |= dict.fromkeys(self._seats, True)
-        changes = self._joining or self._leaving or (not self._has_headers and self._headers.wanted(self._streams()))
+        changes = self._joining or self._leaving
         if changes and (self._query is None or self._clock() >= self._rests_until):
             self._change()
         if self._query is None and self._seats and self._clock() >= self._start_at:
@@ -217,8 +210,8 @@ class Lane:
         """
         return self._hand.take_seconds() if self._seats else {}
 
-    def _look(self, query: StreamingQuery) -> None:
-        seen = last_committed(query)
+    def _look(self, query: LaneQuery) -> None:
+        seen = query.committed
         if seen is not None and (self.seen is None or seen.batch > self.seen.batch):
             self.seen, self.committed_at = seen, self._clock()
             self._failures, self.reason = 0, None
@@ -226,8 +219,8 @@ class Lane:
     def _change(self) -> None:
         """Carry out all changes; each step can be repeated, should a later step fail."""
         if self._query is not None:
-            self._look(self._query)
             self._query.stop()
+            self._look(self._query)
             self._query = None
         for source_id, goes_on in list(self._leaving.items()):
             seat = self._seats.get(source_id)
@@ -262,29 +255,22 @@ class Lane:
         self.log.begin(self._seats.values())
         self._hand.forget()
         self._seen_in_hand = {}
-        streams = self._streams()
-        self._has_headers = self._headers.wanted(streams)
-        starts = {seat.stream.topic: seat.starts for seat in self._seats.values()}
         evaluated = {
             seat.stream.topic: LaneStream(
                 source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.anew)
             )
             for source_id, seat in self._seats.items()
         }
-        partitions = {topic: sorted(ends) for topic, (_, ends) in bounds.items()}
         try:
-            tasks = core_count(self._spark)
-            source = read_lane(
-                self._spark, streams, starts, partitions, tasks, self._settings, headers=self._has_headers
-            )
-            task = LaneTask(evaluated, pickle.dumps(self._settings), self._fences)
-            self._query = start_query(source, task, self.log.query_name, self._settings)
-        except Exception as exc:  # pyspark's and py4j's have no common base
+            task = LaneTask(self._spark, evaluated, self._settings, self._fences)
+            self._query = LaneQuery(self._spark, self._settings, self.log.checkpoint, task, core_count(self._spark))
+            self._query.start()
+        except Py4JError as exc:
             self._back_off()
             raise OperationalError("the lane did not start", detail=str(exc).splitlines()[0]) from exc
         self.committed_at = self._clock()
         self._rests_until = self.committed_at + _REST_SECONDS
-        log.info("lane started", extra={"streams": len(streams)})
+        log.info("lane started", extra={"streams": len(evaluated)})
         return {}
 
     def _failed(self, failure: str) -> dict[str, str]:

@@ -72,7 +72,8 @@ class LaneLog:
         name = settings.evaluator.name
         self.query_name = f"{LANE}-{name}" if name else LANE
         """The name of the lane's query, and of its checkpoint's folder."""
-        self._checkpoint = checkpoints.of(self.query_name)
+        self.checkpoint = checkpoints.of(self.query_name)
+        """The files."""
         self._kept: dict[str, Seat] = {}
         """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
         self.name = ""
@@ -87,10 +88,10 @@ class LaneLog:
         Raises:
             OperationalError: The checkpoint's file system does not answer.
         """
-        name = self._checkpoint.name()
+        name = self.checkpoint.name()
         if name is None or self.is_broken():
-            self._checkpoint.remove()
-            self.name = self._checkpoint.give_name()
+            self.checkpoint.remove()
+            self.name = self.checkpoint.give_name()
             return
         here = {stream.source_id: stream for stream in live}
         for each in self._members():
@@ -99,8 +100,8 @@ class LaneLog:
         self.name = name
 
     def is_broken(self) -> bool:
-        """Tell whether Spark cannot go on from the log."""
-        return self._checkpoint.has_begun() and not self._checkpoint.is_whole()
+        """Tell whether no query can go on from the log."""
+        return self.checkpoint.has_begun() and not self.checkpoint.is_whole()
 
     @property
     def kept(self) -> Mapping[str, Seat]:
@@ -125,9 +126,9 @@ class LaneLog:
     def place(self, source_id: str) -> LaneStart:
         """Return the place of a stream that was `kept`."""
         seat = self._kept[source_id]
-        committed = self._checkpoint.last_commit(seat.stream.topic)
+        committed = self.checkpoint.last_commit(seat.stream.topic)
         if committed is None:
-            starts = (self._checkpoint.next_beginnings() or {}).get(seat.stream.topic, seat.starts)
+            starts = (self.checkpoint.next_beginnings() or {}).get(seat.stream.topic, seat.starts)
             committed = StreamPosition(-1, starts)
         return LaneStart(committed, seat.anew)
 
@@ -157,7 +158,7 @@ class LaneLog:
         own = self._checkpoints.of(seat.stream.source_id)
         own.remove()
         # Where the lane had no micro-batch yet, the stream begins at the place that Redis knows.
-        if not self.is_broken() and self._checkpoint.copy_of(seat.stream.topic, own):
+        if not self.is_broken() and self.checkpoint.copy_of(seat.stream.topic, own):
             own.note_anew(seat.anew)
             self._store.note_checkpoint(seat.stream.stream_id, own.give_name())
         self.forget(seat.stream.source_id)
@@ -174,8 +175,8 @@ class LaneLog:
     def renew(self) -> None:
         """Begin another log: no stream is in the lane."""
         self.release_kept()
-        self._checkpoint.remove()
-        self.name = self._checkpoint.give_name()
+        self.checkpoint.remove()
+        self.name = self.checkpoint.give_name()
 
     def add(self, seats: Iterable[Seat], added: Iterable[Seat]) -> None:
         """Let streams in, none of which has a micro-batch under way.
@@ -189,7 +190,7 @@ class LaneLog:
         """
         seats, added = list(seats), list(added)
         places = {seat.stream.topic: seat.starts for seat in added}
-        self._checkpoint.set_topics([seat.stream.topic for seat in seats], places)
+        self.checkpoint.set_topics([seat.stream.topic for seat in seats], places)
         self._note(seats + added)
         for seat in added:
             self._store.unpin(seat.stream.stream_id, None)
@@ -203,19 +204,20 @@ class LaneLog:
             seats: The streams in the lane.
         """
         seats = list(seats)
-        if self._checkpoint.has_begun():
-            self._checkpoint.set_topics([seat.stream.topic for seat in seats], {})
+        if self.checkpoint.has_begun():
+            self.checkpoint.set_topics([seat.stream.topic for seat in seats], {})
         else:  # files of an earlier start have the topics at that time
-            self._checkpoint.remove()
-            self._checkpoint.give_name(self.name)
+            self.checkpoint.remove()
+            self.checkpoint.give_name(self.name)
+            self.checkpoint.open_log({seat.stream.topic: seat.starts for seat in seats})
         self._note(seats)
 
     def _note(self, seats: Iterable[Seat]) -> None:
         members = [_LaneMember(seat.stream.source_id, seat.stream.topic, seat.starts, seat.anew) for seat in seats]
-        self._checkpoint.files.write(f"{self._checkpoint.location}/{_FILE}", msgspec.json.encode(members).decode())
+        self.checkpoint.files.write(f"{self.checkpoint.location}/{_FILE}", msgspec.json.encode(members).decode())
 
     def _members(self) -> list[_LaneMember]:
-        text = self._checkpoint.files.text(f"{self._checkpoint.location}/{_FILE}")
+        text = self.checkpoint.files.text(f"{self.checkpoint.location}/{_FILE}")
         try:
             return msgspec.json.decode(text or "[]", type=list[_LaneMember])
         except msgspec.DecodeError:  # a disk that lost its power

@@ -84,7 +84,7 @@ class Streams:
         self._clock = clock
         self._checkpoints = Checkpoints(settings, files_of(checkpoint_location("", settings), spark), broker)
         self._headers = headers = HeaderUse(settings)
-        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, headers, clock)
+        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, clock)
         self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate, headers)
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._most_partitions = self._partitions = 0

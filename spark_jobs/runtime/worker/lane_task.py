@@ -1,34 +1,36 @@
-"""A task of the lane: its streams are evaluated one after the other, and Redis is told which one is in hand."""
+"""A task of the lane: it reads source partitions, evaluates one after the other, and tells Redis which is in hand."""
 
 from __future__ import annotations
 
+import json
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark import TaskContext
+from pyspark import Broadcast, TaskContext
+from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
 from grouping.store.lane_hand import LaneHand
 from grouping.store.ownership import EvaluatorFences
+from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
+from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
 from spark_jobs.runtime.kafka.sink import Produce, fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
+from spark_jobs.runtime.worker.worker import BATCH_ID
 
-__all__ = ["LaneStream", "LaneTask", "StreamFailed", "by_source_partition"]
+__all__ = ["RANGES", "LaneStream", "LaneTask", "StreamFailed"]
 
-_BATCH_ID = "streaming.sql.batchId"
-_OF_ONE_STREAM = (LeaseLost, RecordsTooLarge, TableAway)
+RANGES = "cq.lane.ranges"
+"""Spark's local property with the ranges of each task of a micro-batch, as JSON."""
+_OF_ONE_STREAM = (LeaseLost, RecordsTooLarge, RecordUnreadable, TableAway)
 """Failures of one stream; other operational errors, such as a broker that is away, concern all streams of the lane."""
 
 
@@ -49,32 +51,51 @@ class StreamFailed(Exception):
         super().__init__(f"stream {source_id}: {type(reason).__name__}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
 class LaneTask:
-    """The function that `mapInArrow` runs for the lane. Spark pickles the function for each task: no tables here."""
+    """The function that `mapInArrow` runs for the lane, the same for all micro-batches: workers keep the streams."""
 
-    streams: Mapping[str, LaneStream]
-    """By topic."""
-    settings: bytes
-    """The `Settings`, pickled, since JSON would mask its secrets."""
-    fences: EvaluatorFences
+    def __init__(
+        self, spark: SparkSession, streams: Mapping[str, LaneStream], settings: Settings, fences: EvaluatorFences
+    ) -> None:
+        """Send the streams to the workers.
+
+        Args:
+            spark: The session.
+            streams: The streams by topic.
+            settings: The evaluator's settings.
+            fences: The fences under which tasks write.
+        """
+        self.topics = list(streams)
+        """The topics of the streams."""
+        self._streams: Broadcast[Mapping[str, LaneStream]] = spark.sparkContext.broadcast(streams)
+        self._settings = pickle.dumps(settings)  # JSON would mask its secrets
+        self._fences = fences
+
+    def forget(self) -> None:
+        """Have the workers forget the streams."""
+        self._streams.destroy()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the results of a task's records; yields nothing, and ends when Kafka has all of them.
 
         Raises:
-            StreamFailed: The evaluation of a stream raised.
+            StreamFailed: The evaluation of a stream raised, or its topic cannot be read.
             OperationalError: Kafka or Redis failed.
         """
-        hand, watch = _hand(self.settings), fence_watch(self.settings)
-        writer = record_writer(self.settings)
-        task, batch = _place()
+        for _ in batches:
+            pass  # the rows have nothing but the number of tasks
+        hand, watch = _hand(self._settings), fence_watch(self._settings)
+        writer = record_writer(self._settings)
+        task, batch, ranges = _work()
         seconds: dict[str, float] = {}
-        for topic, records in by_source_partition(batches):
-            source_id, stream_id, produce = self.streams[topic]
-            hand.take(task, batch, source_id)
+        taken = ""
+        for topic, records in self._read(ranges):
+            source_id, stream_id, produce = self._streams.value[topic]
+            if source_id != taken:
+                hand.take(task, batch, source_id)
+                taken = source_id
             began = time.monotonic()
-            may_write = partial(watch.check, self.fences.stream(stream_id))
+            may_write = partial(watch.check, self._fences.stream(stream_id))
             try:
                 may_write()
                 for rows in produce(records):
@@ -89,28 +110,13 @@ class LaneTask:
         writer.flush()
         yield from ()
 
-
-def by_source_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-    """Yield the topic and the records of each source partition; a task has each source partition whole.
-
-    Args:
-        batches: Columns of Spark's Kafka source, topic among them.
-    """
-    for (topic, _), parts in groupby(_parts(batches), itemgetter(0)):
-        yield topic, (records for _, records in parts)
-
-
-def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
-    """Cut batches where the source partition changes."""
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        ends = np.union1d(*(pc.run_end_encode(batch[name]).run_ends for name in ("topic", "partition")))
-        starts = (0, *(int(end) for end in ends[:-1]))
-        records = batch.drop_columns(["topic"])
-        for start, end in zip(starts, ends, strict=True):
-            place = (batch["topic"][start].as_py(), batch["partition"][start].as_py())
-            yield place, records.slice(start, int(end) - start)
+    def _read(self, ranges: list[SourceRange]) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+        """Yield the topic and the records of each source partition."""
+        try:
+            for each, records in _reader(self._settings).read(ranges):
+                yield each.topic, records
+        except PartitionUnreadable as error:
+            raise StreamFailed(self._streams.value[error.topic].source_id, error) from error
 
 
 @lru_cache(maxsize=4)
@@ -119,8 +125,16 @@ def _hand(settings: bytes) -> LaneHand:
     return LaneHand(pickle.loads(settings))
 
 
-def _place() -> tuple[int, int]:
-    """Return the numbers of the task and of its micro-batch."""
+@lru_cache(maxsize=1)
+def _reader(settings: bytes) -> RangeReader:
+    """Return the worker's reader, which stays connected as long as the process lasts."""
+    return RangeReader(pickle.loads(settings))
+
+
+def _work() -> tuple[int, int, list[SourceRange]]:
+    """Return the numbers of the task and of its micro-batch, and the ranges that the task reads."""
     context = TaskContext.get()
     assert context is not None, "a task runs it"
-    return context.partitionId(), int(context.getLocalProperty(_BATCH_ID) or 0)
+    task = context.partitionId()
+    ranges = json.loads(context.getLocalProperty(RANGES) or "[]")[task]
+    return task, int(context.getLocalProperty(BATCH_ID) or 0), [SourceRange(*each) for each in ranges]

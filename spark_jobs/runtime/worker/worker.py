@@ -39,10 +39,10 @@ from spark_jobs.runtime.worker.event_traces import EventTraces, Trail
 from spark_jobs.runtime.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
 from spark_jobs.runtime.worker.watch import StreamWatch
 
-__all__ = ["PROCESS", "Evaluation"]
+__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation"]
 
-_QUERY_ID = "sql.streaming.queryId"
-_BATCH_ID = "streaming.sql.batchId"
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
 """Spark's local properties with the query's id, as in its checkpoint, and with the micro-batch's number."""
 
 PROCESS = WorkerProcess()
@@ -193,8 +193,8 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
 
 def _micro_batch(stream: Stream) -> MicroBatch:
     context = TaskContext.get()
-    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
-    number = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
+    number = context.getLocalProperty(BATCH_ID) if context is not None else None
     if query_id is None or number is None:
         raise InternalError("evaluated outside of a micro-batch")
     return MicroBatch(stream.source_id, query_id, int(number))

@@ -1,0 +1,140 @@
+"""A consumer that reads committed records of given partitions from given offsets on, and knows how far each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from grouping.process.broker_errors import with_quiet_log
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
+
+__all__ = ["PartitionUnreadable", "SourcePlace", "PositionedConsumer"]
+
+_AT_ONCE = 10_000
+"""Records that are taken at a time, at most."""
+_RENEW_AFTER = (3, 15, 35)
+"""The polls in a row without a record after which another consumer asks, which looks the topics up.
+
+librdkafka takes the leader's epoch of a topic that was made anew, which is lower, for an old answer, and then never
+reads the topic again: seen where a broker had been restarted before.
+"""
+_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
+
+SourcePlace = tuple[str, int]
+"""A topic and a partition."""
+
+
+class PartitionUnreadable(KafkaException):
+    """A partition cannot be read: its topic is gone, or may not be read."""
+
+    def __init__(self, topic: str, error: KafkaError) -> None:
+        super().__init__(error)
+        self.topic = topic
+
+
+class PositionedConsumer:
+    """Reads partitions by position. For a single thread, and made in the process that uses it."""
+
+    def __init__(self, settings: Settings, group: str) -> None:
+        """Connect.
+
+        Args:
+            settings: The evaluator's settings.
+            group: The consumer's group, by which an operator knows the consumer; no offset is committed.
+        """
+        self._settings = settings
+        self._group = group
+        self._consumer = self._connected()
+        self.reached: dict[SourcePlace, int] = {}
+        """By partition that is being read: the offset of the next record."""
+        self.shown: set[SourcePlace] = set()
+        """Partitions of which Kafka shows nothing more at the moment."""
+        self.silent = self.empty = 0
+        """Polls in a row without a record, and without so much as the end of a partition."""
+
+    def _connected(self) -> Consumer:
+        return Consumer(
+            {
+                **with_quiet_log(client_options(self._settings.kafka)),
+                "group.id": self._group,
+                "enable.auto.commit": False,
+                # The last offsets before an end may have no record: they were compacted away, or end a transaction.
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+                "max.partition.fetch.bytes": 4_000_000,
+                "queued.max.messages.kbytes": 32_768,
+            }
+        )
+
+    def begin(self, offsets: Mapping[SourcePlace, int]) -> None:
+        """Begin to read some partitions, each from an offset on, and no others.
+
+        Raises:
+            KafkaException: The client cannot.
+        """
+        self.reached, self.silent, self.empty = dict(offsets), 0, 0
+        self._assign()
+
+    def _assign(self) -> None:
+        self.shown.clear()
+        self._consumer.assign([TopicPartition(*place, offset) for place, offset in self.reached.items()])
+
+    def take(self, seconds: float) -> list[Message]:
+        """Return records that have come, each partition's in its order; wait for the first one.
+
+        Args:
+            seconds: How long to wait at most.
+
+        Raises:
+            PartitionUnreadable: Kafka refuses a partition.
+            KafkaException: Kafka failed.
+        """
+        # Wait for one message, and take the rest at hand: a call for many waits until it has them all.
+        messages = self._consumer.consume(1, seconds)
+        messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
+        records = [message for message in messages if self._note(message)]
+        self.silent = 0 if records else self.silent + 1
+        self.empty = 0 if messages else self.empty + 1
+        if self.silent in _RENEW_AFTER and self.reached:
+            self._consumer.close()
+            self._consumer = self._connected()
+            self._assign()
+        return records
+
+    def _note(self, message: Message) -> bool:
+        """Note how far a message's partition is; return whether the message is a record of a partition in use."""
+        place = (str(message.topic()), int(message.partition() or 0))
+        offset, error = int(message.offset() or 0), message.error()
+        if error is not None and not message.topic():
+            raise KafkaException(error)
+        if place not in self.reached:
+            return False  # it was fetched before its partition was left
+        if error is not None and error.code() != _END_OF_PARTITION:
+            raise PartitionUnreadable(place[0], error)
+        if error is not None:
+            self.reached[place] = offset
+            self.shown.add(place)
+            return False
+        self.reached[place] = offset + 1
+        self.shown.discard(place)
+        return True
+
+    def leave(self, places: Iterable[SourcePlace]) -> None:
+        """Read some partitions no further."""
+        left = [place for place in places if place in self.reached]
+        for place in left:
+            del self.reached[place]
+        self._consumer.incremental_unassign([TopicPartition(*place) for place in left])
+
+    def end(self) -> None:
+        """Read nothing: the consumer would go on fetching later records."""
+        self.reached.clear()
+        self._consumer.unassign()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()

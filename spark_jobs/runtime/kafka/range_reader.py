@@ -1,0 +1,174 @@
+"""Ranges of source partitions, read by one consumer: many partitions of a broker come with one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaException, Message
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable, PositionedConsumer, SourcePlace
+
+__all__ = ["HEADERS", "RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
+
+_POLL_SECONDS = 1.0
+_PATIENCE = 20
+"""Polls in a row without a record after which the records are given up, although they must be there."""
+_TOGETHER = 5_000
+"""Records that are read at once; a longer range is read by itself."""
+_HELD_BYTES = 32_000_000
+"""Bytes of records of ranges that are not complete yet, after which fewer ranges are read at once."""
+_MOST_MILLIS = (2**63 - 1) // 1000
+"""The latest timestamp that has microseconds in 64 bits."""
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+"""The headers of records, as Spark's Kafka source has them."""
+
+
+class SourceRange(NamedTuple):
+    """Records of one source partition."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    """The offset after the last record."""
+
+    @property
+    def place(self) -> SourcePlace:
+        """The topic and the partition."""
+        return self.topic, self.partition
+
+
+class RecordUnreadable(OperationalError):
+    """A record's timestamp is no time; Spark's own source fails at it with these words."""
+
+    def __init__(self, message: Message) -> None:
+        place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"
+        super().__init__(f"Record at {place} has a timestamp that is too large")
+
+
+class RangeReader:
+    """Reads ranges of records. For a single thread, and made in the process that uses it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect.
+
+        Args:
+            settings: The evaluator's settings.
+        """
+        self._consumer = PositionedConsumer(settings, settings.clients.evaluator_lane)
+
+    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        """Yield ranges in the order in which they come, each with all its records.
+
+        Args:
+            ranges: The ranges, each of another partition; their ends are ends of committed records.
+
+        Yields:
+            A range, and its records in their order as `record_batch` makes them; they are to be taken before the next
+            range.
+
+        Raises:
+            PartitionUnreadable: Kafka refuses a partition.
+            OperationalError: Kafka failed, or does not give records that must be there.
+        """
+        try:
+            for together in _together(ranges):
+                yield from self._read(together)
+        except PartitionUnreadable:
+            raise
+        except KafkaException as exc:
+            raise OperationalError("source partitions cannot be read", detail=str(exc)) from exc
+        finally:
+            self._consumer.end()
+
+    def _read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        if len(ranges) == 1:
+            yield ranges[0], self._pieces(ranges[0])
+            return
+        left = {each.place: each for each in ranges}
+        held: dict[SourcePlace, list[Message]] = {place: [] for place in left}
+        size = 0
+        self._consumer.begin({place: each.first for place, each in left.items()})
+        while left and size < _HELD_BYTES:
+            for message in self._taken(left):
+                held[str(message.topic()), int(message.partition() or 0)].append(message)
+                size += _size(message)
+            for each in [each for place, each in left.items() if self._consumer.reached[place] >= each.end]:
+                messages = held.pop(each.place)
+                size -= sum(map(_size, messages))
+                del left[each.place]
+                self._consumer.leave([each.place])
+                yield each, iter([record_batch(messages, each.end)])
+        rest = list(left.values())
+        for half in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+            if half:
+                yield from self._read(half)
+
+    def _pieces(self, wanted: SourceRange) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one range, some megabytes at a time."""
+        self._consumer.begin({wanted.place: wanted.first})
+        held: list[Message] = []
+        while held or self._consumer.reached[wanted.place] < wanted.end:
+            complete = self._consumer.reached[wanted.place] >= wanted.end
+            if not complete:
+                held += self._taken([wanted.place])
+            if complete or sum(map(_size, held)) >= _HELD_BYTES:
+                yield record_batch(held, wanted.end)
+                held = []
+
+    def _taken(self, left: object) -> list[Message]:
+        records = self._consumer.take(_POLL_SECONDS)
+        if self._consumer.silent >= _PATIENCE:
+            raise OperationalError("source partitions do not give all their records", detail=f"{left}")
+        return records
+
+
+def _together(ranges: Sequence[SourceRange]) -> Iterator[list[SourceRange]]:
+    """Yield ranges that are read at once."""
+    together: list[SourceRange] = []
+    records = 0
+    for each in ranges:
+        if together and records + each.end - each.first > _TOGETHER:
+            yield together
+            together, records = [], 0
+        together.append(each)
+        records += each.end - each.first
+    if together:
+        yield together
+
+
+def _size(message: Message) -> int:
+    return len(message) + len(message.key() or b"")
+
+
+def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
+    """Return records of one partition as Spark's Kafka source gives them, with headers.
+
+    Args:
+        messages: The records, in their order.
+        end: The offset from which on records are left out.
+
+    Raises:
+        RecordUnreadable: A record's timestamp is too large.
+    """
+    messages = [message for message in messages if int(message.offset() or 0) < end]
+    millis = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    for place in np.flatnonzero(np.abs(millis) > _MOST_MILLIS)[:1]:
+        raise RecordUnreadable(messages[int(place)])
+    headers = [[{"key": key, "value": value} for key, value in message.headers() or ()] for message in messages]
+    return pa.record_batch(
+        {
+            "key": pa.array([message.key() for message in messages], pa.binary()),
+            "value": pa.array([message.value() for message in messages], pa.binary()),
+            "partition": pa.array([message.partition() for message in messages], pa.int32()),
+            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "timestamp": pa.array(millis * 1000, pa.timestamp("us", tz="UTC")),
+            "headers": pa.array([each or None for each in headers], HEADERS),
+        }
+    )

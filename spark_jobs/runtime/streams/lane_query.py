@@ -1,0 +1,209 @@
+"""The query of the lane: micro-batches of many streams, one after the other, each of them a Spark job.
+
+A thread of the driver asks Kafka once for the ends of all topics. Where there is something new, the thread writes the
+ends of a micro-batch to the offset log, runs a job of as many tasks as there are cores, and writes the commit. The log
+has the form of Spark's own queries, so a stream can leave for a query of its own with its part of the log.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.range_reader import SourceRange
+from spark_jobs.runtime.kafka.sink import run_tasks
+from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets, TopicPartitions
+from spark_jobs.runtime.streams.checkpoint import Checkpoint
+from spark_jobs.runtime.streams.progress import Committed
+from spark_jobs.runtime.worker.lane_task import RANGES, LaneTask
+from spark_jobs.runtime.worker.worker import BATCH_ID, QUERY_ID
+
+__all__ = ["LaneQuery", "TopicsAway", "spread"]
+
+_FIRST_WAIT_SECONDS = 0.01
+_LONGEST_WAIT_SECONDS = 0.15
+"""How long the query waits between two questions for new events, longer the longer none has come."""
+_WAIT_GROWTH = 1.3
+_PLACES_SECONDS = 1.0
+"""How often the query looks for new partitions."""
+_AWAY_LOOKS = 3
+"""Looks in a row at which a topic is not there, after which the query fails: a new leader takes some time."""
+_STOP_SECONDS = 1.0
+"""How long a micro-batch may take after the query was told to stop, before its job is cancelled."""
+
+_LaneEnds = dict[str, dict[int, int]]
+
+
+class LaneQuery:
+    """Carries out micro-batches in a thread of its own, until it is stopped or fails."""
+
+    def __init__(
+        self, spark: SparkSession, settings: Settings, checkpoint: Checkpoint, task: LaneTask, tasks: int
+    ) -> None:
+        """Prepare to go on where the log ends.
+
+        Args:
+            spark: The session.
+            settings: The evaluator's settings.
+            checkpoint: The log, which has begun with all topics.
+            task: The function of the tasks, with the streams by topic.
+            tasks: How many tasks a micro-batch has at most.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._checkpoint = checkpoint
+        self._task = task
+        self._tasks = tasks
+        self._topics = sorted(task.topics)
+        self._offsets = TopicOffsets(open_admin(settings))
+        self._places: TopicPartitions = []
+        self._places_at = float("-inf")
+        self._away_looks = 0
+        self._batch, reached, self._under_way = checkpoint.bounds()
+        self._reached = {topic: _numbered(reached.get(topic, {})) for topic in self._topics}
+        self._stopping = threading.Event()
+        self._group = f"lane {checkpoint.query_id()} {id(self)}"
+        self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
+        self.failure: str | None = None
+        """Why the query has ended by itself."""
+        self.committed: Committed | None = None
+        """The last micro-batch that this query carried out."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query goes on."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End after the micro-batch under way, or in its middle where it takes long; return when it has ended."""
+        self._stopping.set()
+        self._thread.join(_STOP_SECONDS)
+        while self._thread.is_alive():  # the job may begin just now
+            self._spark.sparkContext.cancelJobGroup(self._group)
+            self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        context = self._spark.sparkContext
+        context.setJobGroup(self._group, "a micro-batch of the lane", interruptOnCancel=True)
+        context.setLocalProperty(QUERY_ID, self._checkpoint.query_id())
+        try:
+            if self._under_way is not None:
+                ends = {topic: _numbered(self._under_way.get(topic, {})) for topic in self._topics}
+                self._carry_out(self._batch + 1, ends)
+            wait = _FIRST_WAIT_SECONDS
+            while not self._stopping.is_set():
+                if self._advance():
+                    wait = _FIRST_WAIT_SECONDS
+                else:
+                    self._stopping.wait(wait)
+                    wait = min(wait * _WAIT_GROWTH, _LONGEST_WAIT_SECONDS)
+        except Exception as exc:  # pyspark's and py4j's have no common base
+            if not self._stopping.is_set():
+                self.failure = str(exc) or type(exc).__name__
+        finally:
+            self._task.forget()
+
+    def _advance(self) -> bool:
+        """Carry out a micro-batch of the events that have come; return whether there were any."""
+        try:
+            ends = self._ends()
+        except OperationalError:
+            return False  # Kafka is away: whoever compares the streams with their topics tells of it
+        if all(ends[topic] == self._reached[topic] for topic in self._topics):
+            return False
+        batch = self._batch + 1
+        self._checkpoint.begin(batch, ends)
+        self._carry_out(batch, ends)
+        return True
+
+    def _ends(self) -> _LaneEnds:
+        """Return where the next micro-batch ends; a partition never goes back.
+
+        Raises:
+            OperationalError: No broker answers.
+            TopicsAway: A topic has not been there for some time.
+        """
+        if (now := time.monotonic()) - self._places_at >= _PLACES_SECONDS:
+            self._places, self._places_at = self._offsets.places(self._topics), now
+            away = set(self._topics).difference(topic for topic, _ in self._places)
+            self._away_looks = self._away_looks + 1 if away else 0
+            if self._away_looks >= _AWAY_LOOKS:
+                raise TopicsAway(away)
+        found = self._offsets.ends(self._places)
+        news = sum(len(ends) for ends in found.values()) or 1
+        most = max(self._settings.evaluator.events_per_batch // news, 1)
+        ends: _LaneEnds = {topic: dict(reached) for topic, reached in self._reached.items()}
+        for topic, own in found.items():
+            for partition, end in own.items():
+                begin = ends[topic].get(partition, 0)
+                if end > begin:
+                    ends[topic][partition] = min(end, begin + most)
+        return ends
+
+    def _carry_out(self, batch: int, ends: _LaneEnds) -> None:
+        ranges = list(self._ranges(ends))
+        began = time.monotonic()
+        if ranges:
+            context: Any = self._spark.sparkContext
+            tasks = spread(ranges, self._tasks)
+            context.setLocalProperty(BATCH_ID, str(batch))
+            context.setLocalProperty(RANGES, json.dumps(tasks))
+            run_tasks(self._spark, self._task, len(tasks))
+        self._checkpoint.commit(batch)
+        self._batch, self._reached = batch, ends
+        offsets = {topic: {str(number): end for number, end in own.items()} for topic, own in ends.items()}
+        events = sum(each.end - each.first for each in ranges)
+        self.committed = Committed(batch, offsets, events, {"addBatch": time.monotonic() - began})
+
+    def _ranges(self, ends: Mapping[str, Mapping[int, int]]) -> Iterator[SourceRange]:
+        for topic, own in ends.items():
+            for partition, end in own.items():
+                first = self._reached[topic].get(partition, 0)
+                if end > first:
+                    yield SourceRange(topic, partition, first, end)
+
+
+class TopicsAway(Exception):
+    """Topics are gone, or have no leader."""
+
+    def __init__(self, topics: set[str]) -> None:
+        super().__init__(f"topics cannot be read: {', '.join(sorted(topics))}")
+
+
+def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
+    """Return the ranges of each task: about as many records in each, and a topic's partitions one after the other.
+
+    Args:
+        ranges: All ranges, at least one.
+        tasks: How many tasks there are at most.
+
+    Example:
+        >>> a, b, c = SourceRange("x", 0, 0, 5), SourceRange("x", 1, 0, 1), SourceRange("y", 0, 7, 10)
+        >>> [[(each.topic, each.partition) for each in task] for task in spread([a, b, c], 2)]
+        [[('x', 0)], [('x', 1), ('y', 0)]]
+        >>> len(spread([a], 2))
+        1
+    """
+    own: list[list[SourceRange]] = [[] for _ in range(min(tasks, len(ranges)))]
+    records = [0] * len(own)
+    for each in sorted(ranges, key=lambda each: each.first - each.end):
+        task = records.index(min(records))
+        own[task].append(each)
+        records[task] += each.end - each.first
+    return [sorted(each) for each in own]
+
+
+def _numbered(offsets: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in offsets.items()}
