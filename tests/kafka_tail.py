@@ -44,6 +44,8 @@ class Tail:
         self._doubts = Doubts()
         self.next: dict[Place, int] = {}
         """The offset that each partition is read up to."""
+        self._gone: set[str] = set()
+        """Topics that were looked for lately, and not found."""
 
     def add_topic(self, topic: str) -> None:
         """Read all partitions of a topic from their present ends."""
@@ -53,6 +55,7 @@ class Tail:
     def add(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from an offset, earlier than before if need be."""
         place = (topic, partition)
+        self._gone.discard(topic)
         if place in self.next:
             self.remove(topic, partition)
         self.next[place] = offset
@@ -145,13 +148,19 @@ class Tail:
         self._consumer.close()
 
     def _is_gone(self, topic: str) -> bool:
-        """Tell whether a topic was deleted; a starting broker does not know a topic for a moment."""
+        """Tell whether a topic was deleted; a starting broker does not know a topic for a moment.
+
+        All topics are looked for together: after a fault many may be gone, and each is watched for some seconds.
+        """
+        missing = {topic, *(topic for topic, _ in self.next)}
         deadline = time.monotonic() + 3
-        while time.monotonic() < deadline:
+        while topic not in self._gone and time.monotonic() < deadline:
             with suppress(KafkaException):
-                if topic in self._consumer.list_topics(timeout=10).topics:
+                missing -= self._consumer.list_topics(timeout=10).topics.keys()
+                if topic not in missing:
                     return False
             time.sleep(0.2)
+        self._gone |= missing
         return True
 
     def _end(self, topic: str, partition: int) -> int:
