@@ -122,6 +122,11 @@ class Lane:
         """Whether the query runs."""
         return self._query is not None
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether a single stream is in the lane."""
+        return len(self._seats) + len(self._joining) == 1
+
     def holds(self, source_id: str) -> bool:
         """Tell whether a stream is in the lane: it may have to wait for the query's next start, or to leave yet."""
         return source_id in self._seats or source_id in self._joining
@@ -303,7 +308,9 @@ class Lane:
         return {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
 
     def _slow(self) -> set[str]:
-        """Return the streams in hand of a task for so long that the rest wait."""
+        """Return the streams in hand of a task for so long that others wait; none where there are no others."""
+        if self.is_alone:
+            return set()
         now = self._clock()
         # A fault that held up the driver, such as an unreachable Redis, held up the tasks too.
         before = self._seen_in_hand if now - self._looked_at < _PATIENCE_SECONDS else {}

@@ -9,7 +9,7 @@ __all__ = ["StreamLoad"]
 _WINDOW_SECONDS = 3.0
 _BUSY_RATE = 1_000.0
 _BUSY_BEHIND = 5_000
-_BUSY_SHARE = 0.3
+_BUSY_SHARE = 0.5
 """Events a second, events that wait, and the share of a core, from which on a stream has a query of its own."""
 _QUIET_SECONDS = 15.0
 _QUIET_RATE = 200.0
@@ -45,14 +45,23 @@ class StreamLoad:
         """Events a second."""
         return self._a_second(1)
 
+    def __str__(self) -> str:
+        """Return the load for a log."""
+        return f"{self.rate:.0f} events/s, {self._a_second(2):.2f} of a core"
+
     def _a_second(self, field: int) -> float:
         first, last = self._seen[0], self._seen[-1]
         seconds = last[0] - first[0]
         return (last[field] - first[field]) / seconds if seconds >= _WINDOW_SECONDS / 2 else 0.0
 
-    def is_busy(self, behind: int) -> bool:
-        """Tell whether the stream needs a query of its own; `behind` are the events that wait."""
-        return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or self._a_second(2) > _BUSY_SHARE
+    def is_busy(self, behind: int, *, alone: bool = False) -> bool:
+        """Tell whether the stream needs a query of its own.
+
+        Args:
+            behind: The events that wait.
+            alone: Whether no other stream shares the lane, to which a long evaluation does no harm.
+        """
+        return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or (not alone and self._a_second(2) > _BUSY_SHARE)
 
     def is_quiet(self, behind: int | None) -> bool:
         """Tell whether the stream may share the lane; `behind` are the events that wait, None where nobody knows."""

@@ -186,9 +186,10 @@ class Streams:
         if not self._lane.holds(source_id):
             running.in_lane = False
             self._start(running)
-        elif running.load.is_busy(running.behind or 0):
+        elif running.load.is_busy(running.behind or 0, alone=self._lane.is_alone):
             self._lane.leave(source_id)
             running.alone_until = self._clock() + _AGAIN_SECONDS
+            log.info("stream is busy", extra={"stream": running.stream.name, "load": str(running.load)})
 
     def _attend(self, running: EvaluatedStream) -> None:
         if running.in_lane:

@@ -37,3 +37,12 @@ def test_a_stream_is_quiet_after_some_time() -> None:
     load = _load(10, 20)
     assert load.is_quiet(0)
     assert not load.is_quiet(None) and not load.is_quiet(10_000)
+
+
+def test_a_long_evaluation_is_busy_where_others_wait() -> None:
+    """A stream that takes most of a core holds up the others of the lane, if there are any."""
+    load = StreamLoad()
+    for step in range(15):
+        load.add(step / 3, step, 0.3)
+    assert load.is_busy(0)
+    assert not load.is_busy(0, alone=True)
