@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewPartitions
 from tests.chaos.host import ROLES
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
-from tests.stack.tracebacks import KAFKA_AWAY, WORKER_DEATH
+from tests.stack.tracebacks import FULL_DISK, KAFKA_AWAY, WORKER_DEATH
 
 __all__ = ["FAULTS", "TRACES", "Fault", "Ground"]
 
@@ -144,5 +144,5 @@ FAULTS: dict[str, Fault] = {
     "add-partition": _add_partition,
 }
 
-TRACES = (KAFKA_AWAY, WORKER_DEATH)
+TRACES = (FULL_DISK, KAFKA_AWAY, WORKER_DEATH)
 """Regular expressions of the stack traces that faults may cause."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["KAFKA_AWAY", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
+__all__ = ["FULL_DISK", "KAFKA_AWAY", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
 
 WORKER_DEATH = "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
 """The stack traces of a query whose workers were killed within a task, or at their start."""
@@ -25,6 +25,9 @@ _GOES_ON = re.compile(
 
 KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka"
 """The stack traces of a broker that starts anew, and of its clients: the broker may be away for a minute."""
+
+FULL_DISK = r"No space left on device|java\.lang\.InternalError"
+"""The stack traces of a disk without room: of whoever writes to it, and of Kafka, whose files are mapped."""
 
 _DRIVER_GONE = "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down"
 """The stack traces of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
