@@ -203,3 +203,25 @@ def test_headers_are_given_as_a_json_object() -> None:
     with pytest.raises(InputError) as refused:
         _event(_INTEL, f"""'{_HIT}' WITH (_headers = '{{"kind": 1}}')""")
     assert refused.value.code == "stream-mismatch"
+
+
+_TRADES = Stream(
+    "CREATE STREAM trades (s STRING, n INT, venue STRING FROM '^.venue') "
+    "WITH (topic = 't', format = 'json', explode = '$.list')"
+)
+
+
+def test_a_record_with_several_events() -> None:
+    """The record matches where an element does; bad elements are told, and the others are delivered."""
+    query = "SELECT n FROM trades WHERE s = 'a' AND venue = 'x'"
+    event = _event(query, """'{"venue": "x", "list": [{"s": "b", "n": 1}, {"s": "a", "n": 2}, 5]}'""", stream=_TRADES)
+    assert (event["matches"], event["results"], event["delivered"]) == (True, [{"n": 2}], True)
+    assert event["dead_letter"] == "undecodable"
+    assert event["conjuncts"][0]["columns"] == {"s": "a"}
+    missed = _event(query, """'{"venue": "y", "list": [{"s": "a"}]}'""", stream=_TRADES)
+    assert (missed["matches"], missed["why"]) == (False, "venue = 'x' is FALSE")
+    empty = _event(query, """'{"list": []}'""", stream=_TRADES)
+    assert (empty["matches"], empty["why"], empty["conjuncts"]) == (False, "the record has no elements", [])
+    joined = "SELECT t.n FROM trades t JOIN profiles p ON t.s = p.symbol WHERE p.industry = 'Chips' AND n > 1"
+    assert _event(joined, """'{"list": [{"n": 1}, {"n": 2}]}'""", stream=_TRADES)["matches"] is None
+    assert _event(joined, """'{"list": []}'""", stream=_TRADES)["why"] == "the record has no elements"

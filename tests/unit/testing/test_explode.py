@@ -13,13 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.cli.script import create_statement
+from gateway.evaluation.task import evaluated
 from gateway.sources.streams import describe_stream
-from gateway.testing import InputError, Record, Stream, Table, digests, evaluate
+from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, Table, digests, evaluate
+from gateway.testing.query import checked
+from gateway.testing.records import placed
 from grouping.model.catalog import Stream as CatalogStream
 from grouping.model.explode import explode_levels, explode_text
 from spark_jobs.engine.decode.decode import decode, decode_pieces
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.headers import event_ids, unpacked_headers
+from spark_jobs.engine.rows.output import dead_letters
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch
 
 NESTED = Stream(
@@ -200,6 +204,22 @@ def test_digests_take_each_element_once_and_in_order() -> None:
     assert [(one["n"], one["who"]) for one in joined.results] == expected
     [digest] = digests(f"{select} EVERY '1 minute'", TRADES, [BATCH], tables=[owners])
     assert [(one["n"], one["who"]) for one in digest["rows"]] == expected
+
+
+def test_fields_of_the_record_repeat_and_letters_do_not() -> None:
+    """Key and headers are the record's for each element; results that are too large are one dead letter."""
+    sent = Record(BATCH, key="k", headers={"h": "x"})
+    [found] = evaluate("SELECT _key, _headers['h'] AS h, n FROM trades WHERE _key = 'k'", TRADES, [sent])
+    assert found.results == [{"_key": "k", "h": "eA==", "n": n} for n in (1, 2, 3)]
+    large, sent = "venue AS a, upper(venue) AS b", Record({**BATCH, "venue": "x" * 600_000}, key="k")
+    kinds = Table("kinds (s STRING PRIMARY KEY)", [{"s": "a"}])
+    for select in (f"SELECT {large} FROM trades", f"SELECT {large} FROM trades JOIN kinds ON kinds.s = trades.s"):
+        standing = checked(select, TRADES, ACCEPTED_AT, [kinds])
+        [output] = evaluated(standing, placed([sent], TRADES, ACCEPTED_AT), "d_" + "0" * 24, "shared")
+        assert (output.letters[0, 0].code, output.values) == ("result-too-large", {})
+    columns = {row: "too large" for row in range(3)}
+    [(events, _)] = decode_pieces(batch([json.dumps(BATCH).encode()]), TRADES.declared, SETTINGS)
+    assert dead_letters(events.source, columns, "result-too-large", TRADES.declared, SETTINGS).num_rows == 1
 
 
 LEVELS = [
