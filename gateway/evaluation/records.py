@@ -8,6 +8,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from spark_jobs.engine.rows.record_fields import HEADERS
+
 __all__ = ["PlacedRecord", "source_batch"]
 
 
@@ -23,9 +25,6 @@ class PlacedRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
-
-
 def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
     """Return records as Spark's Kafka source gives them to a task."""
     records = list(records)
@@ -36,7 +35,7 @@ def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
             "partition": pa.array([record.partition for record in records], pa.int32()),
             "offset": pa.array([record.offset for record in records], pa.int64()),
             "timestamp": pa.array([record.time for record in records], pa.timestamp("us", "UTC")),
-            "headers": pa.array([_packed(record.headers) for record in records], _HEADERS),
+            "headers": pa.array([_packed(record.headers) for record in records], HEADERS),
         }
     )
 

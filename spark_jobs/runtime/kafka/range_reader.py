@@ -11,9 +11,10 @@ from confluent_kafka import KafkaException, Message
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from spark_jobs.engine.rows.record_fields import HEADERS
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable, PositionedConsumer, SourcePlace
 
-__all__ = ["HEADERS", "RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
+__all__ = ["RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 20
@@ -24,9 +25,6 @@ _HELD_BYTES = 32_000_000
 """Bytes of records of ranges that are not complete yet, after which fewer ranges are read at once."""
 _MOST_MILLIS = (2**63 - 1) // 1000
 """The latest timestamp that has microseconds in 64 bits."""
-
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-"""The headers of records, as Spark's Kafka source has them."""
 
 
 class SourceRange(NamedTuple):

@@ -31,9 +31,6 @@ class HeaderUse:
         """
         self._told = self._notes.told(stream_ids)
 
-    def wanted(self, streams: Collection[Stream]) -> bool:
-        """Tell whether a Spark query of these streams needs headers."""
-        return any(
-            stream.stream_id in self._told or any(column.place.kind == "header" for column in stream.columns)
-            for stream in streams
-        )
+    def wanted(self, stream: Stream) -> bool:
+        """Tell whether the Spark query of a stream needs headers."""
+        return stream.stream_id in self._told or any(column.place.kind == "header" for column in stream.columns)

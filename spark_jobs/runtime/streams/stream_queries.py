@@ -86,7 +86,7 @@ class StreamQueries:
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
-            headers = self._headers.wanted([stream])
+            headers = self._headers.wanted(stream)
             source = read_stream(self._spark, going_on, partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)

@@ -204,7 +204,7 @@ class Streams:
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        if not running.has_headers and self._headers.wanted([running.stream]):
+        if not running.has_headers and self._headers.wanted(running.stream):
             self._stop(running)
             self._start(running)
         elif self._may_join(running):

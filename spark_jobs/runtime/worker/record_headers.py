@@ -8,7 +8,7 @@ anew with headers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -18,20 +18,22 @@ from grouping.settings.settings import Settings
 from grouping.store.lane_hand import HeaderNotes
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.rows.record_fields import HEADERS
-from spark_jobs.runtime.kafka.header_reader import RecordHeader, read_headers
+from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 
 __all__ = ["RecordHeaders"]
 
 log = logging.getLogger(__name__)
-
-ReadHeaders = Callable[[Settings, str, int, Sequence[int]], Sequence[Sequence[RecordHeader] | None]]
 
 
 class RecordHeaders:
     """Adds missing headers to batches of one stream."""
 
     def __init__(
-        self, stream: Stream, settings: Settings, notes: HeaderNotes, read: ReadHeaders = read_headers
+        self,
+        stream: Stream,
+        settings: Settings,
+        notes: HeaderNotes,
+        open_reader: Callable[[Settings], RangeReader] = RangeReader,
     ) -> None:
         """Read nothing yet.
 
@@ -39,12 +41,12 @@ class RecordHeaders:
             stream: The stream.
             settings: The evaluator's settings.
             notes: Where to leave the note.
-            read: Reads headers of a partition's records.
+            open_reader: Connects a reader of the topic.
         """
         self._stream = stream
         self._settings = settings
         self._notes = notes
-        self._read = read
+        self._open_reader = open_reader
         self._can_be_read = "_headers" in stream.record_fields
 
     def completed(self, batch: pa.RecordBatch, snapshot: Snapshot) -> pa.RecordBatch:
@@ -63,10 +65,15 @@ class RecordHeaders:
             self._notes.tell(self._stream.stream_id)
         except OperationalError as error:
             log.warning("headers not asked for", extra={"stream": self._stream.stream_id, "reason": error.message})
-        partition, offsets = batch["partition"][0].as_py(), batch["offset"].to_pylist()
-        found = self._read(self._settings, self._stream.topic, partition, offsets)
-        return batch.append_column("headers", pa.array(map(_entries, found), HEADERS))
-
-
-def _entries(headers: Sequence[RecordHeader] | None) -> list[dict[str, object]] | None:
-    return None if headers is None else [{"key": name, "value": value} for name, value in headers]
+        first, last = batch["offset"][0].as_py(), batch["offset"][-1].as_py()
+        wanted = SourceRange(self._stream.topic, batch["partition"][0].as_py(), first, last + 1)
+        found: dict[int, list[dict[str, object]] | None] = {}
+        for _, pieces in self._open_reader(self._settings).read([wanted]):
+            for piece in pieces:
+                found.update(zip(piece["offset"].to_pylist(), piece["headers"].to_pylist(), strict=True))
+        offsets = batch["offset"].to_pylist()
+        if missing := [each for each in offsets if each not in found]:
+            raise OperationalError(
+                "headers cannot be read", detail=f"The record {wanted.topic}/{wanted.partition}/{missing[0]} is gone."
+            )
+        return batch.append_column("headers", pa.array([found[each] for each in offsets], HEADERS))

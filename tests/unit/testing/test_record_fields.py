@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.plan.lookup_join import JoinKey, LookupJoin
 from grouping.values.variant import parse_variant
 from spark_jobs.engine.rows.record_fields import HEADERS, header_maps
+from spark_jobs.runtime.kafka.range_reader import SourceRange
 from spark_jobs.runtime.worker.record_headers import RecordHeaders
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 
@@ -151,27 +152,40 @@ class _Notes:
         self.told.append(stream_id)
 
 
+class _Topic:
+    """The topic of a stream."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self.records = records
+        self.asked: list[SourceRange] = []
+
+    def open(self, _settings: object) -> _Topic:
+        return self
+
+    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        self.asked += ranges
+        yield ranges[0], iter([self.records.slice(0, 1), self.records.slice(1)])
+
+
 def test_headers_are_read_from_the_topic_until_spark_asks_for_them() -> None:
     """A batch without headers gets them for a query that reads them; the driver is told, as far as Redis answers."""
-    asked: list[tuple[str, int, Sequence[int]]] = []
-
-    def read(_settings: object, topic: str, partition: int, offsets: Sequence[int]) -> list[Any]:
-        asked.append((topic, partition, offsets))
-        return [[("a", b"1"), ("a", None)], None]
-
-    notes = _Notes()
-    source = stream("id STRING")
-    headers = RecordHeaders(source, SETTINGS, notes, read)  # type: ignore[arg-type]
-    whole = batch([b"{}", b"{}"], partitions=[2, 2])
-    bare = whole.drop_columns(["headers"])
+    source, notes = stream("id STRING"), _Notes()
+    sent = ((("a", b"1"), ("a", None)), (), ())
+    whole = batch([b"{}"] * 3, partitions=[2] * 3, headers=sent)
+    topic = _Topic(whole)
+    headers = RecordHeaders(source, SETTINGS, notes, topic.open)  # type: ignore[arg-type]
+    bare = whole.drop_columns(["headers"]).take([0, 2])
     reads: Any = SimpleNamespace(reads_headers=True)
     assert headers.completed(whole, reads) is whole
     assert headers.completed(bare, SimpleNamespace(reads_headers=False)) is bare  # type: ignore[arg-type]
-    assert (asked, notes.told) == ([], [])
+    assert (topic.asked, notes.told) == ([], [])
     for away in (False, True):
         notes.away = away
         found = headers.completed(bare, reads)["headers"]
-        assert found.to_pylist() == [[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], None]
-    assert (asked, notes.told) == ([("source", 2, [100, 101])] * 2, ["s_1"])
-    hidden = RecordHeaders(stream("_headers STRING"), SETTINGS, notes, read)  # type: ignore[arg-type]
+        assert found.to_pylist() == [[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], []]
+    assert (topic.asked, notes.told) == ([SourceRange("source", 2, 100, 103)] * 2, ["s_1"])
+    hidden = RecordHeaders(stream("_headers STRING"), SETTINGS, notes, topic.open)  # type: ignore[arg-type]
     assert hidden.completed(bare, reads) is bare
+    topic.records = whole.slice(0, 2)
+    with pytest.raises(OperationalError, match="headers cannot be read"):
+        headers.completed(bare, reads)
