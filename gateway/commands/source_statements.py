@@ -8,6 +8,7 @@ from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
+from gateway.sources.alterations import alter_stream
 from gateway.sources.declarations import Declaration, Origin, is_declared
 from gateway.sources.grants import SourceGrants, readers_of
 from gateway.sources.readers import SourceReaders
@@ -21,7 +22,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicDesk, TopicQuestions
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeAccess, CreateStream, CreateTable, CreateView, Describe, Drop
+from grouping.model.query import AlterStream, ChangeAccess, CreateStream, CreateTable, CreateView, Describe, Drop
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings.settings import Settings
@@ -89,6 +90,18 @@ class SourceStatements:
     def _kept(self, source: Source) -> Answer:
         """Return the answer to IF NOT EXISTS where the source is there."""
         return Answer(describe_source(source) | self._rights.described(source))
+
+    def alter_stream(self, command: PreparedCommand[AlterStream], origin: Origin) -> Answer:
+        """Change the declaration of a stream, in the catalog too.
+
+        Raises:
+            InputError: unknown-stream, not-allowed, stream-mismatch, stream-in-use.
+        """
+        stream, changed = alter_stream(
+            self._rights, self._working, self._seen_by(origin.owner), command.statement, origin.owner
+        )
+        described = describe_stream(stream) | self._rights.described(stream)
+        return Answer(described, Change(catalog=(source_record(stream),)) if changed else Change())
 
     def drop(self, command: PreparedCommand[Drop], origin: Origin) -> Answer:
         """Drop a stream, table or view, in the catalog too.

@@ -74,6 +74,9 @@ STATEMENTS: dict[str, StatementRow] = {
         ("DROP STREAM", "DROP TABLE", "DROP VIEW"),
         StatementRow(lambda desks, _: desks.sources.drop, "dropped", "answered", changes_sources=True),
     ),
+    "ALTER STREAM": StatementRow(
+        lambda desks, _: desks.sources.alter_stream, "altered", "answered", changes_sources=True
+    ),
     "GRANT": StatementRow(lambda desks, _: desks.sources.change_access, "granted", "always", changes_sources=True),
     "REVOKE": StatementRow(lambda desks, _: desks.sources.change_access, "revoked", "always", changes_sources=True),
     **dict.fromkeys(

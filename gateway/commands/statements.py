@@ -143,4 +143,5 @@ class Statements:
             raise
         if row.changes_sources and answer.change.catalog:
             self._preparer = Preparer(self.catalog)
+            self._desks.cqs.reload()
         return answer

@@ -31,6 +31,8 @@ class SourceChanges:
         self._fields = fields
         self.streams: dict[StreamId, bool] = {}
         """By id: whether a stream was added or replaced; False when it was removed."""
+        self.redeclared: set[StreamId] = set()
+        """Streams with another declaration than before."""
 
     def add_stream(self, stream: Stream) -> None:
         """Make a stream live."""
@@ -41,6 +43,8 @@ class SourceChanges:
 
     def replace_stream(self, stream: Stream) -> None:
         """Take over the changes of a live stream."""
+        if self._inventory.streams[stream.stream_id].revision != stream.revision:
+            self.redeclared.add(stream.stream_id)
         self._inventory.streams[stream.stream_id] = stream
         self.streams[stream.stream_id] = True
 

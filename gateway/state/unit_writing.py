@@ -47,6 +47,8 @@ def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if live:
             pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
             pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
+            if stream_id in unit.sources.redeclared:  # its first records begin anew
+                pipeline.unlink(keys.first_records(stream_id))
         else:
             for name in (keys.streams, keys.version, keys.numbers):
                 pipeline.hdel(name, stream_id)

@@ -31,12 +31,32 @@ RECORD_FIELDS = {
 
 _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
+_MOST_EARLIER = 100
+"""Declarations that are kept: a micro-batch is evaluated again within seconds, or when its evaluator starts."""
 _GENERATION = 10**13
 """Offsets of one generation of a topic: more than a partition will have."""
 
 
+class EarlierDeclaration(msgspec.Struct, frozen=True):
+    """A declaration of a stream before ALTER STREAM changed it."""
+
+    columns: int
+    """How many columns the stream had; ALTER STREAM adds columns at the end."""
+    lenient: bool = False
+    timestamps: str = ""
+
+
+class Alterations(msgspec.Struct, frozen=True):
+    """The changes of a stream by ALTER STREAM; a script of Redis reads the revision."""
+
+    revision: int = 1
+    """The number of the declaration."""
+    earlier: tuple[EarlierDeclaration, ...] = ()
+    """The latest declarations before this one, for micro-batches that are evaluated again."""
+
+
 class Stream(msgspec.Struct, frozen=True):
-    """A source stream as created; afterwards only its topic may change.
+    """A source stream; after its creation its topic may be made anew, and ALTER STREAM changes its declaration.
 
     Places of events are *positions*: offsets, raised so that a topic deleted and created again continues above the
     positions of the old topic. So ids of results, cursors and cuts go on, and positions of a partition only grow.
@@ -72,6 +92,55 @@ class Stream(msgspec.Struct, frozen=True):
     explode: str | msgspec.UnsetType = msgspec.UNSET
     """The path to the elements that are events, as `explode.explode_text` writes it; unset where the record is one
     event."""
+    alterations: Alterations | msgspec.UnsetType = msgspec.UNSET
+    """The number of the declaration, and earlier ones; unset for a stream that ALTER STREAM never changed."""
+
+    @property
+    def revision(self) -> int:
+        """The number of the declaration, which ALTER STREAM increases."""
+        return 1 if self.alterations is msgspec.UNSET else self.alterations.revision
+
+    def altered(
+        self, added: tuple[StreamColumn, ...] = (), lenient: bool | None = None, timestamps: str | None = None
+    ) -> Stream:
+        """Return the stream under a changed declaration; None leaves an option as it is."""
+        known = Alterations() if self.alterations is msgspec.UNSET else self.alterations
+        before = EarlierDeclaration(len(self.columns), self.lenient, self.timestamps)
+        return msgspec.structs.replace(
+            self,
+            columns=self.columns + added,
+            lenient=self.lenient if lenient is None else lenient,
+            timestamps=self.timestamps if timestamps is None else timestamps,
+            alterations=Alterations(known.revision + 1, (*known.earlier, before)[-_MOST_EARLIER:]),
+        )
+
+    def declared_as(self, other: Stream, revision: int) -> Stream:
+        """Return this stream under a declaration of another state of the stream.
+
+        Args:
+            other: The other state; its revision is the wanted one or a later one.
+            revision: The number of the wanted declaration; the oldest known one stands for those before it.
+
+        Example:
+            >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")
+            >>> new = old.altered((StreamColumn("b", "INT"),)).altered(lenient=True)
+            >>> [(len(each.columns), each.lenient) for each in (new.declared_as(new, number) for number in (1, 2, 3))]
+            [(1, False), (2, False), (2, True)]
+            >>> old.declared_as(new, 1) == old
+            True
+        """
+        known = Alterations() if other.alterations is msgspec.UNSET else other.alterations
+        then = EarlierDeclaration(len(other.columns), other.lenient, other.timestamps)
+        kept = len(known.earlier) - max(known.revision - revision, 0)
+        if revision < known.revision and known.earlier:
+            then = known.earlier[max(kept, 0)]
+        return msgspec.structs.replace(
+            self,
+            columns=other.columns[: then.columns],
+            lenient=then.lenient,
+            timestamps=then.timestamps,
+            alterations=msgspec.UNSET if revision == 1 else Alterations(revision, known.earlier[: max(kept, 0)]),
+        )
 
     @property
     def record_fields(self) -> dict[str, SqlType]:

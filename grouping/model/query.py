@@ -16,6 +16,7 @@ from grouping.model.sql_type import SqlType
 
 __all__ = [
     "AlterCq",
+    "AlterStream",
     "ChangeAccess",
     "ChangeBased",
     "CreateCq",
@@ -175,6 +176,16 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterStream:
+    """ALTER STREAM … ADD COLUMN, or … SET; an option that is None stays as it is."""
+
+    name: str
+    added: StreamColumn | None = None
+    lenient: bool | None = None
+    timestamps: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AlterCq:
     """ALTER CQ … SET; a field that is None stays as it is."""
 
@@ -299,6 +310,7 @@ Statement = (
     | CreateTable
     | CreateView
     | AlterCq
+    | AlterStream
     | Drop
     | Pause
     | ChangeAccess

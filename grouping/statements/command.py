@@ -41,7 +41,7 @@ from grouping.statements.clauses import begins_clause, read_clauses, read_settin
 from grouping.statements.declaration import OptionValues, read_options
 from grouping.statements.operators import HIGHEST_LIMIT, read_drop_cqs, read_set_quota, read_show_quota
 from grouping.statements.refused_forms import ksqldb_declaration
-from grouping.statements.stream_declaration import read_stream
+from grouping.statements.stream_declaration import read_alter_stream, read_stream
 from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
 from grouping.statements.unknown_statement import unknown_statement
@@ -284,6 +284,7 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("GRANT", "READ"): read_grant,
     ("REVOKE", "READ"): read_revoke,
     ("ALTER", "CQ"): _alter_cq,
+    ("ALTER", "STREAM"): read_alter_stream,
     ("PAUSE", "CQ"): _pause("cq", paused=True),
     ("RESUME", "CQ"): _pause("cq", paused=False),
     ("PAUSE", "GROUP"): _pause("group", paused=True),

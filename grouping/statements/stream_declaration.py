@@ -1,21 +1,23 @@
-"""CREATE STREAM: a topic that is read as events."""
+"""CREATE STREAM: a topic that is read as events, and ALTER STREAM, which changes its declaration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, cast
 
+from grouping.model.column import StreamColumn
 from grouping.model.column_place import ColumnPlace
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels, explode_text
-from grouping.model.query import CreateStream
+from grouping.model.query import AlterStream, CreateStream
 from grouping.model.source_access import AccessKind
 from grouping.model.wording import counted
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
-from grouping.statements.declaration import check_options, read_columns, read_options
+from grouping.statements.column_parts import read_place
+from grouping.statements.declaration import check_options, read_column, read_columns, read_options
 from grouping.statements.tokens import Tokens
 
-__all__ = ["CHOICES", "OPTIONS", "read_stream"]
+__all__ = ["CHOICES", "OPTIONS", "check_format", "check_outer", "read_alter_stream", "read_stream"]
 
 CHOICES = {
     "format": ("json", "avro"),
@@ -25,6 +27,8 @@ CHOICES = {
     "timestamps": ("seconds", "millis", "micros"),
 }
 OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access", "lenient", "timestamps", "explode")
+_OF_JSON = ("lenient", "timestamps", "explode")
+_CHANGEABLE = ("lenient", "timestamps")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -39,23 +43,9 @@ def read_stream(tokens: Tokens) -> CreateStream:
     tokens.expect("WITH")
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
-    for option in ("lenient", "timestamps", "explode"):
-        if option in options and options["format"] != "json":
-            raise InputError(
-                f'option "{option}" is for JSON only',
-                code="stream-mismatch",
-                detail=f"The format of the stream is {options['format']}, in which values have types.",
-                hint="Leave it out.",
-            )
-    if places and options["format"] != "json":
-        raise InputError(
-            f'column "{next(iter(places))}" cannot have FROM',
-            code="stream-mismatch",
-            detail=f"FROM is for JSON streams, and the format of the stream is {options['format']}.",
-            hint="Name the column as the field of the schema.",
-        )
+    check_format(str(options["format"]), [each for each in _OF_JSON if each in options], places)
     levels = explode_levels(str(options["explode"])) if "explode" in options else ()
-    _check_outer(places, len(levels))
+    check_outer(places, len(levels))
     return CreateStream(
         name=name,
         columns=columns,
@@ -74,8 +64,16 @@ def read_stream(tokens: Tokens) -> CreateStream:
     )
 
 
-def _check_outer(places: Mapping[str, str], levels: int) -> None:
-    """Check that each ``^`` leads to a value around the event."""
+def check_outer(places: Mapping[str, str], levels: int) -> None:
+    """Check that each ``^`` leads to a value around the event.
+
+    Args:
+        places: By column, the text of its FROM.
+        levels: How many arrays the path of explode has.
+
+    Raises:
+        InputError: ``stream-mismatch``.
+    """
     for name, text in places.items():
         place = ColumnPlace.of(text)
         if place.level > levels:
@@ -86,3 +84,55 @@ def _check_outer(places: Mapping[str, str], levels: int) -> None:
                 detail=f"Each ^ leads out of one array of explode, and {arrays}.",
                 hint="FROM '$.name' is a field of the event itself.",
             )
+
+
+def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> None:
+    """Refuse what only JSON streams can have.
+
+    Args:
+        form: The format of the stream.
+        options: The names of given options that are for JSON.
+        placed: The names of columns with FROM.
+
+    Raises:
+        InputError: ``stream-mismatch``.
+    """
+    if form == "json":
+        return
+    for option in options:
+        raise InputError(
+            f'option "{option}" is for JSON only',
+            code="stream-mismatch",
+            detail=f"The format of the stream is {form}, in which values have types.",
+            hint="Leave it out.",
+        )
+    for column in placed:
+        raise InputError(
+            f'column "{column}" cannot have FROM',
+            code="stream-mismatch",
+            detail=f"FROM is for JSON streams, and the format of the stream is {form}.",
+            hint="Name the column as the field of the schema.",
+        )
+
+
+def read_alter_stream(tokens: Tokens) -> AlterStream:
+    """Read the rest of ALTER STREAM; the stream itself is looked up later.
+
+    Raises:
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that every stream has.
+    """
+    name = tokens.stream_name()
+    if tokens.accept("SET"):
+        options = read_options(tokens, _CHANGEABLE, CHOICES)
+        lenient, timestamps = options.get("lenient"), options.get("timestamps")
+        return AlterStream(
+            name,
+            lenient=None if lenient is None else bool(lenient),
+            timestamps=None if timestamps is None else str(timestamps),
+        )
+    if not (tokens.word() == "ADD" and tokens.word(1) == "COLUMN"):
+        hint = "A column that is there stays as it is. DROP STREAM and CREATE STREAM make another stream."
+        raise tokens.unexpected("ADD COLUMN or SET", hint=hint)
+    tokens.index += 2
+    column, sql_type = read_column(tokens, (), reserved=True)
+    return AlterStream(name, StreamColumn(column, str(sql_type), read_place(tokens)))

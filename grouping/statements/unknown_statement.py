@@ -74,7 +74,7 @@ def _object_hint(tokens: Tokens, verb: str, objects: list[str]) -> str | None:
         return "OR REPLACE is for CQs: CREATE OR REPLACE CQ name AS SELECT …. Drop another object first."
     if verb == "DELETE" and second == "FROM":
         return "A record without a value, produced to the Kafka topic of a table, deletes the row of its key."
-    if verb == "ALTER" and second in ("STREAM", "TABLE", "VIEW"):
+    if verb == "ALTER" and second in ("TABLE", "VIEW"):
         return f"Drop the {second} and create it anew."
     if verb == "SHOW" or not second or tokens.source(2) not in ("", ";"):
         return None

@@ -7,7 +7,8 @@ __all__ = ["COUNT", "PIN"]
 # KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
 # batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or the record of their version is
 # lost; empty: somebody else has the fence; "committed": the batch is committed. A stream that was dropped has tables
-# without rows.
+# without rows. The number of the stream's declaration is read by a pattern, since texts within JSON have their quotes
+# escaped.
 PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -17,17 +18,20 @@ local pinned = redis.call('HGET', KEYS[3], ARGV[2])
 if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
 if tonumber(ARGV[2]) < tonumber(redis.call('GET', KEYS[6]) or 0) then return 'committed' end
 local version = redis.call('HGET', KEYS[2], ARGV[1])
-local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
+local stream = redis.call('HGET', KEYS[4], ARGV[1])
+local live = stream ~= false
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
 if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[4] then return '' end
 pinned = epoch.epoch .. ':' .. version
 local paused = {}
 for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
-  local stream, group = string.match(each, '^(.*)/(.*)$')
-  if stream == ARGV[1] then table.insert(paused, group) end
+  local of, group = string.match(each, '^(.*)/(.*)$')
+  if of == ARGV[1] then table.insert(paused, group) end
 end
-if #paused > 0 then pinned = pinned .. ':' .. table.concat(paused, ',') end
+local revision = string.match(stream, '"revision":(%d+)') or '1'
+if #paused > 0 or revision ~= '1' then pinned = pinned .. ':' .. table.concat(paused, ',') end
+if revision ~= '1' then pinned = pinned .. ':' .. revision end
 redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """

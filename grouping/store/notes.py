@@ -31,6 +31,8 @@ class Pin(NamedTuple):
     version: TableVersion
     paused: tuple[GroupId, ...] = ()
     """Groups that rest, by an operator's statement."""
+    revision: int = 1
+    """The declaration of the stream, by `Stream.revision`."""
 
     @classmethod
     def unpack(cls, body: bytes | str) -> Pin:
@@ -39,9 +41,13 @@ class Pin(NamedTuple):
         Example:
             >>> Pin.unpack(b"7:12").version, Pin.unpack(b"7:12:g_1,g_2").paused
             (TableVersion(epoch=7, version=12), ('g_1', 'g_2'))
+            >>> Pin.unpack(b"7:12::3")
+            Pin(version=TableVersion(epoch=7, version=12), paused=(), revision=3)
         """
-        epoch, version, *paused = (body if isinstance(body, str) else body.decode()).split(":")
-        return cls(TableVersion(int(epoch), int(version)), tuple(map(GroupId, paused[0].split(","))) if paused else ())
+        epoch, version, *more = (body if isinstance(body, str) else body.decode()).split(":")
+        paused = more[0].split(",") if more and more[0] else []
+        revision = int(more[1]) if len(more) > 1 else 1
+        return cls(TableVersion(int(epoch), int(version)), tuple(map(GroupId, paused)), revision)
 
 
 class Output(NamedTuple):

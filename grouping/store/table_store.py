@@ -250,6 +250,17 @@ class TableStore:
         check_primary(self._redis)
         return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
 
+    def stream(self, stream_id: StreamId) -> Stream | None:
+        """Return a live stream, None where it was dropped.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, or is not the primary any more.
+        """
+        with mapped():
+            body = self._redis.hget(self._keys.streams, stream_id)
+        check_primary(self._redis)
+        return None if body is None else msgspec.json.decode(body, type=Stream)
+
     def epoch(self) -> int | None:
         """Return the confirmed epoch of this run of the server, or None."""
         with mapped():

@@ -45,6 +45,8 @@ class BatchTables(NamedTuple):
     constants: Snapshot
     views: dict[str, TableView]
     """By id, the tables that queries join, as they were when the batch was first evaluated."""
+    stream: Stream
+    """The stream under the declaration of that time."""
 
 
 class WorkerProcess:
@@ -65,6 +67,8 @@ class WorkerProcess:
         """By stream id."""
         self._watches: dict[str, StreamWatch] = {}
         """By stream id."""
+        self._altered: dict[str, Stream] = {}
+        """By stream id: a state of the stream with a later declaration than the tasks of its query have."""
         self._used_at: dict[str, float] = {}
         """By stream id: when the stream's tables were last used, monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
@@ -77,7 +81,7 @@ class WorkerProcess:
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
-            for kept in (self._used_at, self._tables, self._watches):
+            for kept in (self._used_at, self._tables, self._watches, self._altered):
                 kept.pop(stream_id, None)
         if self._joined_tables is not None:
             self._joined_tables.forget_idle(_IDLE_SECONDS)
@@ -90,8 +94,8 @@ class WorkerProcess:
         """End a task."""
         self._garbage.task_done()
 
-    def tables(self, stream_id: StreamId, batch: MicroBatch, settings: Settings) -> BatchTables:
-        """Return the tables that a micro-batch sees; waits until Redis has them.
+    def tables(self, stream: Stream, batch: MicroBatch, settings: Settings) -> BatchTables:
+        """Return the tables and the declaration of its stream that a micro-batch sees; waits until Redis has them.
 
         Raises:
             TableAway: A table that the stream joins cannot be read. A waiting task would take a core from streams
@@ -99,15 +103,16 @@ class WorkerProcess:
             BatchCommitted: It is: the task was asleep while another attempt was carried out.
             LeaseLost: Another evaluator has taken over.
         """
-        waits = 0
+        waits, stream_id = 0, stream.stream_id
         while True:
             try:
                 store = self._store(settings)
-                version, paused = store.pin(stream_id, batch.number)
+                version, paused, revision = store.pin(stream_id, batch.number)
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
                 if paused:
                     snapshot = snapshot.without(paused)
-                return BatchTables(version, *self._with_views(stream_id, batch, snapshot, store, settings))
+                views = self._with_views(stream_id, batch, snapshot, store, settings)
+                return BatchTables(version, *views, self._declared(stream, revision, store))
             except (BatchCommitted, LeaseLost, TableAway):
                 raise
             except OperationalError as error:
@@ -116,6 +121,15 @@ class WorkerProcess:
                 self._stores.clear()
                 waits += 1
                 self._sleep(WAIT_SECONDS)
+
+    def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
+        """Return a task's stream under the declaration of a revision, which the query may be older than."""
+        if revision == stream.revision:
+            return stream
+        known = self._altered.get(stream.stream_id, stream)
+        if known.revision < revision and (found := store.stream(stream.stream_id)) is not None:
+            known = self._altered[stream.stream_id] = found
+        return stream.declared_as(known, revision)
 
     def _with_views(
         self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings

@@ -1,6 +1,7 @@
 """Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
 
-The query that was created a moment ago must not miss an event, and a query of Spark cannot change its columns. So the
+The query that was created a moment ago must not miss an event, nor must a column FROM HEADER that ALTER STREAM has just
+added, and a query of Spark cannot change its columns. So the
 worker reads the headers of the micro-batch from the topic, and leaves a note, by which the driver starts Spark's query
 anew with headers.
 """
@@ -48,9 +49,10 @@ class RecordHeaders:
         self._notes = notes
         self._open_reader = open_reader
         self._can_be_read = "_headers" in stream.record_fields
+        self._is_declared = any(column.place.kind == "header" for column in stream.columns)
 
     def completed(self, batch: pa.RecordBatch, snapshot: Snapshot) -> pa.RecordBatch:
-        """Return a batch of source records, with headers if the groups of the snapshot read them.
+        """Return a batch of source records, with headers if a column or the groups of the snapshot need them.
 
         Args:
             batch: At least one record, all of one partition.
@@ -59,7 +61,8 @@ class RecordHeaders:
         Raises:
             OperationalError: Kafka does not give the headers.
         """
-        if not (self._can_be_read and snapshot.reads_headers) or "headers" in batch.schema.names:
+        needed = self._is_declared or (self._can_be_read and snapshot.reads_headers)
+        if not needed or "headers" in batch.schema.names:
             return batch
         try:
             self._notes.tell(self._stream.stream_id)

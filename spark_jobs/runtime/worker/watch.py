@@ -25,13 +25,26 @@ class StreamWatch:
 
     def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         self.stream_id = stream.stream_id
+        self._settings = settings
+        self._fences = fences
         self.notes = QuarantineNotes(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
-        self.first = FirstLetters(stream.stream_id, FirstRecordsStore(settings, fences))
         self.choice = IndexChoice(time.monotonic)
-        self.headers = RecordHeaders(stream, settings, HeaderNotes(settings, fences))
-        self.sampler = StreamSampler(stream, time.time)
+        self._begin(stream)
         self.last: Events | None = None
         """The latest events of the task."""
+
+    def declare(self, stream: Stream) -> None:
+        """Take the declaration of the stream that a task goes by."""
+        if stream.revision != self._revision:
+            self._begin(stream)
+
+    def _begin(self, stream: Stream) -> None:
+        """Begin the observations that go by the declaration."""
+        settings, fences = self._settings, self._fences
+        self._revision = stream.revision
+        self.first = FirstLetters(stream.stream_id, FirstRecordsStore(settings, fences))
+        self.headers = RecordHeaders(stream, settings, HeaderNotes(settings, fences))
+        self.sampler = StreamSampler(stream, time.time)
 
     def take_last(self) -> Events | None:
         """Return the latest events, and keep them no longer."""

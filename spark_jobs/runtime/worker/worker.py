@@ -91,7 +91,9 @@ class Evaluation:
             if not batch.num_rows:
                 continue
             if task is None:
-                tables = PROCESS.tables(stream.stream_id, micro_batch, settings)
+                tables = PROCESS.tables(stream, micro_batch, settings)
+                stream = tables.stream
+                watch.declare(stream)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
                 task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces)
                 yield from task.letters()
@@ -116,7 +118,7 @@ class _TaskRun:
         traces: EventTraces | None,
     ) -> None:
         self._settings = settings
-        self._version, self._snapshot, self._views = tables
+        self._version, self._snapshot, self._views, _ = tables
         self._watch = watch
         self._observer = _TaskObserver(watch, traces)
         self._letters: Counter[str] = Counter()

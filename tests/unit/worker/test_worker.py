@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.ids import GroupId
@@ -45,6 +46,11 @@ class _Redis(Store):
         """Why nothing is pinned."""
         self.paused: tuple[GroupId, ...] = ()
         self.lost: set[str] = set()
+        self.revision = 1
+        """The declaration to which micro-batches are pinned."""
+        self.live: Stream | None = _STREAM
+        self.asked = 0
+        """How often a declaration was read."""
 
     def open(self, _settings: Settings, _fences: EvaluatorFences | None) -> _Redis:
         self.opened += 1
@@ -54,7 +60,12 @@ class _Redis(Store):
         self._answer()
         if self.refusal is not None:
             raise self.refusal("nothing is pinned")
-        return Pin(TableVersion(1, len(self.log)), self.paused)
+        return Pin(TableVersion(1, len(self.log)), self.paused, self.revision)
+
+    def stream(self, _stream_id: str) -> Stream | None:
+        self._answer()
+        self.asked += 1
+        return self.live
 
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
         return self.lost & set(table_ids)
@@ -137,6 +148,33 @@ def test_a_table_that_was_dropped_with_its_topic_stops_nobody(redis: _Redis, mon
         _task(b'{"a":1}')
     redis.lost = {"t_1"}
     assert [b'{"s_1":1}'] == _task(b'{"a":1}')
+
+
+def test_a_task_goes_by_the_declaration_of_its_micro_batch(redis: _Redis) -> None:
+    """ALTER STREAM changes no running query: tasks read the declaration once, and a replay goes by the old one."""
+    plan = redis.known_plans["g_1"]
+    by_b = (Call("=", (Column("b", "INT"), Slot(0)), "BOOLEAN"),)
+    redis.known_plans["g_2"] = msgspec.structs.replace(plan, group_id=GroupId("g_2"), conjuncts=by_b)
+    value = b'{"a": "1", "b": 5}'
+    assert [value] == _task(value)  # a dead letter: the stream is strict
+    redis.live = _STREAM.altered((StreamColumn("b", "INT"),)).altered(lenient=True)
+    redis.commit((), [entry(8, ("INT",), (5,), group="g_2")])
+    redis.revision = 3
+    redis.away = 1
+    assert [b'{"s_1":1}', b'{"s_1":1}'] == _task(value)
+    assert [b'{"s_1":1}', b'{"s_1":1}'] == _task(value)
+    assert 1 == redis.asked
+    redis.revision = 2
+    assert [value] == _task(value)
+    redis.revision = 1
+    assert [b'{"s_1":1}'] == _task(b'{"a": 1, "b": "no INT"}')
+    assert 1 == redis.asked
+
+
+def test_a_stream_that_was_dropped_keeps_its_declaration(redis: _Redis) -> None:
+    """A micro-batch that was pinned before goes by the declaration that its query began with."""
+    redis.live, redis.revision = None, 2
+    assert [b'{"s_1":1}'] == _task(b'{"a": 1}')
 
 
 class _NoTables:

@@ -1,0 +1,102 @@
+"""ALTER STREAM: what may change, who may change it, and what stays."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.access.source_rights import SourceRights
+from gateway.model.inventory import Inventory
+from gateway.model.unit import Unit
+from gateway.sources.alterations import alter_stream
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.query import AlterStream
+from grouping.model.view import View
+from grouping.settings.settings import Settings
+from grouping.statements.command import parse
+
+_SCHEMA = json.dumps(
+    {"type": "record", "name": "Q", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}
+)
+
+
+class _Desk:
+    """A catalog, and statements of a subscriber."""
+
+    def __init__(self, *views: View, form: str = "json") -> None:
+        schema = _SCHEMA if form == "avro" else None
+        stream = Stream("s_1", "Quotes", (StreamColumn("a", "INT"),), "quotes", form, {"0": 0}, "", schema, owner="ann")
+        self.inventory = inventory = Inventory()
+        self.working: Any = SimpleNamespace(unit=Unit(inventory), inventory=inventory)
+        self.working.unit.sources.add_stream(stream)
+        for view in views:
+            self.working.unit.sources.add_view(view)
+        self.catalog = Catalog(inventory.streams.values(), (), inventory.views.values())
+
+    def alter(self, rest: str, who: str = "ann") -> tuple[Stream, bool]:
+        statement = parse(f"ALTER STREAM quotes {rest}")
+        assert isinstance(statement, AlterStream)
+        return alter_stream(SourceRights(Settings()), self.working, self.catalog, statement, who)
+
+
+def test_a_column_is_added_at_the_end() -> None:
+    """The changed stream is everywhere; a query compiled before keeps its SELECT list."""
+    desk = _Desk()
+    before = compile_select("SELECT * FROM quotes", desk.catalog)
+    stream, changed = desk.alter("ADD COLUMN b STRING FROM '$.data.b'")
+    assert (True, ["a", "b"], 2) == (changed, [column.name for column in stream.columns], stream.revision)
+    assert stream == desk.catalog.stream("quotes") == desk.inventory.streams[stream.stream_id]
+    assert {stream.stream_id} == desk.working.unit.sources.redeclared
+    after = compile_select("SELECT * FROM quotes", desk.catalog)
+    assert (["a"], ["a", "b"]) == tuple([item.name for item in query.select.items] for query in (before, after))
+    assert before.plan.group_id == after.plan.group_id
+
+
+def test_options_change_until_they_are_as_wanted() -> None:
+    """A statement that changes nothing makes no new declaration."""
+    desk = _Desk()
+    stream, changed = desk.alter("SET (lenient = true, timestamps = 'millis')")
+    assert (True, True, "millis", 2) == (changed, stream.lenient, stream.timestamps, stream.revision)
+    assert (stream, False) == desk.alter("SET (timestamps = 'millis')")
+    assert (False, "millis") == (desk.alter("SET (lenient = false)")[0].lenient, stream.timestamps)
+
+
+@pytest.mark.parametrize(
+    ("form", "rest", "who", "code", "words"),
+    [
+        ("json", "ADD COLUMN b STRING", "bob", "not-allowed", "belongs to another subscriber"),
+        ("json", "ADD COLUMN A STRING", "ann", "stream-mismatch", 'column "a" exists already'),
+        ("avro", "ADD COLUMN c INT", "ann", "stream-mismatch", '"c"'),
+        ("avro", "ADD COLUMN b INT", "ann", "stream-mismatch", '"b"'),
+        ("avro", "ADD COLUMN b STRING FROM '$.b'", "ann", "stream-mismatch", "cannot have FROM"),
+        ("avro", "SET (lenient = true)", "ann", "stream-mismatch", "is for JSON only"),
+    ],
+)
+def test_a_refused_change_leaves_the_stream(form: str, rest: str, who: str, code: str, words: str) -> None:
+    """The refusal says why."""
+    desk = _Desk(form=form)
+    with pytest.raises(InputError, match=words) as refused:
+        desk.alter(rest, who)
+    assert (code, 1) == (refused.value.code, desk.catalog.stream("quotes").revision)
+
+
+def test_a_column_of_the_schema_is_added() -> None:
+    """An Avro stream can have each field of its schema as a column."""
+    assert ["a", "b"] == [column.name for column in _Desk(form="avro").alter("ADD COLUMN b STRING")[0].columns]
+
+
+def test_views_stay_valid() -> None:
+    """A column that would make a name of a view ambiguous is refused; a view that was not valid before stops nobody."""
+    doubled = View("doubled", "SELECT *, a + 1 AS next FROM quotes", ("Quotes",), "", "ann")
+    broken = View("broken", "SELECT nowhere FROM quotes", ("Quotes",), "", "ann")
+    desk = _Desk(doubled, broken)
+    with pytest.raises(InputError) as refused:
+        desk.alter("ADD COLUMN next INT")
+    assert "stream-in-use" == refused.value.code
+    assert 'With a column "next", 1 view (doubled) would not be valid.' == refused.value.detail
+    assert 2 == desk.alter("ADD COLUMN b INT")[0].revision
