@@ -18,6 +18,8 @@ _encode = msgspec.json.Encoder().encode
 
 _NEW_TOPIC_SECONDS = 2.0
 """How long a broker may not know a topic that was made through another broker."""
+_SERVE_EVERY = 1_000
+"""Records between two looks for delivery reports, so that counts and errors are known soon."""
 _SERVE_SECONDS = 0.1
 """How long one wait for delivery reports lasts, so that Ctrl-C is noticed."""
 
@@ -79,6 +81,8 @@ class Publisher:
             except TransportError as error:
                 delivery.end(error)
             until = time.monotonic() + timeout
+            if delivery.count % _SERVE_EVERY == 0:
+                sender.serve(0.0)
             if delivery.error is not None:
                 break
         while delivery.unwritten and time.monotonic() < until:

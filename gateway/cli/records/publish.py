@@ -87,7 +87,7 @@ class _Publication:
         self._key = key
         self._strict = strict
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._broken = 0
+        self._broken = self._bytes = 0
         self._delivery = DeliveryReports()
         self._progress = Progress(
             TextColumn("{task.fields[records]} records"),
@@ -110,6 +110,7 @@ class _Publication:
             with publisher_of(data, kafka) as publisher, self._progress:
                 records = self._records(self._lines(source))
                 publisher.write(self._stream.topic, records, timeout=_TIMEOUT, delivery=self._delivery)
+                self._show()
         except KeyboardInterrupt:
             left = self._delivery.unwritten
             self._console.print(f"stopped: {left} more may be written" if left else "stopped")
@@ -131,6 +132,10 @@ class _Publication:
     def _count(self) -> None:
         written = figure(self._delivery.written, "record")
         print(f'{written} published to topic "{self._stream.topic}"', flush=True)
+
+    def _show(self) -> None:
+        """Move the progress bar."""
+        self._progress.update(self._bar, completed=self._bytes, records=f"{self._delivery.written:,}")
 
     def _lines(self, source: BinaryIO) -> Iterator[InputLine]:
         longest = int(client_options(given_settings().kafka).get("message.max.bytes", _DRIVER_BYTES))
@@ -160,11 +165,10 @@ class _Publication:
         return (self._key,)
 
     def _records(self, lines: Iterator[InputLine]) -> Iterator[tuple[bytes | None, bytes | None]]:
-        size = 0
         for count, line in enumerate(lines):
-            size += line.size
+            self._bytes += line.size
             if count % _STEP == 0:
-                self._progress.update(self._bar, completed=size, records=f"{self._delivery.written:,}")
+                self._show()
             if not line.fault:
                 yield line.key, line.value
                 continue
