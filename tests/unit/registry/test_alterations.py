@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.access.source_rights import SourceRights
 from gateway.model.inventory import Inventory
@@ -88,6 +90,28 @@ def test_a_refused_change_leaves_the_stream(form: str, rest: str, who: str, code
 def test_a_column_of_the_schema_is_added() -> None:
     """An Avro stream can have each field of its schema as a column."""
     assert ["a", "b"] == [column.name for column in _Desk(form="avro").alter("ADD COLUMN b STRING")[0].columns]
+
+
+_CHANGES = st.one_of(
+    st.sampled_from("bcdef").map(lambda name: ((StreamColumn(name, "INT"),), None, None)),
+    st.tuples(st.just(()), st.none() | st.booleans(), st.none() | st.sampled_from(["millis", "micros"])),
+)
+
+
+@given(st.lists(_CHANGES, max_size=130), st.data())
+def test_each_declaration_comes_back(changes: list[Any], data: st.DataObject) -> None:
+    """A task of any age goes by the declaration of its micro-batch, as it was then; the oldest kept one is the last."""
+    states = [_Desk().catalog.stream("quotes")]
+    for change in changes:
+        states.append(states[-1].altered(*change))
+    revision = data.draw(st.integers(1, len(states)))
+    own, known = data.draw(st.sampled_from(states)), data.draw(st.sampled_from(states[revision - 1 :]))
+    found = own.declared_as(known, revision)
+    wanted = states[max(revision, known.revision - len(known.earlier)) - 1]
+    assert (wanted.columns, wanted.lenient, wanted.timestamps) == (found.columns, found.lenient, found.timestamps)
+    assert revision == found.revision
+    if wanted.revision == revision and len(states) <= 100:
+        assert wanted == found
 
 
 def test_views_stay_valid() -> None:
