@@ -1,4 +1,4 @@
-"""ALTER STREAM: what may change, who may change it, and what stays."""
+"""ALTER STREAM: changes, refusals, and the rights of owners."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Desk:
 
 
 def test_a_column_is_added_at_the_end() -> None:
-    """The changed stream is everywhere; a query compiled before keeps its SELECT list."""
+    """Catalog and inventory have the changed stream; a query compiled before keeps its SELECT list."""
     desk = _Desk()
     before = compile_select("SELECT * FROM quotes", desk.catalog)
     stream, changed = desk.alter("ADD COLUMN b STRING FROM '$.data.b'")
@@ -100,7 +100,7 @@ _CHANGES = st.one_of(
 
 @given(st.lists(_CHANGES, max_size=130), st.data())
 def test_each_declaration_comes_back(changes: list[Any], data: st.DataObject) -> None:
-    """A task of any age goes by the declaration of its micro-batch, as it was then; the oldest kept one is the last."""
+    """A task of any age goes by the declaration of its micro-batch, or by the oldest kept declaration."""
     states = [_Desk().catalog.stream("quotes")]
     for change in changes:
         states.append(states[-1].altered(*change))
@@ -115,7 +115,7 @@ def test_each_declaration_comes_back(changes: list[Any], data: st.DataObject) ->
 
 
 def test_views_stay_valid() -> None:
-    """A column that would make a name of a view ambiguous is refused; a view that was not valid before stops nobody."""
+    """A column is refused where a view would have an ambiguous name; a view with an error of its own is no reason."""
     doubled = View("doubled", "SELECT *, a + 1 AS next FROM quotes", ("Quotes",), "", "ann")
     broken = View("broken", "SELECT nowhere FROM quotes", ("Quotes",), "", "ann")
     desk = _Desk(doubled, broken)

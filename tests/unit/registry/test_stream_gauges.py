@@ -1,4 +1,4 @@
-"""Metrics of streams: what did not fit in lenient streams, and warnings about their first records."""
+"""Metrics of streams: misfits in lenient streams, and warnings about their first records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _series() -> dict[str, float]:
 
 
 def test_misfits_have_a_bounded_number_of_series() -> None:
-    """The ten columns with most of them have a series each, the others one together; a dropped one goes."""
+    """The ten columns with most misfits have a series each, the rest share a series; an old series is removed."""
     gauges, evaluator = _look({f"c{n}": n for n in range(1, 15)}, FirstRecords())
     assert {f"c{n}": n for n in range(5, 15)} | {"*": 1 + 2 + 3 + 4} == _series()
     evaluator.misfits = lambda ids: dict.fromkeys(ids, {"c1": 100})
@@ -48,7 +48,7 @@ def test_misfits_have_a_bounded_number_of_series() -> None:
 
 
 def test_a_warning_is_kept_until_the_next_look() -> None:
-    """Dead letters among the first records are told for streams that have them."""
+    """A stream with dead letters among its first records has a warning."""
     gauges, _ = _look({}, FirstRecords(4, 3, "A."))
     assert "3 of the first 4 records are dead letters, mostly for this reason: A." == gauges.warning("s_g")
     assert gauges.warning("s_other") is None
