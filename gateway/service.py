@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,9 +20,10 @@ from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import CommandConsumer, Topics
 from gateway.local.status_file import StatusFile
-from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
+from gateway.metrics import COMMIT_SECONDS
 from gateway.registry.stream_gauges import StreamGauges
 from gateway.registry.visibility import shorten_visibility
+from gateway.sources.stream_figures import StreamFigures
 from gateway.start import Succeeded, keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
@@ -34,14 +34,11 @@ from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
-from gateway.topics.lag import Lag
 from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import TopicEnds
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
-from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
-from grouping.model.ids import StreamId
 from grouping.process.metrics_server import MetricsServer
 from grouping.process.without_pandas import spare_pandas
 from grouping.settings.settings import Settings
@@ -148,7 +145,11 @@ class _Service:
         shared = partitions[settings.topics.results]
         positions = TopicEnds(settings, self._topics, result_topics, working, shared)
         counts = self._commits.counts
-        self._statements = Statements(settings, working, self._topics, positions, self._upkeep, counts)
+        self._evaluators = StreamEvaluators(settings, working.evaluator, time.monotonic)
+        self._figures = StreamFigures(working, self._evaluators, self._topics.offsets, time.monotonic)
+        self._statements = Statements(
+            settings, working, self._topics, positions, self._upkeep, counts, self._figures.of
+        )
         self._stored_queries = StoredQueries(working, self._statements, positions)
         self._commands = Commands(
             settings,
@@ -164,12 +165,10 @@ class _Service:
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
         self._store = TableStore(settings)
         self._notes = RoleNotes(settings)
-        self._evaluators = StreamEvaluators(settings, working.evaluator, time.monotonic)
         self._epoch = 0
         self._refreshed_ms = now_ms()
         self._metrics_url = metrics_url
         self._streams: dict[str, dict[str, object]] = {}
-        self._lags: dict[StreamId, Lag] = {}
         self._gauges = StreamGauges(working, self._statements.registry.admission)
         self._tables: dict[str, dict[str, object]] = {}
         """By name of the stream, or of the table: its part of the status."""
@@ -298,25 +297,16 @@ class _Service:
         quarantines = self._statements.quarantines
         quarantines.refresh(now_ms())
         streams, waiting = list(self._statements.catalog), self._timers.waiting
-        forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._gauges.look(now_ms())
+        self._figures.look(streams)
         self._streams = {}
-        evaluators = self._evaluators.of_streams(streams)
-        for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
-            BEHIND.labels(stream.name).set(behind)
-            SECONDS_BEHIND.labels(stream.name).set(seconds)
-            self._streams[stream.name] = {
-                "behind": behind,
-                "seconds_behind": round(seconds, 1),
-                "cqs": self._working.inventory.live_cqs[stream.stream_id],
-                "groups": len(self._working.inventory.groups(stream.stream_id)),
-                "quarantined": quarantines.of_stream(stream.stream_id),
-                **evaluators.get(stream.name, {}),
-            }
+        for stream in streams:
+            told = self._figures.of(stream.name) | {"quarantined": quarantines.of_stream(stream.stream_id)}
             if warning := self._gauges.warning(stream.stream_id):
-                self._streams[stream.name]["warnings"] = [warning]
+                told["warnings"] = [warning]
             if count := waiting.get(stream.stream_id):
-                self._streams[stream.name]["digests_waiting"] = count
+                told["digests_waiting"] = count
+            self._streams[stream.name] = told
         self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())
         self._status.write("ready", **self._told())
         self._notes.tell("gateway", "ready", self._told())
@@ -325,20 +315,3 @@ class _Service:
         """Return the fields told beside the role's state."""
         told = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
         return {**told, "evaluators": self._evaluators.names, **self._recovery.progress.told()}
-
-    def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
-        """Yield for each stream how many events are not evaluated, and for how many seconds the oldest one has waited.
-
-        Both servers are asked once for all of them.
-        """
-        self._lags = {stream.stream_id: self._lags.get(stream.stream_id, Lag()) for stream in streams}
-        if not streams:
-            return
-        known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True))
-        places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
-        ends = self._topics.offsets.known_ends(list(places))
-        for stream, offsets in known:
-            found = {number: ends.get((stream.topic, int(number))) for number in offsets}
-            last = {number: end + stream.base for number, end in found.items() if end is not None}
-            seconds = self._lags[stream.stream_id].seconds(last, offsets, time.monotonic())
-            yield sum(max(end - offsets[number], 0) for number, end in last.items()), seconds

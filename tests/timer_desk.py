@@ -79,7 +79,7 @@ class Desk:
             settings, topics, result_topics, self.working, settings.results.partitions
         )
         upkeep = TableUpkeep(settings, self.working)
-        self._statements = Statements(settings, self.working, topics, positions, upkeep, commits.counts)
+        self._statements = Statements(settings, self.working, topics, positions, upkeep, commits.counts, lambda _: {})
         self.stored_queries = StoredQueries(self.working, self._statements, positions)
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, lambda: self.now_ms

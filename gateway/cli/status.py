@@ -146,7 +146,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
         since = f" ({seconds} s)" if (seconds := stream.get("seconds_behind")) else ""
         who = f", by {evaluator}" if (evaluator := stream.get("evaluator")) else ""
-        print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}{who}")
+        lane = ", in the lane" if stream.get("lane") else ""
+        print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}{who}{lane}")
         if "reason" in stream:
             print(f"    does not go on: {stream['reason']}")
         for warning in stream.get("warnings", ()):

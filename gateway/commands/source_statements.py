@@ -41,8 +41,10 @@ class SourceStatements:
         topics: TopicDesk,
         registry: Registry,
         seen_by: Callable[[str], Catalog],
+        figures: Callable[[str], Result],
     ) -> None:
-        """Begin; `seen_by` tells the sources that a subscriber may read."""
+        """Begin; `seen_by` tells the sources that a subscriber may read, `figures` how far a stream is."""
+        self._figures = figures
         self._settings = settings
         self._rights = rights
         self._working = working
@@ -189,11 +191,12 @@ class SourceStatements:
                 raise AssertionError("neither is a source")
 
     def _told(self, stream: Stream) -> Result:
-        """Return what the evaluator tells of a stream's records: values and records that did not fit."""
+        """Return how far a stream is, and which of its values and records did not fit."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         warning = notes.first_records(ids)[stream.stream_id].warning
-        return misfits if warning is None else {**misfits, "warnings": [warning]}
+        warnings: Result = {} if warning is None else {"warnings": [warning]}
+        return self._figures(stream.name) | misfits | warnings
 
 
 def describe_source(source: Source) -> dict[str, object]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gateway.access.source_rights import SourceRights
 from gateway.commands.cq_statements import CqStatements
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.listing import Listing
 from gateway.commands.operator_statements import OperatorStatements, check_operator
-from gateway.commands.prepared import Answer, Create, PreparedCommand
+from gateway.commands.prepared import Answer, Create, PreparedCommand, Result
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceStatements
 from gateway.commands.statement_table import STATEMENTS, Desks, title_of
@@ -53,6 +53,7 @@ class Statements:
         positions: TopicEnds,
         upkeep: TableUpkeep,
         counts: MatchCounts,
+        figures: Callable[[str], Result],
     ) -> None:
         self._settings = settings
         self._working = working
@@ -65,7 +66,7 @@ class Statements:
         self.quarantines = quarantines = Quarantines(settings, working, registry.quarantine_quota)
         self._desks = Desks(
             CqStatements(settings, working, registry, counts, quarantines, self._seen_by),
-            SourceStatements(settings, rights, working, positions.topic_desk, registry, self._seen_by),
+            SourceStatements(settings, rights, working, positions.topic_desk, registry, self._seen_by, figures),
             Listing(working, rights, self._seen_by, upkeep, registry, quarantines),
             OperatorStatements(settings, working, registry, counts),
         )

@@ -43,10 +43,10 @@ class StreamEvaluators:
         """The evaluators that have to run."""
         return list(self._assignment.names)
 
-    def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, str]]:
-        """Return by name of the stream its `evaluator`, and the `reason` why it is not evaluated.
+    def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
+        """Return by name of the stream its `evaluator`, whether it shares the `lane`, and why it is not evaluated.
 
-        If only the unnamed evaluator exists, which is reported as a role, its own report is left out.
+        If only the unnamed evaluator exists, which is reported as a role, its name is left out.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -55,7 +55,7 @@ class StreamEvaluators:
         names = {*self.names, *(owner.name for owner in owners.values())}
         notes = {name: self._told.told("evaluator", name) for name in names}
         running = self._notes.running(names)
-        now, found = self._clock(), {}
+        now, found = self._clock(), dict[str, dict[str, object]]()
         alone = [stream.stream_id for stream in streams if stream.stream_id not in owners]
         self._alone_since = {each: self._alone_since.get(each, now) for each in alone}
         for stream in streams:
@@ -64,9 +64,10 @@ class StreamEvaluators:
             if owner is None:
                 reason = self._missing(stream, names, notes, running, now)
             else:
-                reason = _reason(_told(stream.name, notes)) if len(names) > 1 else None
+                reason = _reason(_told(stream.name, notes))
             title = role_title("evaluator", owner.name) if owner is not None and len(names) > 1 else None
-            known = {"evaluator": title, "reason": reason}
+            lane = any(told.get("lane") for told in _told(stream.name, notes)) or None
+            known = {"evaluator": title, "lane": lane, "reason": reason}
             found[stream.name] = {field: value for field, value in known.items() if value is not None}
         return found
 

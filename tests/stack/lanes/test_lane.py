@@ -113,6 +113,8 @@ def test_streams_share_a_query_and_one_that_is_busy_leaves(crowd: Stack, lab: La
     streams.await_lane({STREAMS - 1})
     streams.check()
     streams.await_lane(set(range(STREAMS)))
+    describe = f'DESCRIBE STREAM "{streams.sources[0].name}"'
+    wait_until(lambda: lab.client.result(describe).get("lane"), "the gateway knows of the lane", PATIENCE)
     streams.flow(2)
     streams.check()
     streams.add()

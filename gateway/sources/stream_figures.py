@@ -1,0 +1,79 @@
+"""How far each stream is: looked up every second, for DESCRIBE STREAM, `cq status` and Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gateway.kafka.offsets import Offsets
+from gateway.metrics import BEHIND, SECONDS_BEHIND, forget_streams
+from gateway.state.stream_evaluators import StreamEvaluators
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.lag import Lag
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+
+__all__ = ["StreamFigures"]
+
+
+class StreamFigures:
+    """The figures of streams at the last look. For the gateway's loop."""
+
+    def __init__(
+        self, working: WorkingCopy, evaluators: StreamEvaluators, offsets: Offsets, clock: Callable[[], float]
+    ) -> None:
+        """Begin without a look.
+
+        Args:
+            working: Knows the CQs and groups, and how far the evaluation of each stream is.
+            evaluators: Know which evaluator has a stream, and why a stream is not evaluated.
+            offsets: Tell the ends of topics.
+            clock: Monotonic seconds.
+        """
+        self._working = working
+        self._evaluators = evaluators
+        self._offsets = offsets
+        self._clock = clock
+        self._lags: dict[StreamId, Lag] = {}
+        self._told: dict[str, dict[str, object]] = {}
+
+    def of(self, name: str) -> dict[str, object]:
+        """Return the figures of a stream at the last look, nothing of a stream that is newer.
+
+        `behind` are events that are not evaluated, `seconds_behind` is how long the oldest of them has waited. `lane`
+        tells whether the stream shares the query of quiet streams, `evaluator` who evaluates it where there are
+        several, and `reason` why it is not evaluated; each is left out where it does not apply.
+        """
+        return dict(self._told.get(name, {}))
+
+    def look(self, streams: Sequence[Stream]) -> None:
+        """Look at all live streams; both servers are asked once for all of them.
+
+        Raises:
+            OperationalError: A server does not answer.
+        """
+        forget_streams(self._told.keys() - {stream.name for stream in streams})
+        evaluators = self._evaluators.of_streams(streams)
+        told: dict[str, dict[str, object]] = {}
+        for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
+            BEHIND.labels(stream.name).set(behind)
+            SECONDS_BEHIND.labels(stream.name).set(seconds)
+            told[stream.name] = {
+                "behind": behind,
+                "seconds_behind": round(seconds, 1),
+                "cqs": self._working.inventory.live_cqs[stream.stream_id],
+                "groups": len(self._working.inventory.groups(stream.stream_id)),
+                **evaluators.get(stream.name, {}),
+            }
+        self._told = told
+
+    def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
+        """Yield for each stream how many events are not evaluated, and for how many seconds the oldest has waited."""
+        self._lags = {stream.stream_id: self._lags.get(stream.stream_id, Lag()) for stream in streams}
+        known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True)) if streams else []
+        places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
+        ends = self._offsets.known_ends(list(places)) if places else {}
+        for stream, offsets in known:
+            found = {number: ends.get((stream.topic, int(number))) for number in offsets}
+            last = {number: end + stream.base for number, end in found.items() if end is not None}
+            seconds = self._lags[stream.stream_id].seconds(last, offsets, self._clock())
+            yield sum(max(end - offsets[number], 0) for number, end in last.items()), seconds
