@@ -157,7 +157,7 @@ class Match(msgspec.Struct, frozen=True):
     written_at: datetime | None = None
     """When Kafka appended the result."""
     number: int | None = None
-    """The number of the result among the event's results, from 0; None where the joins give at most one."""
+    """The number of the result among the record's results, growing; None where a record gives at most one."""
 
     @property
     def id(self) -> str:

@@ -53,11 +53,11 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
 
 Mark = tuple[int, int]
-"""A match's place within its source partition: the event's offset, and the number among the event's matches."""
+"""A match's place within its source partition: the record's offset, and the number among the record's matches."""
 
 
 class EventSource(msgspec.Struct, frozen=True):
-    """Where a match's event lies: `<stream>/<partition>/<offset>`, and `/<n>` where a join gives an event several."""
+    """The place of a match's event: `<stream>/<partition>/<offset>`, and `/<n>` where a record may have several."""
 
     stream: str
     partition: int
