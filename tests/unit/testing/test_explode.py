@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,14 +26,35 @@ from spark_jobs.engine.rows.headers import event_ids, unpacked_headers
 from spark_jobs.engine.rows.output import dead_letters
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch
 
-NESTED = Stream(
-    "CREATE STREAM logs (n INT, p DECIMAL(5,2), v VARIANT, deep STRING FROM '$.x[1].y', scope STRING FROM '^.s', "
-    "total BIGINT FROM '^^.t', id STRING FROM KEY) "
-    "WITH (topic = 'logs', format = 'json', explode = '$.a[*].b[*]')"
-)
-OWN = Stream("logs (n INT, p DECIMAL(5,2), v VARIANT, deep STRING FROM '$.x[1].y', id STRING FROM KEY)")
-SCOPE = Stream("logs (scope STRING FROM '$.s')")
-TOTAL = Stream("logs (total BIGINT FROM '$.t')")
+
+class Streams(NamedTuple):
+    """A stream with arrays in arrays, and streams of the values that its columns lie in."""
+
+    nested: Stream
+    own: Stream
+    scope: Stream
+    total: Stream
+
+    @classmethod
+    def of(cls, options: str) -> Streams:
+        """Declare them with further options."""
+        own = "n INT, p DECIMAL(5,2), v VARIANT, at TIMESTAMP, deep STRING FROM '$.x[1].y'"
+        with_explode = f"explode = '$.a[*].b[*]'{options}"
+        return cls(
+            _declared(f"{own}, scope STRING FROM '^.s', total BIGINT FROM '^^.t', id STRING FROM KEY", with_explode),
+            _declared(f"{own}, id STRING FROM KEY", options.removeprefix(", ")),
+            _declared("scope STRING FROM '$.s'", options.removeprefix(", ")),
+            _declared("total BIGINT FROM '$.t'", options.removeprefix(", ")),
+        )
+
+
+def _declared(columns: str, options: str) -> Stream:
+    rest = f", {options}" if options else ""
+    return Stream(f"CREATE STREAM logs ({columns}) WITH (topic = 'logs', format = 'json'{rest})")
+
+
+STRICT = Streams.of("")
+LENIENT = Streams.of(", lenient = true, timestamps = 'millis'")
 
 ODD = st.sampled_from([None, 1, 1.5, "text", True, [], {}, [1], "\ud800", 10**400, {"y": 1}])
 ELEMENTS = ODD | st.fixed_dictionaries(
@@ -42,6 +63,7 @@ ELEMENTS = ODD | st.fixed_dictionaries(
         "n": st.integers(-5, 5) | ODD,
         "p": st.sampled_from(["1.25", 2.5, 1000, None]),
         "v": ODD,
+        "at": st.sampled_from(["2026-11-21T10:00:00.1234567Z", 1763719200000, "", "x"]),
         "x": st.lists(st.fixed_dictionaries({"y": st.text(max_size=2)}) | ODD, max_size=3) | ODD,
         "ignored": ODD,
     },
@@ -70,8 +92,8 @@ def rows_of(events: Events) -> list[tuple[object, ...]]:
     return list(zip(*(events.values(column.name) for column in events.stream.columns), strict=True))
 
 
-def exploded(record: Any) -> tuple[list[tuple[int, tuple[object, ...]]], bool]:
-    """Return number and columns of each event of a record for NESTED, and whether the record is a dead letter."""
+def exploded(record: Any, streams: Streams) -> tuple[list[tuple[int, tuple[object, ...]]], bool]:
+    """Return number and columns of each event of a record, and whether the record is a dead letter."""
     if not isinstance(record, dict):
         return [], True
     scopes = record.get("a")
@@ -85,27 +107,27 @@ def exploded(record: Any) -> tuple[list[tuple[int, tuple[object, ...]]], bool]:
         elements += [(scope, each) for each in some or ()]
     found: list[tuple[int, tuple[object, ...]]] = []
     for number, (scope, element) in enumerate(elements):
-        own, outer, total = one_row(OWN, element), one_row(SCOPE, scope), one_row(TOTAL, record)
+        own, outer = one_row(streams.own, element), one_row(streams.scope, scope)
+        total = one_row(streams.total, record)
         if own is not None and outer is not None and total is not None:
-            found.append((number, (*own[:4], *outer, *total, own[4])))
+            found.append((number, (*own[:5], *outer, *total, own[5])))
     return found, len(found) < len(elements)
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(RECORDS, min_size=1, max_size=3), st.booleans())
-def test_each_element_is_read_as_a_record_of_its_own(records: list[Any], ascii_only: bool) -> None:
+@given(st.lists(RECORDS, min_size=1, max_size=3), st.booleans(), st.sampled_from([STRICT, LENIENT]))
+def test_each_element_is_read_as_a_record_of_its_own(records: list[Any], ascii_only: bool, streams: Streams) -> None:
     """Events, their numbers and the dead letters are those of a Python program that takes the arrays apart."""
     expected: list[tuple[int, int, tuple[object, ...]]] = []
     bad: list[int] = []
     for offset, record in enumerate(records, FIRST_OFFSET):
-        found, is_bad = exploded(record)
+        found, is_bad = exploded(record, streams)
         expected += [(offset, number, values) for number, values in found]
         bad += [offset] * is_bad
     events: list[tuple[int, int, tuple[object, ...]]] = []
     letters: list[int] = []
-    for piece, dead in decode_pieces(
-        batch([text(each, ascii_only=ascii_only) for each in records]), NESTED.declared, SETTINGS
-    ):
+    texts = [text(each, ascii_only=ascii_only) for each in records]
+    for piece, dead in decode_pieces(batch(texts), streams.nested.declared, SETTINGS):
         assert piece.number is not None
         events += zip(piece.offsets.tolist(), piece.number.tolist(), rows_of(piece), strict=True)
         letters += [] if dead is None else _offsets(dead)
@@ -273,8 +295,8 @@ def test_the_stream_is_stored_shown_and_made_again() -> None:
     declared = TRADES.declared
     stored = msgspec.json.encode(declared)
     assert msgspec.json.decode(stored, type=CatalogStream) == declared
-    assert b"explode" not in msgspec.json.encode(OWN.declared)
+    assert b"explode" not in msgspec.json.encode(STRICT.own.declared)
     shown = describe_stream(declared)
-    assert shown["explode"] == "$.list[*]" and "explode" not in describe_stream(OWN.declared)
+    assert shown["explode"] == "$.list[*]" and "explode" not in describe_stream(STRICT.own.declared)
     again = Stream(create_statement({**shown, "schema": None}))
     assert (again.declared.explode, again.declared.columns) == (declared.explode, declared.columns)
