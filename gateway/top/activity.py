@@ -31,6 +31,8 @@ class StreamActivity(msgspec.Struct, frozen=True):
     seconds_behind: float
     cores: float
     """CPU time of matching, in cores; decoding, encoding and Kafka are not counted."""
+    lane: bool
+    """Whether the stream shares the query of quiet streams."""
 
 
 class GroupActivity(msgspec.Struct, frozen=True):
@@ -110,6 +112,7 @@ def _stream(stream: StreamLook, rate: float, lag: float) -> StreamActivity:
         behind,
         lag,
         rate * sum(load.per_event(load.micros) for load in loads) / 1e6,
+        stream.lane,
     )
 
 

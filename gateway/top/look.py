@@ -13,6 +13,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.access.stream_statistics import GroupLoad, PartitionStatistics, StreamStatistics
 from grouping.model.ids import GroupId, StreamId, Subscriber
 from grouping.settings.settings import Settings
+from grouping.store.role_notes import RoleNotes
 
 __all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
 
@@ -37,6 +38,8 @@ class StreamLook(NamedTuple):
     evaluated: dict[str, int]
     """The offset behind the last event that is evaluated."""
     loads: list[GroupLook]
+    lane: bool = False
+    """Whether the stream shares the query of quiet streams."""
 
 
 class Look(NamedTuple):
@@ -57,6 +60,7 @@ class Looker:
         self._settings = settings
         self._topics = Topics(settings)
         self._working = WorkingCopy(settings)
+        self._notes = RoleNotes(settings)
         self._signatures: dict[GroupId, str] = {}
 
     def look(self) -> Look:
@@ -71,6 +75,8 @@ class Looker:
         evaluated = self._working.evaluator.evaluated(streams)
         places = [(stream.topic, int(number)) for stream, at in zip(streams, evaluated, strict=True) for number in at]
         ends = self._topics.offsets.known_ends(list(dict.fromkeys(places)))
+        note = self._notes.told("gateway")
+        figures = {} if note is None else note.more.get("streams", {})
         found = {}
         for stream, reached in zip(streams, evaluated, strict=True):
             known = {number: ends.get((stream.topic, int(number))) for number in reached}
@@ -81,6 +87,7 @@ class Looker:
                 {number: end + stream.base for number, end in known.items() if end is not None},
                 reached,
                 self._loads(stream.stream_id),
+                bool(figures.get(stream.name, {}).get("lane")),
             )
         return Look(time.monotonic(), found, cq_counts(self._settings))
 

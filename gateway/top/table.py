@@ -13,7 +13,7 @@ __all__ = ["tables"]
 
 def tables(activity: Activity) -> Group:
     """Return the tables of streams, of the costliest groups and of the subscribers with the most CQs."""
-    streams = _table("stream", "CQs", "groups", "events/s", "matches/s", "behind", "lag", "cores")
+    streams = _table("stream", "CQs", "groups", "events/s", "matches/s", "behind", "lag", "cores", "query")
     for each in activity.streams:
         streams.add_row(
             _shortened(each.stream),
@@ -24,6 +24,7 @@ def tables(activity: Activity) -> Group:
             f"{each.behind:,}",
             f"{each.seconds_behind:.1f} s",
             f"{each.cores:.2f}",
+            "lane" if each.lane else "own",
         )
     groups = _table("share", "µs/event", "checked", "matches", "CQs", "index", "stream", "group")
     for one in activity.groups:

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from gateway.sdk import Client
 from tests.benchmarks.report import Report
-from tests.benchmarks.whole.product import open_product
+from tests.benchmarks.whole.product import Product, open_product
 
 __all__ = ["add_options", "main"]
 
-_END_SECONDS = 30.0
+_END_SECONDS = 60.0
 
 
 class _Result(msgspec.Struct):
@@ -32,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--streams", type=int, nargs="+", default=[10, 20, 60], help="how many streams, in turns")
     parser.add_argument("--stream-rate", type=float, default=1.0, help="events a second of each stream")
     parser.add_argument("--stream-partitions", type=int, default=1, help="source partitions of each stream")
+    parser.add_argument("--streams-faults", action="store_true", help="a new stream, and the evaluator killed, too")
     parser.add_argument("--streams-seconds", type=float, default=120.0, help="how long; its second half counts")
 
 
@@ -54,11 +57,33 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             waits = _waits(product.bootstrap, ends, counts_from, sum(each >= counts_from for each in sent))
             for each in names:
                 client.drop(f"q_{each}_{count}")
-            kind = f"{count} streams, {partitions} partitions, {rate:g} events/s each"
+            plain = (rate, partitions) == (1.0, 1)
+            kind = f"{count} streams" if plain else f"{count} streams of {partitions} partitions, {rate:g} events/s"
             for percent in (50, 99):
                 report.add(f"p{percent} of {kind}", float(np.percentile(waits, percent)), "s")
+        if options.streams_faults:
+            _with_faults(product, client, names, report)
         client.close()
     report.write(folder)
+
+
+def _with_faults(product: Product, client: Client, names: list[str], report: Report) -> None:
+    """Measure how soon a new stream gives results, and how soon all streams do after the evaluator's death."""
+    told = f"beside {len(names)} streams"
+    client.create_stream("newcomer", {"sent": "DOUBLE"}, partitions=1)
+    begun = time.time()
+    client.create("q_newcomer", "SELECT sent FROM newcomer")
+    ends = _ends(product.bootstrap)
+    sent = _send(product.bootstrap, ["newcomer"], 0.1, 1.0, 1)
+    waits = _waits(product.bootstrap, ends, begun, 1)
+    report.add(f"CREATE STREAM to first result, {told}", sent[0] + waits[0] - begun, "s", "<= 2")
+    client.create_many([(f"q_{each}", f"SELECT sent FROM {each}") for each in names], timeout=600)
+    ends = _ends(product.bootstrap)
+    begun = time.time()
+    psutil.Process(product.pids["evaluator"]).kill()
+    sent = _send(product.bootstrap, names, 1.0, 1.0, 1)
+    waits = _waits(product.bootstrap, ends, begun, len(names))
+    report.add(f"evaluator killed: all match again, {told}", max(waits) + max(sent) - begun, "s", "<= 15")
 
 
 def _send(bootstrap: str, topics: Iterable[str], seconds: float, rate: float, partitions: int) -> list[float]:
