@@ -20,7 +20,9 @@ def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
 
 
 def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
+    selection = task.guard.selection
     for events, letters in decode_pieces(batch, task.stream, task.settings):
+        selection.begin_step(selection.marked)  # each piece has the time of a step
         if letters is not None:
             yield letters
         task.observer.decoded(events, letters)
