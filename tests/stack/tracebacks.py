@@ -23,7 +23,7 @@ _GOES_ON = re.compile(
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
-KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka"
+KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka|TableAway: .* cannot be read"
 """The stack traces of a broker that starts anew, and of its clients: the broker may be away for a minute."""
 
 FULL_DISK = r"No space left on device|java\.lang\.InternalError"

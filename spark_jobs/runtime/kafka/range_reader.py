@@ -85,6 +85,10 @@ class RangeReader:
         finally:
             self._consumer.end()
 
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()
+
     def _read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
         if len(ranges) == 1:
             yield ranges[0], self._pieces(ranges[0])

@@ -1,0 +1,107 @@
+"""Ranges of source partitions, read back from a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from spark_jobs.runtime.kafka import range_reader
+from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
+from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
+from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
+from tests.ground import Ground
+
+_TOPICS = 12
+_PARTITIONS = 5
+
+
+@pytest.fixture
+def reader(ground: Ground) -> Iterator[RangeReader]:
+    with closing(RangeReader(ground.settings)) as reader:
+        yield reader
+
+
+def _producer(ground: Ground, **options: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": ground.settings.kafka.bootstrap,
+            "enable.idempotence": "true",  # without it a retry may swap records
+            **{name.replace("_", "."): options[name] for name in options},
+        }
+    )
+
+
+def _ranges(ground: Ground, topics: list[str]) -> list[SourceRange]:
+    """Return all committed records of some topics."""
+    offsets = TopicOffsets(open_admin(ground.settings))
+    ends = offsets.ends(offsets.places(topics))
+    return [SourceRange(topic, number, 0, end) for topic, own in ends.items() for number, end in own.items() if end]
+
+
+def _read(reader: RangeReader, ranges: list[SourceRange]) -> dict[SourceRange, list[Any]]:
+    found: dict[SourceRange, list[Any]] = {}
+    for each, batches in reader.read(ranges):
+        assert each not in found
+        found[each] = [row for batch in batches for row in batch.to_pylist()]
+    return found
+
+
+@pytest.mark.parametrize("held", [range_reader._HELD_BYTES, 2_000])  # noqa: SLF001  # a machine's memory is no option
+def test_each_range_comes_whole(
+    ground: Ground, reader: RangeReader, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Many small ranges and a long one: each record once and in order, also where few bytes may be held."""
+    monkeypatch.setattr(range_reader, "_HELD_BYTES", held)
+    topics = [f"{ground.settings.prefix}many{number}" for number in range(_TOPICS)]
+    producer, written = _producer(ground), dict[tuple[str, int], list[bytes]]()
+    for number, topic in enumerate(topics):
+        ground.make_topic(topic, _PARTITIONS)
+        for partition in range(_PARTITIONS - 1):  # the last one stays empty
+            count = 8_000 if (number, partition) == (0, 0) else 3 * number + partition + 2
+            values = [b"%d/%d/%d" % (number, partition, offset) for offset in range(count)]
+            for value in values:
+                producer.produce(topic, value, partition=partition)
+            written[topic, partition] = values
+    producer.flush()
+    ranges = [each._replace(first=1, end=each.end - 1) for each in _ranges(ground, topics)]
+    found = _read(reader, [each for each in ranges if each.first < each.end])
+    for each, rows in found.items():
+        assert written[each.place][1:-1] == [row["value"] for row in rows]
+        assert list(range(each.first, each.end)) == [row["offset"] for row in rows]
+    assert {each.place for each in found} == {place for place, values in written.items() if len(values) > 2}
+
+
+def test_only_committed_records_count(ground: Ground, reader: RangeReader) -> None:
+    """An end behind a transaction is reached; aborted records are left out, and headers and times are as written."""
+    topic = f"{ground.settings.prefix}transactions"
+    ground.make_topic(topic, 1)
+    producer = _producer(ground, transactional_id=topic)
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        producer.produce(topic, b"%d" % number, key=b"k", headers=[("n", b"%d" % number)], timestamp=1_000 + number)
+        producer.commit_transaction(30) if number % 2 else producer.abort_transaction(30)
+    [rows] = _read(reader, _ranges(ground, [topic])).values()
+    assert [b"1", b"3", b"5"] == [row["value"] for row in rows]
+    assert [[{"key": "n", "value": b"%d" % number}] for number in (1, 3, 5)] == [row["headers"] for row in rows]
+    assert [1_001, 1_003, 1_005] == [round(row["timestamp"].timestamp() * 1000) for row in rows]
+
+
+def test_the_topic_at_fault_is_named(ground: Ground, reader: RangeReader) -> None:
+    """Where a topic cannot be read, or a record's time is none, the failure tells which."""
+    topic = f"{ground.settings.prefix}times"
+    ground.make_topic(topic, 1, message_timestamp_after_max_ms=str(2**63 - 1))
+    producer = _producer(ground)
+    producer.produce(topic, b"late", timestamp=9_300_000_000_000_000)
+    producer.flush()
+    with pytest.raises(RecordUnreadable, match=f"topic {topic} partition 0 offset 0"):
+        _read(reader, _ranges(ground, [topic]))
+    absent = f"{ground.settings.prefix}absent"
+    with pytest.raises(PartitionUnreadable) as caught:
+        _read(reader, [SourceRange(absent, 0, 0, 1)])
+    assert absent == caught.value.topic
