@@ -14,6 +14,7 @@ __all__ = ["PartitionUnreadable", "SourcePlace", "PositionedConsumer"]
 
 _AT_ONCE = 10_000
 """Records that are taken at a time, at most."""
+_ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
 """The polls in a row without a record after which another consumer asks, which looks the topics up.
 
@@ -122,6 +123,18 @@ class PositionedConsumer:
         self.reached[place] = offset + 1
         self.shown.discard(place)
         return True
+
+    def check_topics(self) -> None:
+        """Look whether the topics of all partitions that are being read are there: librdkafka does not tell.
+
+        Raises:
+            PartitionUnreadable: A topic is gone.
+            KafkaException: No broker answers.
+        """
+        there = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
+        for topic, _ in self.reached:
+            if topic not in there:
+                raise PartitionUnreadable(topic, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 
     def leave(self, places: Iterable[SourcePlace]) -> None:
         """Read some partitions no further."""

@@ -17,6 +17,8 @@ from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable, Po
 __all__ = ["RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
 
 _POLL_SECONDS = 1.0
+_DOUBT = 1
+"""Polls in a row without a record after which the reader looks whether the topics are there."""
 _PATIENCE = 20
 """Polls in a row without a record after which the records are given up, although they must be there."""
 _TOGETHER = 5_000
@@ -126,6 +128,8 @@ class RangeReader:
 
     def _taken(self, left: object) -> list[Message]:
         records = self._consumer.take(_POLL_SECONDS)
+        if self._consumer.silent == _DOUBT:
+            self._consumer.check_topics()
         if self._consumer.silent >= _PATIENCE:
             raise OperationalError("source partitions do not give all their records", detail=f"{left}")
         return records
