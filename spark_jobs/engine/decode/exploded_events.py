@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,11 +180,10 @@ class _ExplodedReader:
             numbers: By event, its place among the elements.
         """
         found: list[bytes] = []
-        known, elements = -1, []
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            if row != known:
-                known, elements = row, self._explode(values[row].as_py()).layers[-1]
-            found.append(elements[number])
+        bounds = np.flatnonzero(np.diff(rows, prepend=-1, append=-1)).tolist()
+        for begin, end in pairwise(bounds):
+            elements = self._explode(values[int(rows[begin])].as_py()).layers[-1]
+            found += elements if len(elements) == end - begin else [elements[at] for at in numbers[begin:end].tolist()]
         return found
 
     def _read_around(
@@ -281,9 +281,13 @@ def _events(
             columns[column.name] = decoded.read(column)
         return columns[column.name][run]
 
-    @lru_cache(maxsize=1)
-    def texts() -> list[bytes]:
-        return reader.texts(batch["value"], rows, numbers)
+    def whole(_: pa.Array) -> pa.Array:
+        return read_whole(pa.array(reader.texts(batch["value"], rows, numbers), pa.binary()))
+
+    def sizes() -> Ints:
+        own = (events.column(column.name) for column in stream.columns if column.place.kind == "value")
+        found: Ints = np.sum([decoded.repeated[run], *map(value_sizes, own)], axis=0)
+        return found
 
     source = {
         name: pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), batch[name])
@@ -291,15 +295,8 @@ def _events(
         else batch[name].take(pa.array(rows))
         for name in batch.schema.names
     }
-    return Events(
-        stream,
-        pa.RecordBatch.from_pydict(source),
-        read,
-        misfits,
-        lambda _: read_whole(pa.array(texts(), pa.binary())),
-        number=numbers,
-        sizes=lambda: np.fromiter(map(len, texts()), np.int64, len(rows)) + decoded.repeated[run],
-    )
+    events = Events(stream, pa.RecordBatch.from_pydict(source), read, misfits, whole, number=numbers, sizes=sizes)
+    return events
 
 
 def _record_sizes(records: pa.RecordBatch) -> Ints:
