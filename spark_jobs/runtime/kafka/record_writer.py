@@ -35,6 +35,7 @@ __all__ = [
     "RecordWriter",
     "RecordsTooLarge",
     "acknowledged",
+    "answer",
     "producer_options",
     "record_writer",
 ]
@@ -43,6 +44,9 @@ T = TypeVar("T")
 
 _WAITING_BYTES = 32 << 20
 """Bytes of rows that wait for Kafka, at most."""
+_ANSWER_SECONDS = 60.0
+"""How long a request may take in all, with its retries: a producer that has lost track of one fails the task, whose
+successor has another producer."""
 GROWTH_SECONDS = 10.0
 """How long a topic may take to get the partition of a record."""
 _LOOK_SECONDS = 0.1
@@ -141,10 +145,7 @@ class RecordWriter:
 
     @staticmethod
     def _wait(future: Future[T]) -> T:
-        try:
-            return future.result()
-        except KafkaError as error:
-            raise OperationalError(f"results cannot be written to Kafka: {error}") from error
+        return answer(future, _ANSWER_SECONDS)
 
     def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows that all have a partition: where none is named, by the hash of the key."""
@@ -203,6 +204,20 @@ class RecordWriter:
             self._producer.client.add_topic(topic)
         self._topics |= topics
         self._used |= topics
+
+
+def answer(future: Future[T], seconds: float) -> T:
+    """Return what Kafka answers.
+
+    Raises:
+        OperationalError: Kafka refused a request, or nothing was heard of it for so many seconds.
+    """
+    try:
+        return future.result(seconds)
+    except KafkaError as error:
+        raise OperationalError(f"results cannot be written to Kafka: {error}") from error
+    except TimeoutError as error:
+        raise OperationalError(f"results cannot be written to Kafka: no answer for {seconds:g} s") from error
 
 
 async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:

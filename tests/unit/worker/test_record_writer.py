@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 import inspect
 import ssl
+from concurrent.futures import Future
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
+from grouping.model.errors import OperationalError
 from grouping.settings.settings import KafkaSettings, Settings
 from spark_jobs.runtime.kafka.record_batches import RecordBatch
-from spark_jobs.runtime.kafka.record_writer import FinishedBatch, RecordsTooLarge, acknowledged, producer_options
+from spark_jobs.runtime.kafka.record_writer import (
+    FinishedBatch,
+    RecordsTooLarge,
+    acknowledged,
+    answer,
+    producer_options,
+)
 
 
 def _options(**extra: str) -> dict:
@@ -67,3 +75,13 @@ def test_a_refusal_for_size_names_the_topic_and_the_limit() -> None:
         asyncio.run(refused())
     assert 'topic "alerts" refuses records for their size' == error.value.message
     assert "max.message.bytes" in (error.value.hint or "")
+
+
+def test_a_request_without_an_answer_fails() -> None:
+    """A producer that has lost track of a request holds up its stream for a bounded time."""
+    future: Future[None] = Future()
+    with pytest.raises(OperationalError, match="no answer for 0.01 s"):
+        answer(future, 0.01)
+    future.set_exception(KafkaError("refused"))
+    with pytest.raises(OperationalError, match="refused"):
+        answer(future, 0.01)
