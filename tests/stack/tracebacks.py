@@ -29,7 +29,10 @@ KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to
 FULL_DISK = r"No space left on device|java\.lang\.InternalError"
 """The stack traces of a disk without room: of whoever writes to it, and of Kafka, whose files are mapped."""
 
-_DRIVER_GONE = "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down"
+_DRIVER_GONE = (
+    "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down|"
+    r"SocketException: [^\n]*\n[\s\S]*PythonAccumulatorV2\.merge"
+)
 """The stack traces of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
 
 
