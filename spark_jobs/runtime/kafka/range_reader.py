@@ -24,7 +24,6 @@ _PATIENCE = 20
 _TOGETHER = 5_000
 """Records that are read at once; a longer range is read by itself."""
 _HELD_BYTES = 32_000_000
-"""Bytes of records of ranges that are not complete yet, after which fewer ranges are read at once."""
 _MOST_MILLIS = (2**63 - 1) // 1000
 """The latest timestamp that has microseconds in 64 bits."""
 
@@ -55,12 +54,14 @@ class RecordUnreadable(OperationalError):
 class RangeReader:
     """Reads ranges of records. For a single thread, and made in the process that uses it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, held_bytes: int = _HELD_BYTES) -> None:
         """Connect.
 
         Args:
             settings: The evaluator's settings.
+            held_bytes: Bytes of records of incomplete ranges, after which fewer ranges are read at once.
         """
+        self._held_bytes = held_bytes
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_lane)
 
     def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
@@ -99,7 +100,7 @@ class RangeReader:
         held: dict[SourcePlace, list[Message]] = {place: [] for place in left}
         size = 0
         self._consumer.begin({place: each.first for place, each in left.items()})
-        while left and size < _HELD_BYTES:
+        while left and size < self._held_bytes:
             for message in self._taken(left):
                 held[str(message.topic()), int(message.partition() or 0)].append(message)
                 size += _size(message)
@@ -122,7 +123,7 @@ class RangeReader:
             complete = self._consumer.reached[wanted.place] >= wanted.end
             if not complete:
                 held += self._taken([wanted.place])
-            if complete or sum(map(_size, held)) >= _HELD_BYTES:
+            if complete or sum(map(_size, held)) >= self._held_bytes:
                 yield record_batch(held, wanted.end)
                 held = []
 
