@@ -12,7 +12,10 @@ from pathlib import Path
 
 __all__ = ["FULL_DISK", "KAFKA_AWAY", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
 
-WORKER_DEATH = "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
+WORKER_DEATH = (
+    "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
+    "|EOFException occurred while reading the port number"
+)
 """The stack traces of a query whose workers were killed within a task, or at their start."""
 
 _PYTHON = "Traceback (most recent call last):"
