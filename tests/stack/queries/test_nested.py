@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from tests.kafka_client import wait_until
 from tests.queries import Event
 from tests.stack.lab import Lab
 from tests.stack.letters import await_letters
+from tests.stack.server import Stack
 
 _COLUMNS = """id INT, body STRING, tags ARRAY<STRING>, attrs MAP<STRING, STRING>,
     payload STRUCT<user: STRUCT<id: BIGINT, name: STRING>, on: DATE, amount: DECIMAL(6,2),
@@ -167,3 +169,64 @@ def test_dead_letters_among_the_first_records_are_told(lab: Lab) -> None:
     detail = 'Field "repository.created_at" of type TIMESTAMP cannot hold the value: a number is no string.'
     warning = f"3 of the first 4 records are dead letters, mostly for this reason: {detail}"
     wait_until(lambda: lab.client.result(f"DESCRIBE STREAM {source.name}").get("warnings") == [warning], "the warning")
+
+
+def test_each_element_of_a_record_is_an_event(lab: Lab) -> None:
+    """Results, digests and ids of elements; a record of many elements; a bad element is a dead letter of its record."""
+    options = "format = 'json', explode = '$.logs[*].list[*]'"
+    blank = b'{"logs": [{"list": [{}]}]}'
+    source = lab.stream("n INT, scope STRING FROM '^.s'", options=options, blank=blank)
+    letters = lab.dead_letter_tail()
+    made = lab.create("all", f"SELECT n, scope FROM {source.name} WHERE n >= 0")
+    every = f"SELECT count(*) AS c, sum(n) AS total FROM {source.name} WHERE n >= 0 EVERY '1 second'"
+    counted = lab.create("counted", every)
+    mixed = b'{"logs": [{"s": "a", "list": [{"n": 0}, {"n": "x"}, {"n": 1}]}, {"s": "b", "list": [{"n": 2}]}]}'
+    many = json.dumps({"logs": [{"list": [{"n": n} for n in range(12_000)]}]}).encode()
+    [first] = source.publish_values(mixed)
+    source.publish_values(b'{"logs": []}', b"{}")
+    [last] = source.publish_values(many)
+    await_letters(lab.client, letters, {first.offset: (None, mixed)}, source.topic, 0, "undecodable")
+    found = [(one.headers["ce_id"].removeprefix(f"{source.name}/0/"), one.row) for one in lab.matches(made, source)]
+    assert found[:3] == [
+        (f"{first.offset}/0", {"n": 0, "scope": "a"}),
+        (f"{first.offset}/2", {"n": 1, "scope": "a"}),
+        (f"{first.offset}/3", {"n": 2, "scope": "b"}),
+    ]
+    assert found[3:] == [(f"{last.offset}/{n}", {"n": n, "scope": None}) for n in range(12_000)]
+
+    def rows() -> list[dict[str, Any]]:
+        digests = [one.row for one in lab.results.of(counted["destination"]) if one.kind == "cq.digest"]
+        return [row for digest in digests for row in digest["rows"]]
+
+    lab.results.until(lambda: sum(row["c"] for row in rows()) >= 12_003, "digests of all elements")
+    assert (sum(row["c"] for row in rows()), sum(row["total"] for row in rows())) == (12_003, 3 + sum(range(12_000)))
+
+
+def test_headers_of_a_stream_that_runs(stack: Stack, lab: Lab) -> None:
+    """A query with `_headers` has them for each event after its reply: before Spark asks Kafka for them, and then."""
+
+    def publish(first: int, count: int) -> None:
+        for n in range(first, first + count):
+            source.publish_values(b'{"n": %d, "x": [%d]}' % (n, n), headers=[("of", b"old"), ("of", b"n%d" % n)])
+
+    source = lab.stream("n INT")
+    plain = lab.create("plain", f"SELECT n FROM {source.name} WHERE n >= 0")
+    publish(0, 3)
+    assert 3 == len(lab.matches(plain, source))
+    began = _starts(stack, source.name)
+    typed = lab.create("typed", f"SELECT n, _headers, _value FROM {source.name} WHERE _headers['of'] <> 'n4'")
+    publish(3, 3)
+    assert [3, 5] == [one.row["n"] for one in lab.matches(typed, source)]
+    wait_until(lambda: _starts(stack, source.name) > began, "the query with headers")
+    publish(6, 2)
+    rows = [one.row for one in lab.matches(typed, source)]
+    assert rows == [
+        {"n": n, "_headers": {"of": b64encode(b"n%d" % n).decode()}, "_value": {"n": n, "x": [n]}} for n in (3, 5, 6, 7)
+    ]
+    assert list(range(8)) == [one.row["n"] for one in lab.settled_matches(plain, source)]
+
+
+def _starts(stack: Stack, stream: str) -> int:
+    """Return how often the evaluator has started a query of the stream, or of the lane."""
+    lines = (stack.data / "logs" / "evaluator.log").read_text(errors="replace").splitlines()
+    return sum("lane started" in line or ("stream started" in line and stream in line) for line in lines)
