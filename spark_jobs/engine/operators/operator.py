@@ -1,7 +1,7 @@
-"""The seam of operators: rows made of rows, and of a state that earlier rows left behind.
+"""The interface of operators: an operator makes rows from rows, and from a state that depends on earlier rows.
 
-The caller holds the state between steps: keeps, measures, stores and restores the state. Any cutting of the input into
-steps makes the same rows, so a replay makes the same rows too.
+The caller keeps the state between steps. A state can also be measured, stored and restored; today only tests do so.
+The output is the same however the input is divided into steps, so a replay makes the same rows.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class Operator(Protocol[State, Given_contra, Made_co]):
     """An operator of a task's pipeline."""
 
     def begin(self) -> State:
-        """Return the state before any rows."""
+        """Return the state before the first rows."""
 
     def step(self, state: State, rows: Given_contra, watermark: int | None = None) -> tuple[State, Iterator[Made_co]]:
         """Take in rows.
 
         Args:
-            state: The state before. The step may change this object, so the caller goes on with the returned state.
+            state: The state before these rows. The step may change the object; only the returned state is valid.
             rows: The rows, in the order of their source partition.
-            watermark: The position before which no further row comes; None where unknown.
+            watermark: The position up to which the input is complete; None where that is unknown.
 
         Returns:
-            The state behind the rows, and the output rows, evaluated lazily.
+            The state after the rows, and the output rows, evaluated lazily.
         """
 
     def snapshot(self, state: State) -> bytes:
-        """Return the state in a stored form."""
+        """Return the state as bytes that `restore` reads."""
 
     def restore(self, snapshot: bytes) -> State:
         """Return the state of a snapshot."""
 
     def size(self, state: State) -> int:
-        """Return the memory of the state in bytes, about."""
+        """Return about how many bytes of memory the state takes."""

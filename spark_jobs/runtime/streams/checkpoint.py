@@ -1,4 +1,4 @@
-"""Spark's checkpoint of a query, read and written, wherever it lies."""
+"""Spark's checkpoint of a query, read and changed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from spark_jobs.runtime.streams.files import Files
 __all__ = ["Checkpoint", "StreamPosition"]
 
 _ANEW = "anew.json"
+"""The file of `note_anew`, beside Spark's own folders."""
 _NAME = "name"
-"""Files beside Spark's own folders, deleted with them."""
+"""The file of `give_name`, beside Spark's own folders."""
 _KEPT_BATCHES = 10
-"""Micro-batches whose files are kept; Spark looks for the last two."""
+"""For how many micro-batches files are kept; Spark needs the files of the last two."""
 
 
 class StreamPosition(NamedTuple):
@@ -70,7 +71,7 @@ class Checkpoint:
         self.files.write(f"{self.location}/offsets/{batch}", "\n".join(lines))
 
     def commit(self, batch: int) -> None:
-        """Write that a micro-batch is carried out, and remove the files of a much earlier one."""
+        """Write that a micro-batch is carried out, and remove the files of the micro-batch `_KEPT_BATCHES` before."""
         self.files.write(f"{self.location}/commits/{batch}", 'v1\n{"nextBatchWatermarkMs":0}')
         for kind in ("offsets", "commits"):
             self.files.remove(f"{self.location}/{kind}/{batch - _KEPT_BATCHES}")
@@ -78,7 +79,7 @@ class Checkpoint:
     def bounds(self) -> tuple[int, dict[str, dict[str, int]], dict[str, dict[str, int]] | None]:
         """Return the last committed micro-batch (-1 before the first), where it ends, and where the next one ends.
 
-        The next one ends nowhere (None) unless it is under way. Offsets are by topic and partition.
+        The last value is None unless the next micro-batch is under way. Offsets are by topic and partition.
         """
         batch = (self._batches("commits")[:1] or [-1])[0]
         if not (tail := self._tail()):
@@ -86,7 +87,7 @@ class Checkpoint:
         return batch, self._log(tail[0]) or {}, self._log(tail[1]) if len(tail) > 1 else None
 
     def last_commit(self, topic: str) -> StreamPosition | None:
-        """Return the position of the query, None when it never committed."""
+        """Return the position of the last commit for a topic, None if the query never committed."""
         for batch in self._batches("commits"):
             log = self._log(f"offsets/{batch}")
             if log is not None:
@@ -108,19 +109,19 @@ class Checkpoint:
         """
         batch = self._uncommitted()
         assert batch is not None, "there is a micro-batch"
-        # The start first: a crash in between leaves a micro-batch that fails as before.
+        # The start is written first: after a crash between the two writes the micro-batch fails as before.
         self._rewrite(self._beginning(batch), lambda log: log | {topic: {**log.get(topic, {}), **starts}})
         self._rewrite(f"offsets/{batch}", lambda log: log | {topic: {**log.get(topic, {}), **ends}})
 
     def next_beginnings(self) -> dict[str, dict[str, int]] | None:
-        """Return by topic where the micro-batch after the last committed micro-batch begins, None before the first."""
+        """Return by topic where the first uncommitted micro-batch begins, None before any micro-batch began."""
         names = self._tail()
         return self._log(names[0]) if names else None
 
     def set_topics(self, kept: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
         """Change the topics of the log; the query must not run, and subscribes to these topics when it starts again.
 
-        A topic without an entry would be read from its earliest record. A micro-batch under way has no events of an
+        Spark would read a topic without an entry from the earliest record. A micro-batch under way has no events of an
         added topic.
 
         Args:
@@ -129,20 +130,20 @@ class Checkpoint:
         """
         places = {topic: dict(offsets) for topic, offsets in added.items()}
         for name in self._tail():
-            # The start comes first: a crash in between leaves offsets of which no micro-batch has a part.
+            # The start is written first: after a crash between the two writes, no micro-batch reads an added topic.
             self._rewrite(name, lambda log: {topic: log[topic] for topic in kept if topic in log} | places)
 
     def copy_of(self, topic: str, target: Checkpoint) -> bool:
-        """Write a checkpoint for a single topic, with the micro-batch under way; return whether there is any.
+        """Write a checkpoint for a single topic, with the micro-batch under way; return whether the log has the topic.
 
         Args:
             topic: Which topic.
-            target: An empty checkpoint, whole only when all files are written.
+            target: An empty checkpoint; `is_whole` is true only after all files are written.
         """
         tail = self._tail()
         if not tail or topic not in (self._log(tail[0]) or {}):
             return False
-        # Spark looks for the last two micro-batches, also if both are committed.
+        # Spark needs the files of the last two micro-batches, even if both are committed.
         before = f"offsets/{self._batches('offsets')[0] - 1}"
         names = dict.fromkeys(("sources/0/0", before, *tail))
         commits = [name.replace("offsets", "commits") for name in tail if name.startswith("offsets")]
@@ -157,7 +158,7 @@ class Checkpoint:
         return True
 
     def _tail(self) -> list[str]:
-        """Return the files with the beginning of the next micro-batch and, if under way, with the end."""
+        """Return the file with the beginning of the next micro-batch and, if under way, the file with its end."""
         begun = self._batches("offsets")[:1]
         if not begun:
             return []
@@ -165,7 +166,7 @@ class Checkpoint:
         return [under_way] if self._uncommitted() is None else [self._beginning(begun[0]), under_way]
 
     def _rewrite(self, name: str, change: Callable[[dict[str, dict[str, int]]], dict[str, dict[str, int]]]) -> None:
-        """Change what the last line of a file of the log says."""
+        """Change the offsets in the last line of a file of the log."""
         path = f"{self.location}/{name}"
         # The first line of a source's file begins with a zero byte.
         lines = (self.files.text(path) or "").split("\n")
@@ -191,7 +192,7 @@ class Checkpoint:
     def is_whole(self) -> bool:
         """Tell whether the query can go on: a micro-batch began, and each log's last file is readable.
 
-        A disk that was full, or lost its power, leaves empty files.
+        A full disk, or a power failure, leaves empty files.
         """
         last = {kind: self._batches(kind)[:1] for kind in ("offsets", "commits", "sources/0")}
         return bool(last["offsets"]) and all(
@@ -199,27 +200,27 @@ class Checkpoint:
         )
 
     def note_anew(self, ends: Mapping[str, int]) -> None:
-        """Note with a new checkpoint, by source partition, the end of events perhaps evaluated under an old one."""
+        """Note, by source partition, the end of the events that may have been evaluated by an older checkpoint."""
         self.files.write(f"{self.location}/{_ANEW}", json.dumps(ends))
 
     def begun_anew(self) -> dict[str, int]:
-        """Return the offsets of `note_anew`; none for a checkpoint of an earlier version."""
+        """Return the offsets of `note_anew`; empty for a checkpoint that an earlier version of the program wrote."""
         noted = self.files.text(f"{self.location}/{_ANEW}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
 
     def name(self) -> str | None:
-        """Return the name that `give_name` gave; none for a checkpoint of an earlier version."""
+        """Return the name that `give_name` gave; None for a checkpoint that an earlier version of the program wrote."""
         return self.files.text(f"{self.location}/{_NAME}")
 
     def give_name(self, name: str = "") -> str:
-        """Give the checkpoint a name, by default a unique one, wherever it lies, and return the name."""
+        """Give the checkpoint a name, by default a random one, and return the name."""
         name = name or secrets.token_hex(8)
         self.files.write(f"{self.location}/{_NAME}", name)
         return name
 
     def remove(self) -> None:
-        """Delete it, the stream being gone."""
+        """Delete the checkpoint."""
         self.files.remove(self.location)
 
     def _batches(self, kind: str) -> list[int]:

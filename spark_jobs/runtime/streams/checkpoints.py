@@ -34,11 +34,11 @@ class Checkpoints:
         self._files = files
 
     def of(self, source_id: str) -> Checkpoint:
-        """Return the checkpoint of a query, by `Stream.source_id` or the name of a lane; it may not be there."""
+        """Return the checkpoint of a query, by `Stream.source_id` or the name of a lane; its files may be missing."""
         return Checkpoint(checkpoint_location(source_id, self._settings), self._files)
 
     def sweep(self, live: Iterable[str]) -> None:
-        """Remove the checkpoints of streams dropped, and of topics deleted, while no evaluator ran.
+        """Remove the checkpoints of streams that were dropped, or lost their topics, while no evaluator ran.
 
         Args:
             live: The `Stream.source_id` of each live stream.
@@ -51,9 +51,12 @@ class Checkpoints:
             self.forget(source_id)
 
     def forget(self, source_id: str) -> None:
-        """Remove data kept for replays; the checkpoint last, by which the next evaluator finds the rest."""
+        """Remove the data kept for a stream's replays.
+
+        The checkpoint is removed last: should a step fail, the next evaluator's `sweep` finds the rest by it.
+        """
         self._broker.write(self._settings.topics.pins, source_id.encode())
         try:
             self.of(source_id).remove()
         except OperationalError as error:
-            log.warning("checkpoint not removed, the next start will", extra={"reason": error.line})
+            log.warning("checkpoint not removed; the next start removes it", extra={"reason": error.line})

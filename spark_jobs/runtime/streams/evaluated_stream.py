@@ -1,4 +1,4 @@
-"""A stream as the driver sees it: how far the evaluation is, and by which query; or why there is none."""
+"""A stream as the driver sees it: its progress and the query that evaluates it, or the reason why none does."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ __all__ = ["EvaluatedStream"]
 _ALONE_SECONDS = 30.0
 """How long a stream that left the lane for a failure has a query of its own at least."""
 _MOST_PARTINGS = 5
+"""How often `_ALONE_SECONDS` is doubled at most."""
 _STANDING_SECONDS = 10.0
 """How long events may wait without a micro-batch until the stream counts as not evaluated."""
 
@@ -39,19 +40,19 @@ class EvaluatedStream:
     """The partitions of its topic, as far as known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
-    """When it was started, or was seen to have committed a batch."""
+    """When the evaluation was started, or was last seen to have committed a micro-batch."""
     reason: str | None = None
-    """Why the query does not run, or did not a moment ago."""
+    """Why the query does not run; kept after a restart until a commit or some time without a failure."""
     events: int = 0
     """Offsets that were evaluated since this process began."""
     ends: int = 0
-    """How often a query of it has ended by itself."""
+    """How often the stream's own query has ended by itself, or the stream has left the lane for a failure."""
     owner: Owner | None = None
-    """Another evaluator that has the stream."""
+    """The other evaluator that has the stream; None if there is none."""
     has_headers: bool = False
     """Whether the stream's own query asks Kafka for headers."""
     in_lane: bool = False
-    """Whether the lane evaluates the stream, or has to let it go yet."""
+    """Whether the lane evaluates the stream, or still has to release the stream."""
     alone_until: float = 0.0
     """Until when the stream has a query of its own, whatever its load."""
     partings: int = 0
@@ -149,7 +150,7 @@ class EvaluatedStream:
         self.load.add(now, self.events, seconds)
 
     def part(self, now: float, reason: str) -> None:
-        """Note that the stream leaves the lane for a failure: each time for longer.
+        """Note that the stream leaves the lane for a failure; each time the stream stays out for longer.
 
         Args:
             now: Monotonic seconds.
@@ -165,7 +166,7 @@ class EvaluatedStream:
         return 0.0 if self.waiting_since is None else now - max(self.waiting_since, self.committed_at)
 
     def status(self, now: float, *, lane_runs: bool) -> dict[str, object]:
-        """Return how far the stream is, and why it is not evaluated, for ``cq status`` and the metrics.
+        """Return the stream's progress, and why the stream is not evaluated, for ``cq status`` and the metrics.
 
         Args:
             now: Monotonic seconds.

@@ -1,4 +1,4 @@
-"""The files beside Spark's in its checkpoints: in a local folder, or behind a URL where Hadoop's clients reach them."""
+"""The files of Spark's checkpoints: in a local folder, or at a URL that Hadoop's clients reach."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _T = TypeVar("_T")
 
 
 class Files(Protocol):
-    """The file system of checkpoints. A file or folder that is not there is no error."""
+    """The file system of checkpoints. Asking for a missing file or folder is no error."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of a folder's entries."""
+        """Return the names of a folder's entries, none for a missing folder."""
 
     def text(self, path: str) -> str | None:
-        """Return a file's text."""
+        """Return a file's text, None for a missing file."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a file that is there as a whole, or not at all."""
+        """Write a file; a reader finds the whole file or none, never a part."""
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it."""
@@ -136,7 +136,7 @@ class HadoopFiles:
 
 
 def _checksum(path: Path) -> Path:
-    """Return the file with the checksum that Hadoop keeps beside a file: a file with a wrong one is refused."""
+    """Return the file where Hadoop keeps a file's checksum; Hadoop refuses to read a file whose checksum is wrong."""
     return path.with_name(f".{path.name}.crc")
 
 

@@ -1,4 +1,4 @@
-"""Streams whose Spark query asks Kafka for headers: asking costs time for each header of each record."""
+"""The streams whose Spark query asks Kafka for headers. No other query asks, as each header of a record costs time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HeaderUse:
     """The streams with a column FROM HEADER, or with a query that reads `_headers`. For one thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Know of no query yet."""
+        """Begin without the workers' notes."""
         self._notes = HeaderNotes(settings)
         self._told: frozenset[StreamId] = frozenset()
 

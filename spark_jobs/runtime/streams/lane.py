@@ -30,19 +30,22 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""How long the query runs at least before a stop for streams that come, or leave without haste."""
+"""How long the query runs at least before it is stopped for streams that join, or that leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
+"""How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
+"""The longest wait after a failure."""
 _FAILURES_TOGETHER = 2
-"""After how many failures at a micro-batch, without a stream that is known to be the cause, all streams leave."""
+"""Failures between two commits that are tolerated while no stream is known as the cause. At the next failure all
+streams leave the lane."""
 _PATIENCE_SECONDS = 3.0
-"""How long a stream may be in hand of a task before leaving the lane, so that the rest go on."""
+"""How long a task may evaluate one stream. After this time the stream leaves the lane, so that the rest go on."""
 _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
 Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
-"""Returns the function that a stream's tasks run, given whether they must be cautious, and by source partition the
-offset before which an earlier checkpoint may have evaluated events."""
+"""Returns the function that a stream's tasks run. The arguments are the stream, whether the tasks must be cautious, and
+by source partition the offset before which an earlier checkpoint may have evaluated events."""
 
 
 class Lane:
@@ -88,12 +91,13 @@ class Lane:
         self._seats: dict[str, Seat] = {}
         """By `Stream.source_id`: the streams that the query evaluates."""
         self._joining: dict[str, Seat] = {}
+        """By `Stream.source_id`: the streams that wait for the query's next start."""
         self._leaving: dict[str, bool] = {}
         """By `Stream.source_id`, whether the stream goes on in a query of its own."""
         self._interrupted: frozenset[str] = frozenset()
         self._query: LaneQuery | None = None
         self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
-        """By task the micro-batch and the stream in hand, and since when."""
+        """By task: the micro-batch and the stream that the task evaluates, and since when."""
         self._looked_at = 0.0
         self._failures = 0
         self._start_at = self._rests_until = 0.0
@@ -102,10 +106,10 @@ class Lane:
         self.committed_at = 0.0
         """When the lane was started, or was seen to have committed a micro-batch; monotonic seconds."""
         self.reason: str | None = None
-        """Why the query does not run, or did not a moment ago."""
+        """Why the query does not run; kept after a restart until a micro-batch is committed."""
 
     def open(self, live: Iterable[Stream]) -> None:
-        """Take up the checkpoint of an earlier evaluator, or make a new checkpoint if lost or broken.
+        """Take up the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
 
         Args:
             live: The streams that this evaluator has.
@@ -128,30 +132,36 @@ class Lane:
         return len(self._seats) + len(self._joining) == 1
 
     def holds(self, source_id: str) -> bool:
-        """Tell whether a stream is in the lane: it may have to wait for the query's next start, or to leave yet."""
+        """Tell whether a stream is in the lane.
+
+        A stream that waits for the query's next start is in the lane, and so is one that the lane still has to release.
+        """
         return source_id in self._seats or source_id in self._joining
 
     def has_room_for(self, stream: Stream) -> bool:
-        """Tell whether a stream may join: the offset log has one position for each topic."""
+        """Tell whether a stream may join: no other stream in the lane, or kept by the log, has the same topic.
+
+        The offset log has a single position for each topic.
+        """
         seats = (*self._seats.values(), *self._joining.values())
         kept = (each for source_id, each in self.log.kept.items() if source_id != stream.source_id)
         return all(each.stream.topic != stream.topic for each in (*seats, *kept))
 
     def was_interrupted(self, source_id: str) -> bool:
-        """Tell whether a task had the stream in hand when an earlier evaluator ended: the stream may be the cause."""
+        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps because of it."""
         return source_id in self._interrupted
 
     def join(self, stream: Stream, place: LaneStart) -> None:
-        """Let a stream in when the query starts next. Its checkpoint has no micro-batch under way.
+        """Let a stream join at the query's next start.
 
         Args:
-            stream: The stream.
+            stream: The stream. Its own checkpoint has no micro-batch under way.
             place: Where the lane begins with it.
         """
         self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.anew)
 
     def go_on(self, stream: Stream) -> None:
-        """Let a stream that was `kept` go on, with the micro-batch under way; the query has not started yet.
+        """Take back a stream that the log `kept`, with its micro-batch under way; only before the query has started.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -159,18 +169,18 @@ class Lane:
         self._seats[stream.source_id] = self.log.take_back(stream)
 
     def redefine(self, stream: Stream) -> None:
-        """Take over what the gateway changed of a stream, when the query starts next."""
+        """Take over the gateway's changes of a stream; the query goes by them from its next start on."""
         for seats in (self._seats, self._joining):
             if stream.source_id in seats:
                 seats[stream.source_id] = seats[stream.source_id]._replace(stream=stream)
 
     def leave(self, source_id: str, *, goes_on: bool = True, at_once: bool = False) -> None:
-        """Let a stream go; `holds` tells when it has left.
+        """Have a stream leave the lane; `holds` tells when the stream has left.
 
         Args:
-            source_id: Its `Stream.source_id`.
+            source_id: The `Stream.source_id` of the stream.
             goes_on: Whether the stream is to go on in a query of its own, by a checkpoint of its own.
-            at_once: Whether the rest are interrupted at once, however lately they were.
+            at_once: Whether to interrupt the other streams at once, however recently the query was started.
         """
         self._joining.pop(source_id, None)
         if source_id in self._seats:
@@ -182,7 +192,7 @@ class Lane:
         """Keep the query running, and let streams in and out.
 
         Returns:
-            By `Stream.source_id`, the failures of the streams that leave because of them.
+            By `Stream.source_id`, the failure of each stream that leaves the lane because of a failure.
 
         Raises:
             OperationalError: Redis, Kafka or the checkpoint's file system does not answer; try again.
@@ -191,7 +201,7 @@ class Lane:
         if self._query is not None:
             self._look(self._query)
             if not self._query.is_active:
-                failure = self._query.failure or "It stopped."
+                failure = self._query.failure or "The query stopped."
                 self._query = None
                 at_fault = self._failed(failure)
             else:
@@ -222,7 +232,7 @@ class Lane:
             self._failures, self.reason = 0, None
 
     def _change(self) -> None:
-        """Carry out all changes; each step can be repeated, should a later step fail."""
+        """Carry out all changes. Each step can be repeated, so a failure of a later step does no harm."""
         if self._query is not None:
             self._query.stop()
             self._look(self._query)
@@ -233,7 +243,7 @@ class Lane:
                 self.log.release(seat)
             self._seats.pop(source_id, None)
             del self._leaving[source_id]
-        if not self._seats:  # no stream goes on by the log, which may be broken
+        if not self._seats:  # no stream needs the log, which may be broken
             self.log.renew()
             self.seen = None
         if not self._joining:
@@ -308,11 +318,12 @@ class Lane:
         return {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
 
     def _slow(self) -> set[str]:
-        """Return the streams in hand of a task for so long that others wait; none where there are no others."""
+        """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`, none for a stream alone."""
         if self.is_alone:
             return set()
         now = self._clock()
-        # A fault that held up the driver, such as an unreachable Redis, held up the tasks too.
+        # After a long gap between two looks the times begin anew: a fault that held up the driver, such as an
+        # unreachable Redis, held up the tasks too.
         before = self._seen_in_hand if now - self._looked_at < _PATIENCE_SECONDS else {}
         self._looked_at = now
         self._seen_in_hand = {

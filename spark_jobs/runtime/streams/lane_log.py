@@ -1,4 +1,4 @@
-"""The lane's checkpoint: its offset log has the positions of all streams in the lane, which come and go."""
+"""The lane's checkpoint: its offset log has the positions of all streams in the lane; streams join and leave."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ __all__ = ["LaneLog", "LaneStart", "Seat"]
 log = logging.getLogger(__name__)
 
 _FILE = "members.json"
+"""The file with the streams in the lane, beside the log."""
 
 
 class LaneStart(NamedTuple):
     """Where the lane begins with a stream."""
 
     position: StreamPosition
-    """In offsets of the topic."""
+    """The position of the stream, in offsets of the topic."""
     anew: dict[str, int]
     """By source partition, the position before which an earlier checkpoint may have evaluated events."""
 
@@ -37,13 +38,13 @@ class Seat(NamedTuple):
 
     stream: Stream
     starts: dict[str, int]
-    """By partition of the topic, the first offset that the lane evaluates: the log tells later ones."""
+    """By partition of the topic, the first offset that the lane evaluates; the log has later positions."""
     anew: dict[str, int]
     """See `LaneStart.anew`."""
 
 
 class _LaneMember(msgspec.Struct, frozen=True):
-    """A stream in the lane, as a file beside the log has it."""
+    """A stream in the lane, as stored in `_FILE`."""
 
     source_id: str
     topic: str
@@ -60,7 +61,7 @@ class LaneLog:
     """
 
     def __init__(self, settings: Settings, store: TableStore, checkpoints: Checkpoints) -> None:
-        """Begin without a checkpoint: `open` takes it up.
+        """Begin without a checkpoint; `open` takes up the checkpoint.
 
         Args:
             settings: The evaluator's settings.
@@ -73,14 +74,14 @@ class LaneLog:
         self.query_name = f"{LANE}-{name}" if name else LANE
         """The name of the lane's query, and of its checkpoint's folder."""
         self.checkpoint = checkpoints.of(self.query_name)
-        """The files."""
+        """The files of the lane's checkpoint."""
         self._kept: dict[str, Seat] = {}
         """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
         self.name = ""
         """The name of the checkpoint, empty before `open`."""
 
     def open(self, live: Iterable[Stream]) -> None:
-        """Take up the checkpoint of an earlier evaluator, or make a new checkpoint if lost or broken.
+        """Take up the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
 
         Args:
             live: The streams that this evaluator has.
@@ -109,7 +110,7 @@ class LaneLog:
         return self._kept
 
     def counts_for(self, stream: Stream) -> bool:
-        """Tell whether a stream goes on where the log of an earlier evaluator's lane has it.
+        """Tell whether a stream is `kept` and this checkpoint is the stream's valid one; otherwise forget the stream.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -124,7 +125,7 @@ class LaneLog:
         return False
 
     def place(self, source_id: str) -> LaneStart:
-        """Return the place of a stream that was `kept`."""
+        """Return where the lane goes on with a stream that was `kept`."""
         seat = self._kept[source_id]
         committed = self.checkpoint.last_commit(seat.stream.topic)
         if committed is None:
@@ -133,11 +134,11 @@ class LaneLog:
         return LaneStart(committed, seat.anew)
 
     def forget(self, source_id: str) -> None:
-        """Forget a stream that was `kept`, and is gone or has gone on by another checkpoint since."""
+        """Forget a stream that was `kept`, after the stream was dropped or went on by another checkpoint."""
         self._kept.pop(source_id, None)
 
     def take_back(self, stream: Stream) -> Seat:
-        """Let a stream that was `kept` go on, with the micro-batch under way.
+        """Make this checkpoint the valid one of a stream that was `kept`; its micro-batch under way goes on.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -150,21 +151,21 @@ class LaneLog:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Copy a stream's part of the log into a checkpoint of its own, which counts from then on.
+        """Copy a stream's part of the log into a checkpoint of its own, which is the valid one from then on.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
         """
         own = self._checkpoints.of(seat.stream.source_id)
         own.remove()
-        # Where the lane had no micro-batch yet, the stream begins at the place that Redis knows.
+        # Before the lane's first micro-batch there is nothing to copy: the stream begins at the place that Redis knows.
         if not self.is_broken() and self.checkpoint.copy_of(seat.stream.topic, own):
             own.note_anew(seat.anew)
             self._store.note_checkpoint(seat.stream.stream_id, own.give_name())
         self.forget(seat.stream.source_id)
 
     def release_kept(self) -> None:
-        """Release all streams that were `kept` and did not come back, for want of their topics."""
+        """Release all streams that were `kept` and did not come back, for example because their topics are away."""
         for seat in list(self._kept.values()):
             try:
                 self.release(seat)
@@ -173,17 +174,17 @@ class LaneLog:
                 self.forget(seat.stream.source_id)
 
     def renew(self) -> None:
-        """Begin another log: no stream is in the lane."""
+        """Begin a new log; no stream may be in the lane."""
         self.release_kept()
         self.checkpoint.remove()
         self.name = self.checkpoint.give_name()
 
     def add(self, seats: Iterable[Seat], added: Iterable[Seat]) -> None:
-        """Let streams in, none of which has a micro-batch under way.
+        """Add streams to the log; none of them has a micro-batch under way.
 
         Args:
             seats: The streams in the lane.
-            added: The others.
+            added: The streams to add.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -198,7 +199,7 @@ class LaneLog:
             self._checkpoints.of(seat.stream.source_id).remove()
 
     def begin(self, seats: Iterable[Seat]) -> None:
-        """Bring the log in line with the streams of the query, before the start.
+        """Bring the log in line with the streams of the query, before the query starts.
 
         Args:
             seats: The streams in the lane.
@@ -206,7 +207,7 @@ class LaneLog:
         seats = list(seats)
         if self.checkpoint.has_begun():
             self.checkpoint.set_topics([seat.stream.topic for seat in seats], {})
-        else:  # files of an earlier start have the topics at that time
+        else:  # a start without a micro-batch left files with the topics of that time
             self.checkpoint.remove()
             self.checkpoint.give_name(self.name)
             self.checkpoint.open_log({seat.stream.topic: seat.starts for seat in seats})
@@ -220,5 +221,5 @@ class LaneLog:
         text = self.checkpoint.files.text(f"{self.checkpoint.location}/{_FILE}")
         try:
             return msgspec.json.decode(text or "[]", type=list[_LaneMember])
-        except msgspec.DecodeError:  # a disk that lost its power
+        except msgspec.DecodeError:  # a power failure left half a file
             return []

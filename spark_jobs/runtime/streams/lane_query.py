@@ -1,6 +1,6 @@
 """The query of the lane: micro-batches of many streams, one after the other, each of them a Spark job.
 
-A thread of the driver asks Kafka once for the ends of all topics. Where there is something new, the thread writes the
+A thread of the driver asks Kafka once for the ends of all topics. Where there are new events, the thread writes the
 ends of a micro-batch to the offset log, runs a job of as many tasks as there are cores, and writes the commit. The log
 has the form of Spark's own queries, so a stream can leave for a query of its own with its part of the log.
 """
@@ -29,13 +29,15 @@ from spark_jobs.runtime.worker.worker import BATCH_ID, QUERY_ID
 __all__ = ["LaneQuery", "TopicsAway", "spread"]
 
 _FIRST_WAIT_SECONDS = 0.01
+"""How long the query waits before it asks Kafka again, after the first answer without new events."""
 _LONGEST_WAIT_SECONDS = 0.15
-"""How long the query waits between two questions for new events, longer the longer none has come."""
+"""The longest wait between two questions for new events."""
 _WAIT_GROWTH = 1.3
+"""Factor on the wait after each further answer without new events."""
 _PLACES_SECONDS = 1.0
 """How often the query looks for new partitions."""
 _AWAY_LOOKS = 3
-"""Looks in a row at which a topic is not there, after which the query fails: a new leader takes some time."""
+"""After this many looks in a row without a topic, the query fails; a single look may meet the election of a leader."""
 _STOP_SECONDS = 1.0
 """How long a micro-batch may take after the query was told to stop, before its job is cancelled."""
 
@@ -53,7 +55,7 @@ class LaneQuery:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            checkpoint: The log, which has begun with all topics.
+            checkpoint: The checkpoint, with a log that has begun with all topics.
             task: The function of the tasks, with the streams by topic.
             tasks: How many tasks a micro-batch has at most.
         """
@@ -78,7 +80,7 @@ class LaneQuery:
         """The last micro-batch that this query carried out."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     @property
@@ -90,7 +92,7 @@ class LaneQuery:
         """End after the micro-batch under way, or in its middle where it takes long; return when it has ended."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
-        while self._thread.is_alive():  # the job may begin just now
+        while self._thread.is_alive():  # a job that begins only now needs a cancel of its own
             self._spark.sparkContext.cancelJobGroup(self._group)
             self._thread.join(_STOP_SECONDS)
 
@@ -120,7 +122,7 @@ class LaneQuery:
         try:
             ends = self._ends()
         except OperationalError:
-            return False  # Kafka is away: whoever compares the streams with their topics tells of it
+            return False  # Kafka is away; `Streams` logs that when it compares the streams with their topics
         if all(ends[topic] == self._reached[topic] for topic in self._topics):
             return False
         batch = self._batch + 1
@@ -129,7 +131,7 @@ class LaneQuery:
         return True
 
     def _ends(self) -> _LaneEnds:
-        """Return where the next micro-batch ends; a partition never goes back.
+        """Return where the next micro-batch ends; never before the end of the last one.
 
         Raises:
             OperationalError: No broker answers.
@@ -183,7 +185,7 @@ class TopicsAway(Exception):
 
 
 def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
-    """Return the ranges of each task: about as many records in each, and a topic's partitions one after the other.
+    """Return the ranges of each task, with about equally many records; a task reads a topic's partitions in a row.
 
     Args:
         ranges: All ranges, at least one.

@@ -7,20 +7,24 @@ from collections import deque
 __all__ = ["StreamLoad"]
 
 _WINDOW_SECONDS = 3.0
+"""The time over which rates are measured."""
 _BUSY_RATE = 1_000.0
+"""Events a second, above which a stream needs a query of its own."""
 _BUSY_BEHIND = 5_000
+"""Waiting events, above which a stream needs a query of its own."""
 _BUSY_SHARE = 0.5
-"""Events a second, events that wait, and the share of a core, from which on a stream has a query of its own."""
+"""Share of a core, above which a stream needs a query of its own, unless it is alone in the lane."""
 _QUIET_SECONDS = 15.0
+"""How long a stream must have stayed within `_QUIET_RATE` before it may share the lane again."""
 _QUIET_RATE = 200.0
-"""Events a second below which a stream must have been for so long to share the lane again."""
+"""Events a second, and waiting events, up to which a stream is quiet."""
 
 
 class StreamLoad:
-    """Events a second, and seconds of evaluation a second, over the last seconds."""
+    """Events a second, and seconds of evaluation a second, over the last `_WINDOW_SECONDS`."""
 
     def __init__(self) -> None:
-        """Begin without anything seen."""
+        """Begin without a measurement."""
         self._seen: deque[tuple[float, int, float]] = deque()
         self._evaluation = 0.0
         self._loud_at: float | None = None
@@ -30,8 +34,8 @@ class StreamLoad:
 
         Args:
             now: Monotonic seconds.
-            events: Events since the evaluator began.
-            seconds: How long tasks have evaluated them since the last call.
+            events: All events since the evaluator began.
+            seconds: How long tasks have evaluated the stream since the last call.
         """
         self._evaluation += seconds
         self._seen.append((now, events, self._evaluation))
@@ -59,12 +63,12 @@ class StreamLoad:
 
         Args:
             behind: The events that wait.
-            alone: Whether no other stream shares the lane, to which a long evaluation does no harm.
+            alone: Whether the stream is alone in the lane, where a long evaluation delays no other stream.
         """
         return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or (not alone and self._a_second(2) > _BUSY_SHARE)
 
     def is_quiet(self, behind: int | None) -> bool:
-        """Tell whether the stream may share the lane; `behind` are the events that wait, None where nobody knows."""
+        """Tell whether the stream may share the lane; `behind` counts the waiting events, None if unknown."""
         if behind is None or behind > _QUIET_RATE or self._loud_at is None:
             return False
         return self._seen[-1][0] - self._loud_at > _QUIET_SECONDS

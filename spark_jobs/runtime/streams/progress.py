@@ -1,4 +1,4 @@
-"""How far each stream is: told to the store after each micro-batch, and compared with the broker's offsets."""
+"""The progress of each stream: told to Redis after each micro-batch, and compared with the broker's offsets."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Committed(NamedTuple):
 
     batch: int
     offsets: dict[str, dict[str, int]]
-    """Where it ends, by topic and partition."""
+    """By topic and partition, where the micro-batch ends."""
     events: int | None
-    """Its events, None where Spark tells only the offsets."""
+    """The number of its events; None where Spark tells only the offsets."""
     phases: dict[str, float]
-    """Its seconds, by Spark's names of the phases."""
+    """By Spark's name of a phase, the seconds that the phase took."""
 
 
 def last_committed(query: StreamingQuery) -> Committed | None:
     """Return the last committed micro-batch of a query, None before the first.
 
-    Spark writes a progress after each micro-batch, and every 10 seconds of a query without new events. An idle
-    progress has the number of the *next* micro-batch, and the offsets of the last committed one.
+    Spark reports after each micro-batch, and every 10 seconds while there are no new events. An idle report has the
+    number of the *next* micro-batch, and the offsets of the last committed micro-batch.
     """
     last: Any = query.lastProgress
     if last is None or not last["sources"]:
         return None
     carried_out = "addBatch" in last["durationMs"]
-    # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
+    # pyspark decodes Spark's JSON and returns the offsets as the text of a Python dict.
     offsets = ast.literal_eval(last["sources"][0]["endOffset"]) or {}
     if not carried_out:
         return Committed(last["batchId"] - 1, offsets, None, {})
@@ -53,28 +53,30 @@ class Progress:
     """The progress of one stream."""
 
     def __init__(self, stream: Stream, position: StreamPosition, store: TableStore, broker: Broker) -> None:
-        """Begin where the checkpoint ends.
+        """Begin at the position of the checkpoint.
 
         Args:
             stream: The stream.
             position: The position of the checkpoint; batch -1 before the first commit.
-            store: Where it is told.
-            broker: Where the topic is.
+            store: Redis, which is told the progress.
+            broker: Kafka, with the topic.
         """
         self.stream = stream
-        """As the gateway knows it now: partitions may be added to its topic."""
+        """The stream as the gateway knows it now; partitions may be added to its topic."""
         self._store = store
         self._broker = broker
         self._position = position
-        """In offsets of the topic, as Spark has them."""
+        """The last committed position, in offsets of the topic, as Spark has them."""
         self._told: StreamPosition | None = None
+        """The position that Redis was last told."""
         self._deleted: dict[str, int] = {}
+        """By partition, the offset up to which deleted ranges are reported."""
         self.events_deleted = 0
-        """Offsets that were gone before they were evaluated, since this process began."""
+        """How many offsets the broker deleted before they were evaluated, since this process began."""
         self.batch_events = 0
         """Events of the last committed micro-batch."""
         self.phases: dict[str, float] = {}
-        """Its seconds, by Spark's names of the phases."""
+        """By Spark's name of a phase, the seconds of that micro-batch."""
 
     @property
     def batch(self) -> int:
@@ -83,7 +85,7 @@ class Progress:
 
     @property
     def reached(self) -> int:
-        """Return the sum of the partitions' positions up to which all is evaluated."""
+        """Return the sum over the partitions of the positions before which all events are evaluated."""
         return sum(self.stream.evaluated(self.stream.positions(self._position.offsets)).values())
 
     def _next(self, partition: str) -> int:
@@ -92,29 +94,29 @@ class Progress:
         return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
-        """Take over the last committed micro-batch from Spark's progress, and tell the store of it."""
+        """Take over the last committed micro-batch from Spark's progress, and tell Redis the position."""
         committed = last_committed(query)
         if committed is not None:
             self.take(committed)
         self.tell()
 
     def take(self, committed: Committed) -> None:
-        """Take over a micro-batch that is committed; `tell` tells the store of it."""
+        """Take over a committed micro-batch; `tell` tells Redis the position."""
         if committed.batch < self._position.batch:
             return
         before, fresh = self.reached, committed.batch > self._position.batch
         if offsets := committed.offsets.get(self.stream.topic):
             self._position = StreamPosition(committed.batch, {**self._position.offsets, **offsets})
         if fresh and committed.events is not None:
-            # Spark tells the events of all streams of the micro-batch.
+            # `committed.events` has the events of all streams of a lane's micro-batch.
             self.batch_events = committed.events if len(committed.offsets) == 1 else max(self.reached - before, 0)
             self.phases = committed.phases
 
     def tell(self) -> None:
-        """Tell the store the position, unless already known there."""
+        """Tell Redis the position, unless Redis knows the position already."""
         if self._position.batch < 0:
             return
-        # The micro-batches of a lane have events of some of its streams.
+        # A micro-batch of a lane may have no events of this stream, so the offsets are compared, not the batches.
         if self._told is None or self._position.offsets != self._told.offsets:
             positions = self.stream.positions(self._position.offsets)
             self._store.committed(self.stream.stream_id, self._position.batch, positions)
@@ -123,11 +125,11 @@ class Progress:
             log.debug("micro-batch evaluated", extra=told)
 
     def forget(self) -> None:
-        """Report anew next time: the store has lost the last report."""
+        """Have `tell` tell the position anew, since Redis has lost the data that it was told."""
         self._told = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:
-        """Write a dead letter for each range that the broker deleted ahead of us (docs/results.md); at least once.
+        """Write a dead letter for each range that was deleted before its evaluation (docs/results.md); at least once.
 
         Args:
             earliest: By partition the first offset that the broker still has.
@@ -145,5 +147,9 @@ class Progress:
                 )
 
     def behind(self, ends: Mapping[int, int]) -> int:
-        """Return how many offsets are not evaluated yet; `ends` are the topic's, by partition."""
+        """Return how many offsets are still to be evaluated.
+
+        Args:
+            ends: By partition, the offset after the topic's last record.
+        """
         return sum(max(0, end - self._next(str(partition))) for partition, end in ends.items())

@@ -1,4 +1,4 @@
-"""The place where the evaluation of a stream begins: its checkpoint's, or the place known to Redis."""
+"""The place where the evaluation of a stream begins, as its checkpoint tells, or else Redis."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from spark_jobs.runtime.streams.lane_log import LaneStart
 __all__ = ["find_place", "is_far", "resume"]
 
 _FAR = 5_000
-"""Events that wait, from which on a stream begins in a query of its own."""
+"""A stream with more waiting events than this begins in a query of its own."""
 
 
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> StreamPosition:
-    """Return the place where a query begins, and forget the pins without a batch.
+    """Return the place where a query begins, and remove the pins of micro-batches that will not be replayed.
 
-    A lost or unreadable checkpoint is made anew; so is a checkpoint that another evaluator has left behind since, with
-    a checkpoint of its own: in Redis each stream has a single checkpoint, by name. All events before the place are
-    evaluated; later events that were evaluated too are evaluated again, with the same ids.
+    Redis names the valid checkpoint of each stream. A checkpoint that is lost or unreadable is made anew. A checkpoint
+    with another name than the one in Redis is made anew too, since another evaluator has evaluated the stream with a
+    checkpoint of its own meanwhile. All events before the place are evaluated. Later events may have been evaluated
+    already; they are evaluated again, and their results have the same ids.
 
     Args:
         stream: The query's stream.
-        checkpoint: The stream's.
+        checkpoint: The stream's own checkpoint.
         store: Redis, with the offsets that are committed and the pins.
         broker: Kafka, with the ends of the source.
     """
@@ -45,7 +46,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
 def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> LaneStart | None:
     """Return where the lane may begin with a stream that has no query.
 
-    None where a query of its own has to carry out the micro-batch under way first.
+    Returns None where a query of the stream alone must first carry out the micro-batch under way.
 
     Args:
         stream: The stream.
@@ -66,7 +67,7 @@ def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker
 
 
 def is_far(stream: Stream, place: LaneStart, broker: Broker) -> bool:
-    """Tell whether so many events wait behind a place that the stream would hold up the lane.
+    """Tell whether so many events wait after a place that the stream would hold up the lane.
 
     Args:
         stream: The stream.

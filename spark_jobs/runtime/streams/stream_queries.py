@@ -27,7 +27,7 @@ __all__ = ["StreamQueries"]
 log = logging.getLogger(__name__)
 
 _STEADY_SECONDS = 10.0
-"""How long a query must run before its failures are forgotten, unless it commits a batch."""
+"""How long a query runs until an earlier failure is no longer shown as the reason; a commit ends this time early."""
 
 
 class StreamQueries:
@@ -43,13 +43,13 @@ class StreamQueries:
         evaluate: Evaluate,
         headers: HeaderUse,
     ) -> None:
-        """Start nothing yet.
+        """Begin without a query.
 
         Args:
             spark: The session.
             settings: The evaluator's settings.
             fences: The fences under which tasks write.
-            store: Redis, which is told how far streams are.
+            store: Redis, which is told the progress of streams.
             broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
             headers: Tells for which streams to ask Kafka for headers.
@@ -69,8 +69,8 @@ class StreamQueries:
 
         Args:
             running: The stream.
-            checkpoint: Its checkpoint.
-            partitions: The partitions that its topic has.
+            checkpoint: The stream's checkpoint.
+            partitions: The partitions of the stream's topic.
             now: Monotonic seconds.
             cautious: Whether the tasks must find out by which query a worker dies.
 
@@ -81,7 +81,7 @@ class StreamQueries:
         position = resume(stream, checkpoint, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
-        # Before the first batch: it would silently begin after records deleted meanwhile.
+        # Deleted records are reported before the first batch, which silently begins after them.
         progress.report_deleted(self._broker.earliest(stream.topic))
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
@@ -90,7 +90,7 @@ class StreamQueries:
             source = read_stream(self._spark, going_on, partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
-        except Exception as exc:  # pyspark's and py4j's have no common base
+        except Exception as exc:  # exceptions of pyspark and py4j have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
         running.has_headers = headers

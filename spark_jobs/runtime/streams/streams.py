@@ -1,4 +1,4 @@
-"""The live streams: a few, and busy ones, have a Spark query each; where there are many, quiet ones share the lane."""
+"""The live streams: each has a Spark query of its own or, where there are many, shares the lane while it is quiet."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _COMPARE_EVERY_SECONDS = 1.0
 _PROMPT_DEATHS = 10
-"""How often a stream whose worker died is started again at once: each death tells more about the share at fault."""
+"""Up to this many deaths of workers at one batch, the stream is started again at once, since each death narrows the
+search for the work unit at fault."""
 _OWN_PER_CORE = 4
-"""With more source partitions for each core, quiet streams share the lane. With fewer, streams are served faster by
-queries of their own, which run a task for each partition."""
+"""Source partitions for each core, above which quiet streams share the lane. Up to this number streams are served
+faster by queries of their own, which run a task for each partition."""
 _AGAIN_SECONDS = 15.0
-"""After how long a stream may join the lane after being busy, or with a micro-batch under way."""
+"""How long a stream stays out of the lane after it was busy, or after a micro-batch under way kept it from joining."""
 
 
 class Streams:
@@ -68,8 +69,8 @@ class Streams:
             spark: The session.
             settings: The evaluator's settings.
             ownership: Ensures that no other evaluator has the same streams.
-            store: Tells which streams there are, and is told how far they are.
-            broker: Where the source topics are.
+            store: Redis, with the streams; Redis is told their progress.
+            broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
             worker_deaths: Learns from the deaths of workers.
             clock: Monotonic seconds.
@@ -89,7 +90,7 @@ class Streams:
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
-        """By `Stream.source_id`, how long the lane's tasks have evaluated each stream lately."""
+        """By `Stream.source_id`, how long the lane's tasks have evaluated each stream since the last `reconcile`."""
         self._epoch: int | None = None
         self._compare_at = 0.0
         self._sparing = Sparing(clock)
@@ -98,7 +99,7 @@ class Streams:
         """Start, restart and stop the queries that need it, and tell how far each stream is.
 
         Yields:
-            The id of each stream that was seen to: with many of them it takes long.
+            The id of each stream after it was attended to, so that the caller can show a sign of life in between.
 
         Raises:
             OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
@@ -143,7 +144,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
-        """Take over the gateway's changes of a stream's topic: with another topic the query begins anew."""
+        """Take over the gateway's changes of a stream. A stream with another topic is evaluated anew."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             self._lane.redefine(stream)
@@ -173,14 +174,14 @@ class Streams:
                 self._worker_deaths.failed(running.stream.stream_id, failure)
 
     def _has_left(self, running: EvaluatedStream) -> bool:
-        """Tell whether a dropped stream has left the lane; if not, have the lane let the stream go."""
+        """Tell whether a dropped stream has left the lane; if not, have the stream leave."""
         source_id = running.stream.source_id
         self._lane.leave(source_id, goes_on=False, at_once=True)
         self._lane.log.forget(source_id)
         return not self._lane.holds(source_id)
 
     def _attend_member(self, running: EvaluatedStream) -> None:
-        """Note how far the lane is with a stream, and let the stream go where it is busy."""
+        """Note how far the lane is with a stream, and have a busy stream leave."""
         source_id = running.stream.source_id
         running.look_at_lane(self._lane, self._seconds.pop(source_id, 0.0), self._clock())
         if not self._lane.holds(source_id):
@@ -200,7 +201,7 @@ class Streams:
                 self._start(running)
             return
         if not running.query.isActive:
-            self._ended(running, str(running.query.exception() or "It stopped."))
+            self._ended(running, str(running.query.exception() or "The query stopped."))
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
@@ -214,7 +215,7 @@ class Streams:
                 running.alone_until = self._clock() + _AGAIN_SECONDS
 
     def _may_join(self, running: EvaluatedStream) -> bool:
-        """Tell whether a stream that has a query, and no micro-batch under way, is to share the lane."""
+        """Tell whether a stream that now has a query of its own is to share the lane."""
         return (
             self._partitions > self._most_partitions
             and running.is_quiet(self._clock())
@@ -259,18 +260,18 @@ class Streams:
     def _start(self, running: EvaluatedStream) -> None:
         stream = running.stream
         if self._lane.holds(stream.source_id):
-            return  # another evaluator had taken the stream: the lane has to let it go yet
+            return  # another evaluator had taken the stream, and the lane still has to release the stream
         before, running.owner = running.owner, self._ownership.claim(stream.stream_id)
         if running.owner is not None:
             if before is None:
                 log.warning("stream waits", extra={"stream": stream.name, "reason": running.why_not})
-            # Whether it is free is looked for again in a moment.
+            # The claim is tried again in a moment.
             running.start_at = self._clock() + _FIRST_BACKOFF_SECONDS
             running.progress = running.behind = None
             return
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
-            raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
+            raise OperationalError("the topic was made anew", detail="The gateway has not noticed the new topic yet.")
         self._partitions += len(form.partitions) - running.partitions
         running.partitions = len(form.partitions)
         checkpoint = self._checkpoints.of(stream.source_id)
@@ -307,7 +308,7 @@ class Streams:
             self._lane.go_on(stream)
         else:
             self._lane.join(stream, place)
-            # The lane counts its micro-batches by itself.
+            # The lane numbers its micro-batches itself, so the stream's own number no longer counts.
             progress = Progress(stream, StreamPosition(-1, place.position.offsets), self._store, self._broker)
         running.enter(progress, self._clock())
         log.info("stream joins the lane", extra={"stream": stream.name, "stream_id": stream.stream_id})

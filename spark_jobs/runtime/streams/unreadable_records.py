@@ -25,13 +25,14 @@ def is_unreadable(failure: str) -> bool:
 def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker: Broker) -> bool:
     """Take the unreadable records out of the micro-batch under way; return whether there were any.
 
-    A micro-batch that begins with such records begins after them, and each of them is a dead letter (at least once). A
-    later one is left to the next micro-batch. Events before and between them are evaluated as they would have been
-    without: their ids, their order and the version that the micro-batch pins stay the same.
+    In each partition the micro-batch then begins after its leading unreadable records, and ends before the first later
+    unreadable record, which the next micro-batch begins with. Each record that is passed over becomes a dead letter
+    (at least once). The readable events of the micro-batch keep their ids, their order and the version that the
+    micro-batch pins.
 
     Args:
         stream: The stream; its query does not run.
-        checkpoint: The checkpoint of its query.
+        checkpoint: The checkpoint of the stream's query.
         settings: The evaluator's settings.
         broker: Writes the dead letters.
 

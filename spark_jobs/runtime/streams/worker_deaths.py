@@ -20,15 +20,15 @@ _EXITED = "Python worker exited"
 _RAISED = "Traceback (most recent call last)"
 _AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
 _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
-"""The last line of a traceback: the exception, with its module and text. Its causes come before it."""
+"""The last line of a traceback: the exception, with its module and text. Causes of the exception come earlier."""
 
 
 def dead_task(failure: str) -> int | None:
     """Return the number of the task whose worker died, None where a query ended for another reason.
 
     Args:
-        failure: Spark's message about the end of a query. Spark names the task that failed first, so a task killed as a
-            consequence is not taken for it. The message has the stack trace of a worker that raised, or of the JVM: a
+        failure: Spark's message about the end of a query. Spark names the task that failed first, never a task that was
+            killed as a consequence. The message has the stack trace of a worker that raised, or of the JVM: a
             trace within the Kafka connector means an unreadable source, by no fault of a worker.
 
     Example:
@@ -66,7 +66,7 @@ class WorkerDeaths:
         """Begin with the store's knowledge.
 
         Args:
-            store: Where workers look it up.
+            store: Redis, where workers look quarantines up.
             clock_ms: Epoch milliseconds.
         """
         self._store = store
@@ -80,14 +80,14 @@ class WorkerDeaths:
 
         Args:
             stream_id: The stream.
-            shared: Whether the lane evaluated the stream when an earlier evaluator ended, and no task had it in hand.
+            shared: Whether the stream was in the lane when an earlier evaluator ended, and no task was evaluating it.
 
         Raises:
             OperationalError: The store does not answer.
         """
         store = self._store
         if stream_id not in self._begun and not shared and store.batch_under_way(stream_id):
-            # An evaluator ended amid this batch: exhausted memory, for example, may take all of it.
+            # An evaluator ended amid this batch. The batch may be the cause: exhausted memory may end all processes.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
         self._begun.add(stream_id)
@@ -97,10 +97,10 @@ class WorkerDeaths:
         return search.careful or any(state.times for state in store.quarantined(stream_id).values())
 
     def failed(self, stream_id: StreamId, failure: str) -> int:
-        """Note that a query ended; return how often workers died at its batch, 0 when none did now.
+        """Note that a query ended; return how often workers died at its batch, 0 if no death ended the query now.
 
         Args:
-            stream_id: Its stream.
+            stream_id: The stream of the query.
             failure: The reason that Spark gives.
 
         Raises:
@@ -130,7 +130,10 @@ class WorkerDeaths:
             self._store.put(stream_id, states)
             for unit, state in states.items():
                 seconds = (state.until_ms - now_ms) / 1000
-                log.error("quarantined, it killed workers", extra={"stream": stream_id, "unit": unit, "for": seconds})
+                log.error(
+                    "quarantined a work unit that killed workers",
+                    extra={"stream": stream_id, "unit": unit, "for": seconds},
+                )
         # Where a culprit was found, further units of the batch may be at fault too.
         search = search.after_death(() if units else marked)
         self._store.set_search(stream_id, search)

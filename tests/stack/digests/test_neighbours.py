@@ -46,7 +46,7 @@ def test_a_row_that_no_record_holds_stops_no_digest(ground: Ground) -> None:
     name = desk.destination(0, _HOURLY).destination_id
     [(code, source, detail)] = _letters(desk)
     assert (b"result-too-large", f"{name}/{NOW + HOUR}/1".encode()) == (code, source)
-    assert b"Without 1 row" in detail
+    assert b"without 1 row" in detail
     desk.recover()
     take_in(desk, stores, desk.now_ms)
     desk.now_ms = NOW + 2 * HOUR

@@ -48,7 +48,7 @@ def test_a_row_that_no_record_holds_is_left_out() -> None:
     [found] = aggregate_digests(log, [request])
     assert ["a" * 1000, "c" * 1000] == [json.loads(row.body)["r"] for row in found.rows]
     assert 4 == found.counted
-    assert found.left_out.startswith("Without 2 rows that a digest cannot hold: the largest has 999")
+    assert found.left_out.startswith("The digest comes without 2 rows: the largest has 999")
     assert isinstance(found, AggregatedMatches)
 
 

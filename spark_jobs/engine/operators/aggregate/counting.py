@@ -1,10 +1,11 @@
-"""A task's matches of aggregate queries: counted batch by batch, and written as partial aggregates at its end.
+"""A task's matches of aggregate queries: counted batch by batch, and written as partial aggregates at the task's end.
 
-A task has a range of offsets of one source partition, and a replay has the same range. So all its counts of a store
-represent the range: a reader of the log recognises the repeats of a replay by the beginnings of ranges.
+A task reads a range of offsets of one source partition, and a replay of the task reads the same range. A partial
+aggregate therefore carries the whole range: a reader of the log recognises a replay by the range's first offset.
 
-A query that begins anew without its checkpoint has different batches than before. So events possibly evaluated by then
-are written by single offsets, which are recognised singly: ranges overlap none with different bounds.
+A query that has lost its checkpoint divides the events into other ranges than before. Events that may have been
+evaluated before the loss are therefore written by single offsets, each of which a reader can recognise by itself. So
+ranges with different bounds do not overlap.
 """
 
 from __future__ import annotations
@@ -41,23 +42,24 @@ __all__ = ["AggregateCounting", "IncompleteUnit", "UnitMatches"]
 
 _PENDING = MODES.index("pending")
 _MOST_TEXT = 800_000
-"""Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
+"""Bytes of texts that a partial aggregate may have. Each column may hold the text of another match, so a match may
+bring this number divided by the columns."""
 _SET_BYTES = 100_000
-"""Bytes of distinct values in one partial aggregate, about."""
+"""About how many bytes of distinct values one partial aggregate holds."""
 _VALUE_BYTES = 16
-"""Bytes of a distinct value besides its text."""
+"""Bytes that a distinct value takes besides its text."""
 
 Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
-"""Makes dead letters (code ``result-too-large``) of some rows of the source, by row their details."""
+"""Makes dead letters (code ``result-too-large``) of some rows of the source, given the details by row."""
 
 
 class IncompleteUnit(NamedTuple):
-    """A work unit left out for some events of the task: nothing of the unit is written."""
+    """A work unit that was left out for some events of the task, so that nothing of the unit is written."""
 
     unit: str
     offsets: TaskRange
     matches: int
-    """Matches of other events of the task, counted in vain."""
+    """The number of counted matches that are not written."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class UnitMatches:
     store: list[NDArray[np.int32]] = field(default_factory=list)
     latest: int = -1
     again: bool = False
-    """Whether some came again, since others of the batch had failed."""
+    """Whether some matches were taken in twice, since a step ran again after another work unit failed."""
 
     def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return event and store of each match, repeats left out."""
@@ -93,7 +95,7 @@ class _Shelf(NamedTuple):
     """The place where the matches of one SELECT list are counted."""
 
     partials: Partials
-    """The SELECT list's own: its aggregates come in its arguments in an order of their own."""
+    """Lifts the matches of this SELECT list; lists of one form may repeat different aggregate functions."""
     form: _FormCounting
 
 
@@ -113,8 +115,8 @@ class AggregateCounting:
             evaluate: Computes keys and arguments.
             too_large: Makes the dead letters of matches that are too large for an aggregate.
             bounds: By number, the bounds of stores (`grouping.model.panes`).
-            singly_until: By source partition: earlier events were perhaps evaluated in other batches, and are written
-                by single offsets.
+            singly_until: By source partition, an offset. Earlier events may have been evaluated in other ranges, so
+                their matches are written by single offsets.
         """
         self._evaluate = evaluate
         self._too_large = too_large
@@ -126,7 +128,7 @@ class AggregateCounting:
         self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
         self._units: dict[str, int] = {}
-        """The work units that matches were counted of, and the number of each, from 0."""
+        """The work units with counted matches, each with a number from 0."""
         self._unit_of = np.zeros(0, np.int32)
         """By number of a store: the number of its unit."""
         self._range: TaskRange | None = None
@@ -135,7 +137,7 @@ class AggregateCounting:
         """Units of which `records` wrote nothing."""
 
     def take(self, events: RowSource, matches: Matches) -> None:
-        """Take in the matches to count; they may come again before `taken`."""
+        """Take in the matches to count; the same matches may come again until `taken` is called."""
         grouped = np.array([select.aggregation is not None for select in matches.selects], np.bool_)
         if not grouped.any():
             return
@@ -163,7 +165,7 @@ class AggregateCounting:
         return taken
 
     def count(self, met: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
-        """Count matches of a unit; yields dead letters of oversized ones.
+        """Count matches of a unit; yields dead letters of matches that are too large.
 
         Args:
             met: The matches.
@@ -188,7 +190,9 @@ class AggregateCounting:
         if (large := np.flatnonzero(sizes > most)).size:
             kept = np.flatnonzero(sizes <= most)
             details = {
-                int(event[place]): f"It brings {sizes[place]} bytes into an aggregate; a match may bring {most}."
+                int(
+                    event[place]
+                ): f"The match brings {sizes[place]} bytes into an aggregate; the limit is {most} bytes for one match."
                 for place in large.tolist()
             }
             return details | self._count(met, event[kept], store[kept], values.at(kept))
@@ -198,8 +202,8 @@ class AggregateCounting:
             single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
         if any(each.function == "approx_count_distinct" or each.distinct for each in aggregation.aggregates):
-            # A set of distinct values grows with the matches: `_SET_BYTES` of matches make one aggregate, in their
-            # order.
+            # A set of distinct values grows with its matches, so each `_SET_BYTES` of matches, in their order, begin
+            # another partial aggregate.
             order = np.lexsort((store, event))
             part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
             self._parts = int(part.max(initial=self._parts)) + 1
@@ -234,13 +238,13 @@ class AggregateCounting:
 
     @property
     def units(self) -> list[str]:
-        """The work units that matches were counted of."""
+        """The work units with counted matches."""
         return [*self._units] if self._range is not None else []
 
     @property
     def offsets(self) -> TaskRange:
         """The offsets of the task's events."""
-        assert self._range is not None, "units come with events"
+        assert self._range is not None, "the task has read events"
         return self._range
 
     def records(
@@ -252,14 +256,14 @@ class AggregateCounting:
     ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
-        A partial aggregate stands for the whole range of the task, and readers know its repeats by that range. So the
-        task writes all of a unit or nothing: a partial count of a unit left out for some events would otherwise hide
-        the full count of a replay.
+        A partial aggregate stands for the whole range of the task, and readers recognise repeats by the range. So
+        nothing is written of a unit that was left out for some events: readers would take a replay's full count for
+        a repeat of the incomplete count.
 
         Args:
             stream_id: The stream.
             version: The version of the constant tables that gave the matches.
-            left_out: Groups, or units, that were left out of some events of the task.
+            left_out: Groups, or work units, that were left out for some events of the task.
             units: The units to write; None for all.
         """
         if self._range is None:

@@ -1,4 +1,4 @@
-"""Aggregates that are results: HAVING decided for many destinations at once, rows written, both in bounded memory."""
+"""Makes digests' rows of aggregates: decides HAVING for many destinations at once, in bounded memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["kept_aggregates"]
 
 PAIRS = 250_000
-"""Aggregates of destinations for which HAVING is decided at once, unless a single destination has more."""
+"""Pairs of a destination and an aggregate for which HAVING is decided at once, unless one destination has more."""
 _BYTES = 16 << 20
-"""Bytes of rows that are made at once, about, unless a single row has more; JSON's escapes left out."""
+"""About how many bytes of rows are made at once, JSON's escapes not counted; a single row may have more."""
 
 _Spans = Sequence[tuple[int, int]]
 
@@ -49,7 +49,7 @@ def kept_aggregates(
         destinations: The destinations, with the constants and the aggregates of each.
     """
     aggregation = select.aggregation
-    assert aggregation is not None, "the query is over aggregates"
+    assert aggregation is not None, "the query has aggregates"
     partials = partials_of(select)
     table, spans = _joined([each.aggregates for each in destinations])
     columns, counts = partials.no_aggregates(), np.empty(0, np.int64)
@@ -75,7 +75,7 @@ def kept_aggregates(
 
 
 def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
-    """Return a destination's result: its rows, but for rows too large for a record."""
+    """Return a destination's result: its rows, without the rows that are too large for a record."""
     fitting, large, largest = DigestRows(), 0, 0
     try:
         for place, row in enumerate(rows):
@@ -90,13 +90,13 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
     return DigestAggregates(
         fitting,
         matches,
-        f"Without {counted(large, 'row')} that a digest cannot hold:"
-        f" the largest has {largest} bytes or more, and {MAX_ROW_BYTES} are the most.",
+        f"The digest comes without {counted(large, 'row')}: the largest has {largest} bytes or more,"
+        f" and a row may have {MAX_ROW_BYTES} bytes.",
     )
 
 
 def _joined(aggregates: Sequence[MergedAggregates]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
-    """Return the aggregates of several questions in a common table, each once, with the places of each question's."""
+    """Return one table with the aggregates of several questions, each once, and the rows of each question."""
     tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
     for each in aggregates:
         tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
@@ -119,7 +119,7 @@ class _Having:
         self._columns = EventColumns(aggregates)
 
     def kept(self, destinations: Sequence[AggregateDestination], spans: _Spans) -> list[Ints]:
-        """Return by destination the aggregates that pass HAVING; equal types of constants are decided at once."""
+        """Return by destination the aggregates that pass HAVING, decided at once where constants have equal types."""
         kept = self._kept
         own = [np.arange(*span) for span in spans]
         if kept is None or not kept.having:
@@ -147,21 +147,21 @@ class _MadeRow(NamedTuple):
     """An aggregate as a row of a digest."""
 
     body: bytes | None
-    """The JSON object; None where it was not made, since its texts alone are too large."""
+    """The JSON object; None if the row's texts alone are too large, so that no object was made."""
     size: int
 
 
 class _AggregateRows:
-    """Makes the rows of aggregates, some at a time."""
+    """Makes the rows of aggregates, a bounded number at a time."""
 
     def __init__(self, aggregates: _Aggregates, select: SelectList) -> None:
         self._aggregates = aggregates
         self._select = select
         self._bytes = np.broadcast_to(row_bytes(select, aggregates.text_bytes()), aggregates.count)
-        """By aggregate: the bytes of its row while it is made, about."""
+        """By aggregate: about how many bytes its row takes while it is made."""
 
     def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
-        """Yield the rows of each destination; rows that several want are made once, where all fit into memory."""
+        """Yield the rows of each destination. If all fit into `_BYTES`, a row of several destinations is made once."""
         wanted = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
         if int(self._bytes[wanted].sum()) <= _BYTES:
             made = dict(zip(wanted.tolist(), self._made(wanted), strict=True))
@@ -200,11 +200,11 @@ class _Aggregates:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column, of which no repeats are known."""
+        """Return the column as `column` does, never dictionary-encoded."""
         return self.column(name)
 
     def declares(self, name: Reference) -> bool:
-        """No source declares a column of aggregates."""
+        """Return False, since no stream or table declares a column of aggregates."""
         return False
 
     def text_bytes(self) -> Ints:

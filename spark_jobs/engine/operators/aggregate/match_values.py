@@ -33,7 +33,7 @@ class MatchValues:
             evaluate: Computes expressions.
             events: The batch.
             event: By match, its event.
-            columns: The columns of the batch read before; newly read ones are added.
+            columns: The columns of the batch that were read before; newly read columns are added.
         """
         self._evaluate = evaluate
         self._events = events
@@ -41,7 +41,7 @@ class MatchValues:
         self._event = event
         self._rows, which = np.unique(event, return_inverse=True)
         self._which = None if which.size == self._rows.size and np.array_equal(self._rows, event) else which
-        """By match the place of its event in `_rows`; None where they are the same."""
+        """By match the place of its event in `_rows`; None where `_rows` equals the events of the matches."""
         self._known: dict[Expression, pl.Series] = {}
 
     def at(self, matches: Ints) -> MatchValues:
@@ -70,7 +70,7 @@ class MatchValues:
         return found
 
     def arguments(self, aggregate: AggregateValue) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
-        """Return by match the arguments of an aggregate, and which matches FILTER lets through, None for all."""
+        """Return by match the arguments of an aggregate function, and whether FILTER passes, None if all pass."""
         wanted = aggregate.condition
         counted = None
         if wanted is not None:
@@ -79,7 +79,7 @@ class MatchValues:
         return [self.of(argument) for argument in aggregate.args], counted
 
     def text_bytes(self) -> Ints:
-        """Return by match the bytes of all texts and binary values."""
+        """Return by match the bytes of all texts and binary values computed so far."""
         total = np.zeros(self._event.size, np.int64)
         for values in self._known.values():
             if values.dtype in (pl.String, pl.Binary):

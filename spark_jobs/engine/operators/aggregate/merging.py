@@ -1,4 +1,4 @@
-"""Parts of aggregates put together as they are gathered, within bounds of memory."""
+"""Merges parts of aggregates while the parts are gathered, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spark_jobs.engine.operators.aggregate.partials import Partials
 __all__ = ["MOST_AGGREGATES", "AggregateMerge", "MergedAggregates", "partials_of"]
 
 MOST_AGGREGATES = 1_000_000
-"""Aggregates of one digest. They are merged in memory, and everybody waits meanwhile: two seconds for the most."""
+"""Aggregates that one digest may have. All other work waits while they are merged: two seconds for this many."""
 _MOST_BYTES = 256 << 20
-"""Bytes of their states, perhaps sets of distinct values."""
+"""Bytes that the states of one digest's aggregates may take; a state may be a set of distinct values."""
 _TOGETHER = 2
-"""Factor on this limit for several digests at once."""
+"""Several digests at once may together have this many times the aggregates, and the bytes, of one digest."""
 
 
 class MergedAggregates(NamedTuple):
-    """The aggregates of a question, as rows of a table shared with others."""
+    """The aggregates of a question: the rows from `begin` to before `end` of a table that questions share."""
 
     table: pl.DataFrame
     begin: int
@@ -33,7 +33,7 @@ class MergedAggregates(NamedTuple):
 
 
 class AggregateMerge:
-    """Puts the parts of aggregates together as they are gathered, so that none of their records need stay in memory."""
+    """Merges the parts of aggregates while they are gathered, so that no record of the log stays in memory."""
 
     def __init__(
         self, select: SelectList, questions: int, most_aggregates: int = MOST_AGGREGATES, most_bytes: int = _MOST_BYTES
@@ -42,19 +42,19 @@ class AggregateMerge:
         self._count = questions
         self._most = (most_aggregates, most_bytes)
         self._next = self._most
-        """The aggregates, and their bytes, at which the questions are looked at next."""
+        """The number of aggregates, and of bytes, above which the limits are checked next."""
         self._tables: list[pl.DataFrame] = []
         self.size = 0
         """Bytes of all aggregates, once `aggregates` has returned them."""
         self.late = np.zeros(questions, np.int64)
-        """By question: matches of times before its digest."""
+        """By question: the number of matches with times before its digest."""
 
     def take(self, parts: Sequence[AggregatePart]) -> None:
         """Take in the counted parts of some records, in the order of the log.
 
         Raises:
-            TooManyAggregates: Some questions have too many, or too large ones.
-            TooManyTogether: All of them have.
+            TooManyAggregates: At least one question exceeds a limit for a digest.
+            TooManyTogether: No single question exceeds a limit, but all questions together do.
         """
         own = []
         for part in parts:
@@ -69,7 +69,7 @@ class AggregateMerge:
             self._check(self._tables[0])
 
     def _check(self, whole: pl.DataFrame) -> None:
-        """Raise TooManyAggregates, or TooManyTogether, where there are too many or too large ones."""
+        """Raise TooManyAggregates or TooManyTogether if the aggregates exceed a limit."""
         most_aggregates, most_bytes = self._most
         aggregates, size = _extent(whole)
         large: set[int] = set()
@@ -93,8 +93,8 @@ class AggregateMerge:
         """Return the aggregates of each question.
 
         Raises:
-            TooManyAggregates: Some have too many, or too large ones.
-            TooManyTogether: All of them have.
+            TooManyAggregates: At least one question exceeds a limit for a digest.
+            TooManyTogether: No single question exceeds a limit, but all questions together do.
         """
         if not self._tables:
             return [MergedAggregates(_NO_AGGREGATES, 0, 0)] * self._count
@@ -112,12 +112,12 @@ def _extent(table: pl.DataFrame) -> tuple[int, int]:
 
 
 _MOST_TABLES = 16
-"""Merged parts that are kept before these are merged in turn."""
+"""How many tables of merged parts are kept at most before they are merged into one."""
 _NO_AGGREGATES = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 
 @lru_cache(maxsize=256)
 def partials_of(select: SelectList) -> Partials:
     """Return a maker of the partial aggregates of a SELECT list."""
-    assert select.aggregation is not None, "it is over aggregates"
+    assert select.aggregation is not None, "the SELECT list has aggregates"
     return Partials(select.aggregation)

@@ -1,4 +1,4 @@
-"""The panes of matches: by store, between neighbouring bounds of all its readers."""
+"""The panes of matches. A pane of a store is the time between two neighbouring bounds of the store's readers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Panes:
         """Take the bounds (`grouping.model.panes`) of stores, by their numbers."""
         self._bounds = bounds
         self._sets: dict[bytes, int] = {}
-        """The different ones that were met, and the number of each, from 0."""
+        """The distinct packed bounds that were met, each with a number from 0."""
         self._set_of = np.zeros(0, np.int32)
-        """By number of a store: that of its bounds and 1, or 0 where it was not met."""
+        """By number of a store: the number of its bounds plus 1; 0 if the store was not met."""
 
     def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
         """Return where the pane of each match begins, epoch milliseconds.
@@ -51,7 +51,7 @@ class Panes:
             of, at_ms = own[matches], times[matches]
             if period:
                 found = _before(owner, phase, period, of, at_ms % period)
-                earlier = found < first[of]  # its pane begins in the period before
+                earlier = found < first[of]  # the pane begins in the period before
                 begin = at_ms - at_ms % period + np.where(earlier, phase[end[of] - 1] - period, phase[found])
             else:
                 found = _before(owner, phase, int(phase.max()) + 1, of, np.clip(at_ms, -1, phase.max()))
@@ -69,20 +69,20 @@ class Panes:
 
 
 def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlaces:
-    """Return the place of the owner's last phase that is not after `at`; before its first one if there is none.
+    """Return the place of the owner's last phase not after `at`; without one, the place before the owner's first phase.
 
     Args:
         owner: The owner of each phase; ascending.
         phase: Ascending for each owner, less than `span`.
         span: More than any phase.
-        of: The owners that are asked for.
-        at: From -1 on, less than `span`.
+        of: The owners to look up.
+        at: By looked-up owner, a number from -1 to less than `span`.
     """
     return np.searchsorted(owner * (span + 1) + phase, of * (span + 1) + at, side="right") - 1
 
 
 def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
-    """Return an array lengthened to at least `count` values, the new ones being 0.
+    """Return an array lengthened to at least `count` values; new values are 0.
 
     The array grows by half or more, and untouched values take no memory.
     """
@@ -95,5 +95,5 @@ def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
 
 @lru_cache(maxsize=20_000)
 def _unpacked(packed: bytes) -> Ints:
-    """Return periods and phases as two rows."""
+    """Return the periods and the phases of packed bounds as two rows."""
     return np.ascontiguousarray(np.frombuffer(packed, np.int64).reshape(-1, 2).T)

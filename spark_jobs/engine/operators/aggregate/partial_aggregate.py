@@ -1,7 +1,7 @@
-"""The aggregates of matches, as an operator: its state is the partial aggregates of one form.
+"""The operator that counts matches: its state is the partial aggregates of one form (`Partials.form`).
 
-A call of Polars costs about as much for a thousand rows as for one, so the matches of all work units of one form are
-put into aggregates together, many at a time.
+A call of Polars costs about as much for a thousand rows as for one. The matches of all work units of one form are
+therefore aggregated together, many at a time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from spark_jobs.engine.operators.aggregate.records import BY
 __all__ = ["PartialTables", "PartialAggregate"]
 
 _LIFTED_ROWS = 100_000
+"""Matches that are collected before they are aggregated."""
 _LIFTED_BYTES = 20_000_000
-"""Matches, and bytes of matches, that are put into aggregates at a time."""
+"""Bytes of matches that are collected before they are aggregated."""
 
 
 @dataclass(slots=True)
@@ -26,11 +27,11 @@ class PartialTables:
     """Partial aggregates of one form."""
 
     lifted: list[pl.DataFrame] = field(default_factory=list)
-    """Matches that are not put into aggregates yet."""
+    """Matches that are still to be aggregated."""
     rows: int = 0
-    """The number of these matches."""
+    """The number of matches in `lifted`."""
     bytes: int = 0
-    """The bytes of these matches."""
+    """The bytes of matches in `lifted`."""
     tables: list[pl.DataFrame] = field(default_factory=list)
     """Partial aggregates, in the order of their matches."""
 
@@ -54,8 +55,8 @@ class PartialAggregate:
         Args:
             state: The partial aggregates of earlier matches.
             rows: Matches, as `Partials.lifted` makes them; None where there are none.
-            watermark: The last offset of the task, at its end; then the partial aggregates are made. The state that
-                was given stays good, so that a work unit at fault can be left out and the others made anew.
+            watermark: The last offset of the task, given at the task's end; the output is then the partial aggregates.
+                The given state stays valid, so that the caller can ask again without a work unit at fault.
         """
         if rows is not None:
             state.lifted.append(rows)
@@ -68,7 +69,7 @@ class PartialAggregate:
         return self.begin(), iter(self._whole(state))
 
     def snapshot(self, state: PartialTables) -> bytes:
-        """Return the partial aggregates as an Arrow stream, nothing where there are none."""
+        """Return the partial aggregates as an Arrow stream; empty if there are none."""
         return b"".join(map(packed_states, self._whole(state)))
 
     def restore(self, snapshot: bytes) -> PartialTables:
@@ -80,7 +81,7 @@ class PartialAggregate:
         return state.bytes + sum(int(table.estimated_size()) for table in state.tables)
 
     def _whole(self, state: PartialTables) -> list[pl.DataFrame]:
-        """Return the table of all partial aggregates, none where there are no matches."""
+        """Return a list with the table of all partial aggregates; empty if there are no matches."""
         if state.lifted:
             self._count(state)
         if len(state.tables) > 1:

@@ -1,7 +1,8 @@
-"""Partial aggregates: matches counted by distinguishing columns and by the keys of GROUP BY, as a table of states.
+"""Partial aggregates: matches counted by the keys of GROUP BY and by some further columns, as a table of states.
 
-A table has a row for each aggregate; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
-states of the aggregates. Columns before these (`by`) say of whose store, and when.
+A table has a row for each aggregate. Column `n` is the number of its matches; `k0`, `k1`, … are the keys; the names of
+the states' columns begin with `a0.`, `a1.`, …. The columns `by` come first, and tell apart rows with equal keys: in a
+task the store and the pane, for example.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ _ALL = "all"
 
 
 class Partials:
-    """Makes and merges the partial aggregates of one aggregation."""
+    """Makes and merges partial aggregates for one GROUP BY and its aggregate functions."""
 
     def __init__(self, aggregation: Aggregate) -> None:
         self.aggregation = aggregation
-        # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
+        # HAVING and the SELECT list may have the same aggregate function under two names; its state is kept once.
         stems: dict[AggregateValue, str] = {}
         self._stems = [
             stems.setdefault(replace(aggregate, stored=""), f"a{number}.")
             for number, aggregate in enumerate(aggregation.aggregates)
         ]
-        """By aggregate: the beginning of its columns' names."""
+        """By aggregate function: the beginning of its columns' names."""
         self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
         self.keys = [f"k{number}" for number in range(len(aggregation.keys))]
         """The names of the keys' columns."""
         self.form = (
             tuple(key.column.type for key in aggregation.keys),
             tuple(
-                (stem, each.function, each.distinct, each.type, tuple(arg.type for arg in each.args))  # type: ignore[union-attr]  # no slot stands below
+                (stem, each.function, each.distinct, each.type, tuple(arg.type for arg in each.args))  # type: ignore[union-attr]  # no argument is a slot
                 for each, stem in stems.items()
             ),
         )
-        """Aggregations of one form have tables of the same columns, which are merged in the same way."""
+        """If two aggregations have equal forms, their tables have the same columns and are merged in the same way."""
 
     def lifted(
         self,
@@ -55,12 +56,12 @@ class Partials:
         args: Sequence[tuple[Sequence[pl.Series], NDArray[np.bool_] | None]],
         offsets: NDArray[np.int64],
     ) -> pl.DataFrame:
-        """Return some matches as rows that `counted` takes.
+        """Return matches as rows for `counted`.
 
         Args:
-            by: Columns by which they are told apart besides their keys.
+            by: Columns that, besides the keys, tell the matches' aggregates apart.
             keys: By key, the values.
-            args: By aggregate, the values of its arguments, and which matches FILTER lets through.
+            args: By aggregate function, the values of its arguments, and which matches FILTER lets through.
             offsets: The offsets of the events.
         """
         columns = [series.alias(name) for name, series in by.items()]
@@ -77,17 +78,17 @@ class Partials:
         return pl.DataFrame(columns)
 
     def counted(self, lifted: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Return the aggregates of some matches."""
+        """Return the aggregates of lifted matches: a row for each combination of `by` and the keys."""
         states = [each for stem, state in self._states for each in state.begin(stem)]
         return _grouped(lifted, [*by, *self.keys], states)
 
     def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Return parts of aggregates put together, whatever `by` does not tell apart any more."""
+        """Merge the parts of aggregates that have equal `by` and equal keys."""
         states = [each for stem, state in self._states for each in state.merge(stem)]
         return _grouped(parts, [*by, *self.keys], states)
 
     def values(self, aggregates: pl.DataFrame) -> dict[Reference, pl.Series]:
-        """Return the columns of aggregates."""
+        """Return the keys and the functions' final values of aggregates, by column."""
         found = {
             key.column.reference: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)
         }
@@ -97,13 +98,13 @@ class Partials:
         return found
 
     def no_aggregates(self) -> dict[Reference, pl.Series]:
-        """Return the columns where there is no aggregate."""
+        """Return the columns of `values` for no aggregate at all."""
         columns = (key.column for key in self.aggregation.keys)
         found = {column.reference: pl.Series([], dtype=polars_type(column.type)) for column in columns}
         return found | {name: values.clear() for name, values in self.empty().items()}
 
     def empty(self) -> dict[Reference, pl.Series]:
-        """Return the columns of the one aggregate that there is without any match."""
+        """Return the functions' columns of the single row that a query without GROUP BY has for no match."""
         found: dict[Reference, pl.Series] = {}
         for aggregate in self.aggregation.aggregates:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
@@ -112,9 +113,9 @@ class Partials:
 
 
 def packed_states(table: pl.DataFrame) -> bytes:
-    """Return a table of states as an Arrow stream that holds the values of these rows alone.
+    """Return a table of states as an Arrow stream.
 
-    In Polars' own layout of texts, a slice is written with the texts of the whole table that it was cut from.
+    Texts are in Arrow's oldest layout: in Polars' own, a slice would be written with the texts of the whole table.
     """
     return table.write_ipc_stream(None, compat_level=pl.CompatLevel.oldest()).getvalue()
 

@@ -1,4 +1,4 @@
-"""Partial aggregates of a task as records of `cq.pending`, each within the size that a record may have."""
+"""Divides the partial aggregates of a task into records of `cq.pending` within the size that a record may have."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["BY", "RANGE", "OversizeAggregate", "TaskRange", "aggregate_records"]
 
 BY = ("store", "pane", "at", "part")
-"""The columns of a task's table that tell its rows apart besides the keys."""
+"""The columns of a task's table that, with the keys of GROUP BY, tell the rows apart."""
 RANGE = np.iinfo(np.int64).max
-"""The value of `at` in rows that stand for the whole range of the task."""
+"""The value of `at` in rows that stand for the task's whole range of offsets, not for a single offset."""
 _RECORD_BYTES = 400_000
-"""The size that records are cut to; a record holds more only where a single row has more."""
+"""The size to which records are cut; only a record with a single row may be larger."""
 _SHARED_BYTES = 64_000
-"""The size that records of several units are cut to: a tick of one of their queries reads all of the record."""
+"""The size to which records of several work units are cut. A tick of one unit's query reads the whole record, so the
+size is small."""
 _ROW_BYTES = 64
-"""Bytes of a row besides its states: its item in the record."""
+"""Bytes of a row's item in the record, which the row has besides its states."""
 _COLUMN_BYTES = 16
-"""Bytes of a column in each row besides its texts."""
+"""Bytes of a column in each row, besides texts."""
 
 
 class TaskRange(NamedTuple):
@@ -58,19 +59,19 @@ def aggregate_records(
     stream_id: StreamId,
     version: TableVersion,
 ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
-    """Yield records with their partitions of `cq.pending`; of a row that no record can hold, its size.
+    """Yield records with their partitions of `cq.pending`; for a row that no record can hold, an `OversizeAggregate`.
 
     Args:
         table: The partial aggregates of a task, with the columns `BY` and, by a number, the `unit` of each row.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
-        offsets: The range of the task.
+        offsets: The offsets that the task has read.
         stream_id: The stream.
         version: The version of the constant tables that gave the matches.
     """
     numbers = table["store"].to_numpy()
     table = table.with_columns(pl.Series("rank", stores.ranks(numbers)), pl.Series("place", stores.partitions(numbers)))
-    # A replay may number units and stores otherwise; within a store, this order is the same in every replay.
+    # A replay may number units and stores differently; within a store, the order below is the same in every replay.
     table = table.sort("place", "unit", "rank", "at", "pane", "part", *keys)
     table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
     places = table["place"].to_numpy()
@@ -90,7 +91,7 @@ def aggregate_records(
 
 
 def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
-    """Return the places of rows among rows with equal values in these columns, by which they are sorted."""
+    """Return the place of each row among the rows with equal values in some columns, by which the rows are sorted."""
     places = np.arange(sorted_by[0].size)
     begins = np.zeros(places.size, np.bool_)
     for column in sorted_by:
@@ -99,7 +100,7 @@ def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
 
 
 def _row_bytes(table: pl.DataFrame) -> Ints:
-    """Return about the bytes that each row takes in a record."""
+    """Return about how many bytes each row takes in a record."""
     sizes = np.full(table.height, _ROW_BYTES + _COLUMN_BYTES * table.width, np.int64)
     for column in table.iter_columns():
         if column.dtype in (pl.String, pl.Binary) or column.dtype.is_nested():
@@ -108,7 +109,7 @@ def _row_bytes(table: pl.DataFrame) -> Ints:
 
 
 def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the rows of small units that records may have together, or of one large unit.
+    """Yield begin and end of lots of rows: of several small units, which may share records, or of one large unit.
 
     Args:
         places: The partition of the log of each row, in ascending order.
@@ -127,9 +128,9 @@ def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> I
 
 
 def _pieces(ranks: NDArray[np.int32], lots: Iterable[tuple[int, int]], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the rows of each record, cut between stores where that can be.
+    """Yield begin and end of the rows of each record, cut between stores where possible.
 
-    A task that dies midway has then written all of a store or nothing of it, but for a store larger than a record.
+    A task that dies midway has then written all rows of a store or none, unless the store is larger than a record.
     """
     total = np.cumsum(sizes)
     stores = np.append(np.flatnonzero(np.diff(ranks)) + 1, ranks.size)

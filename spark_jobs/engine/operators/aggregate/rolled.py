@@ -1,4 +1,4 @@
-"""Rolled records: a record of `cq.pending` in place of all records of some stores of aggregates before an offset."""
+"""Rolled records: one record of `cq.pending` replaces all records of some stores before an offset of the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from spark_jobs.engine.operators.aggregate.partials import Partials, packed_stat
 __all__ = ["rolled_records"]
 
 _RECORD_BYTES = 900_000
+"""The size that a rolled record may have; a larger one is divided by stores."""
 _LEAST_GAIN = 2
+"""See `rolled_records`."""
 
 
 def rolled_records(
@@ -28,17 +30,20 @@ def rolled_records(
     before: int,
     least_gain: int = _LEAST_GAIN,
 ) -> list[bytes]:
-    """Return rolled records; stores without enough gain, or with fixed records, are left unchanged.
+    """Return rolled records.
+
+    A store is left as it is if `plan_roll` leaves the store out, or if the rolled record of this store alone would be
+    too large. Where too few rows would become one, none of the stores is rolled.
 
     Args:
         select: The SELECT list of the stores.
-        records: All that the stores have before the offset, rolled records first, then in the order of the log.
+        records: All records of the stores before the offset, rolled records first, then in the order of the log.
         readers: The readers of each store.
         covered: The source offsets that are committed.
-        before: The offset.
-        least_gain: The least average number of rows merged into one, for rolling to pay.
+        before: The offset of the log before which records are replaced.
+        least_gain: How many rows must be merged into one on average; otherwise nothing is rolled.
     """
-    assert select.aggregation is not None, "it is over aggregates"
+    assert select.aggregation is not None, "the SELECT list has aggregates"
     names = sorted(readers)
     whole = [(position, each) for position, record in records for each in record.whole]
     plan = plan_roll(whole, names, readers, covered, before)
@@ -61,7 +66,7 @@ def rolled_records(
 def _merged(
     partials: Partials, plan: RolledParts, names: Sequence[bytes], before: int, least_gain: int
 ) -> PendingMatches | None:
-    """Return the record of all parts; None where there is nothing, or too little becomes one."""
+    """Return a record of all parts; None without parts, or if too few rows become one."""
     own = [
         pl.read_ipc_stream(piece.record.values[0])[piece.rows].with_columns(pl.Series("part", piece.parts))
         for piece in plan.pieces
@@ -81,7 +86,8 @@ def _merged(
             continue
         of = part[rows]
         aggregates = plan.aggregates.at(of)
-        # The last item of a store and source partition names its repeats.
+        # A reader takes an item for a repeat if it comes no later than the last item met of its store and source
+        # partition, by offset and then by ordinal, so items are written in this order.
         order = np.lexsort((aggregates.ordinals, aggregates.last, aggregates.partitions, plan.stores[of]))
         aggregates = aggregates.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
         states = packed_states(merged[rows[order]].drop("part"))

@@ -1,8 +1,9 @@
-"""The states of aggregates: columns made from matches, their merge, and the final value.
+"""The states of aggregate functions: how a state is made from matches, merged with others, and becomes a final value.
 
-Merging is associative, so matches may be counted in whatever pieces they come. Acero's grouped aggregations
-(`pyarrow.TableGroupBy`) give values and no states: no sum that tells its overflow, no moments, no set of distinct
-values, nothing to merge again. Polars groups by the same hashing and takes the merge as an expression.
+A state is some columns of a table with a row for each aggregate (a row of GROUP BY). Merging is associative, so the
+result does not depend on how matches are divided into pieces. Acero's grouped aggregations (`pyarrow.TableGroupBy`)
+would give final values and no states: no sum that detects its overflow, no moments, no set of distinct values. In
+Polars a merge is an expression.
 """
 
 from __future__ import annotations
@@ -22,39 +23,38 @@ __all__ = ["AggregateState", "one_zero", "state_of"]
 
 _MASK = 0xFFFF_FFFF
 _HALF = 32
-_LIMBS = 4
-"""Limbs of 32 bits each in an unscaled DECIMAL: sums of them are exact for two billion matches."""
+"""Bits of a limb. A sum of limbs is kept in 64 bits, and so is exact for two billion matches."""
 _EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 _QUOTIENT_DIGITS = WIDEST + 1
 """Digits after the point to which Spark divides before it rounds to the type."""
 
 Counted = NDArray[np.bool_] | None
-"""Which matches FILTER lets through; None for all."""
+"""By match, whether FILTER lets the match through; None if all pass."""
 
 
 class AggregateState:
-    """The state of one aggregate. `stem` begins the names of its columns."""
+    """The state of one aggregate function. The names of its columns begin with `stem`."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         """Return the state's columns of single matches.
 
         Args:
-            args: The aggregate's arguments, by match.
+            args: The function's arguments, by match.
             counted: Which matches FILTER lets through.
-            offsets: The offsets of the matches' events, which give their order.
+            offsets: By match, the offset of the event; offsets order the matches.
         """
         raise NotImplementedError
 
     def begin(self, stem: str) -> list[pl.Expr]:
-        """Return the columns of a group out of its matches' columns; `merge` unless a state differs."""
+        """Return expressions that make an aggregate's columns from its matches' columns; `merge` by default."""
         return self.merge(stem)
 
     def merge(self, stem: str) -> list[pl.Expr]:
-        """Return the columns of a group out of its parts' columns, in the order of the log."""
+        """Return expressions that make an aggregate's columns from its parts' columns, in the order of the log."""
         raise NotImplementedError
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
-        """Return the aggregate of each group, in its SQL type."""
+        """Return the function's value for each aggregate, in its SQL type."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ class _Count(AggregateState):
 
 
 class _Distinct(AggregateState):
-    """The distinct values themselves, each as a text: exact, at the cost of keeping them."""
+    """The set of distinct values, each as a text. The count is exact, and the memory grows with the values."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         texts = [_text(argument) for argument in args]
@@ -92,7 +92,9 @@ class _Distinct(AggregateState):
         parts = [
             part for name in frame.columns for part in (pl.col(name).str.len_bytes().cast(pl.String), pl.col(name))
         ]
-        joined = frame.select(pl.concat_str(parts, separator=":").alias("d"))["d"]  # lengths tell where each ends
+        joined = frame.select(pl.concat_str(parts, separator=":").alias("d"))[
+            "d"
+        ]  # the lengths tell where each text ends
         return {"d": _masked(joined, counted)}
 
     def begin(self, stem: str) -> list[pl.Expr]:
@@ -106,21 +108,21 @@ class _Distinct(AggregateState):
 
 
 def one_zero(values: pl.Series) -> pl.Series:
-    """Return values of which equal ones look the same: there are two zeros of DOUBLE."""
-    return values.set(values == 0.0, 0.0) if values.dtype.is_float() else values  # Polars takes x + 0.0 for x
+    """Return values with a single zero of DOUBLE: -0.0 becomes 0.0."""
+    return values.set(values == 0.0, 0.0) if values.dtype.is_float() else values  # Polars would simplify x + 0.0 to x
 
 
 def _text(values: pl.Series) -> pl.Series:
-    """Return values as texts that are equal exactly when they are."""
+    """Return values as texts; two texts are equal exactly when the two values are equal."""
     if values.dtype.is_float():
-        values = one_zero(values).fill_nan(float("nan"))  # of NaN, too, there are several
+        values = one_zero(values).fill_nan(float("nan"))  # all NaNs become the same one
     if isinstance(values.dtype, pl.Datetime):
         values = values.cast(pl.Int64)
     return values.bin.encode("hex") if values.dtype == pl.Binary else values.cast(pl.String)
 
 
 class _WholeSum(AggregateState):
-    """The halves of the numbers, summed apart: their sum is exact, and tells when BIGINT cannot hold it."""
+    """The sums of the 32-bit halves of whole numbers: exact, so that a total too large for BIGINT is detected."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         present, filled = _filled(args[0], counted)
@@ -139,12 +141,12 @@ class _WholeSum(AggregateState):
 
 
 def _present(values: pl.Series) -> NDArray[np.bool_]:
-    """Return which values are not NULL; a call of Polars takes longer than all else where matches are few."""
+    """Return which values are not NULL. Without NULLs a call of Polars, slow for few matches, is spared."""
     return values.is_not_null().to_numpy() if values.null_count() else np.ones(len(values), np.bool_)
 
 
 def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.Series]:
-    """Return which values count, and all values with 0 for uncounted ones."""
+    """Return which values are counted, and all values, with 0 in place of each uncounted value."""
     present = _present(values)
     if counted is not None:
         present = present & counted
@@ -152,10 +154,10 @@ def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.
 
 
 class _DecimalSum(AggregateState):
-    """The limbs of the unscaled numbers, summed apart."""
+    """The sum of DECIMALs, kept as four sums of 32-bit limbs of the unscaled numbers."""
 
     def __init__(self, aggregate: AggregateValue, *, mean: bool) -> None:
-        self._argument: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
+        self._argument: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # no argument is a slot
         self._type = aggregate.type
         self._mean = mean
 
@@ -226,13 +228,13 @@ class _Extreme(AggregateState):
 
 
 def _ordered(values: pl.Expr, by: pl.Expr, greatest: bool) -> pl.Expr:
-    """Return the value beside the first of the least or greatest ones that are there."""
+    """Return the value in the row with the least or greatest `by` that is not NULL; the first of equal rows wins."""
     there = by.is_not_null()
     return values.filter(there).sort_by(by.filter(there), descending=greatest, maintain_order=True).first()
 
 
 class _ExtremeNumber(_Extreme):
-    """The least or the greatest of values whose order is the same in Polars."""
+    """The least or the greatest of values that Polars orders as SQL does."""
 
     def merge(self, stem: str) -> list[pl.Expr]:
         column = pl.col(f"{stem}v")
@@ -240,7 +242,7 @@ class _ExtremeNumber(_Extreme):
 
 
 class _ExtremeBy(AggregateState):
-    """A value beside the least or the greatest of another column; of equal ones that which came first."""
+    """The value in the row where another column is least or greatest; the first of equal rows wins."""
 
     def __init__(self, *, greatest: bool) -> None:
         self._greatest = greatest
@@ -270,7 +272,7 @@ class _Arrival(AggregateState):
         columns = [pl.col(f"{stem}{name}") for name in "vo"]
         if not self._last:
             return [_ordered(column, by, greatest=False) for column in columns]
-        there = by.is_not_null()  # joined rows of an event have the same offset: the last of them counts
+        there = by.is_not_null()  # joined rows of an event have the same offset: the last row wins
         return [column.filter(there).sort_by(by.filter(there), maintain_order=True).last() for column in columns]
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
@@ -278,7 +280,7 @@ class _Arrival(AggregateState):
 
 
 class _Moments(AggregateState):
-    """Count, mean and the sum of squared distances from it (Chan, Golub and LeVeque 1979), as Spark keeps them."""
+    """Count, mean and the sum of squared deviations (Chan, Golub and LeVeque 1979), as Spark keeps them."""
 
     def __init__(self, *, sample: bool, root: bool) -> None:
         self._sample = sample
@@ -292,7 +294,7 @@ class _Moments(AggregateState):
     def merge(self, stem: str) -> list[pl.Expr]:
         count, mean, squares = (pl.col(f"{stem}{name}") for name in "nmq")
         total = count.sum()
-        # As Chan has it, by differences: the mean of equal values is that value exactly, and their deviation 0.
+        # Differences are summed, as Chan does: the mean of equal values is exactly that value, their deviation 0.
         first = mean.filter(count > 0).first()
         joint = pl.when(total > 0).then(first + (count * (mean - first)).sum() / total).otherwise(0.0)
         return [total, joint.alias(f"{stem}m"), (squares + count * (mean - joint) ** 2).sum().alias(f"{stem}q")]
@@ -305,13 +307,13 @@ class _Moments(AggregateState):
 
 
 def state_of(aggregate: AggregateValue) -> AggregateState:
-    """Return the state that is kept of an aggregate."""
+    """Return the state of an aggregate function."""
     if aggregate.function == "approx_count_distinct" or aggregate.distinct:
         return _Distinct()
     if aggregate.function in ("sum", "avg"):
         return _sum(aggregate, mean=aggregate.function == "avg")
     if aggregate.function in ("min", "max"):
-        sql_type: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
+        sql_type: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # no argument is a slot
         return (_Extreme if sql_type.name in ("DOUBLE", "FLOAT") else _ExtremeNumber)(
             greatest=aggregate.function == "max"
         )

@@ -1,4 +1,4 @@
-"""The ids of stores, and the partition of each in the log, by a task's numbers of stores."""
+"""The ids of stores and their partitions of the log, by the numbers that a task gives to stores."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["StoreNames"]
 
 _ID = np.dtype(f"V{ID_BYTES}")
 _AS_NUMBERS = np.dtype([("high", ">u8"), ("low", ">u4")])
-"""An id as two numbers that order as its bytes do."""
+"""An id as two numbers, which sort as the bytes of the id do."""
 
 
 class StoreNames:
-    """The stores that a task has met."""
+    """The stores that a task has met, by number."""
 
     def __init__(self) -> None:
         self._ids = np.zeros(0, _ID)
         self._partitions = np.zeros(0, np.int32)
 
     def add(self, matches: Matches, rows: Ints) -> None:
-        """Take in the stores of some matches, of which there is at least one."""
+        """Take in the stores of some matches, at least one."""
         numbers = matches.number[rows]
         count = int(numbers.max()) + 1
         self._ids, self._partitions = lengthened(self._ids, count), lengthened(self._partitions, count)
@@ -34,7 +34,7 @@ class StoreNames:
         self._partitions[numbers] = matches.partition[rows]
 
     def partitions(self, stores: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the partitions of the log that stores are in."""
+        """Return by store its partition of the log."""
         return self._partitions[stores]
 
     def ids(self, stores: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -42,7 +42,7 @@ class StoreNames:
         return self._ids[stores].view(np.uint8).reshape(-1, ID_BYTES)
 
     def ranks(self, stores: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the place of each store among them all: by partition and id, whatever their numbers are."""
+        """Return the place of each store in the order of partition and id, which does not depend on the numbers."""
         distinct = np.unique(stores)
         ids = self._ids[distinct].view(_AS_NUMBERS)
         order = np.lexsort((ids["low"], ids["high"], self._partitions[distinct]))

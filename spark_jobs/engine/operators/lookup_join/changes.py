@@ -1,8 +1,7 @@
-"""Records of a table's topic → changes of rows, and dead letters.
+"""Decodes records of a table's topic into changes of rows, and dead letters.
 
-As in `spark_jobs.engine.decode`, the record and the table alone decide whether a record is a dead letter. A record that
-removes a row is never a dead letter for want of the row: the records in a compacted topic depend on the time of
-reading.
+As in `spark_jobs.engine.decode`, the record and the table alone decide whether a record becomes a dead letter. A record
+that removes a missing row becomes none, because the row may be missing only through compaction of the topic.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = ["Changes", "decode_changes"]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes of a table's rows, within a partition in the order of their records.
+    """Changes of a table's rows. The changes of a partition are in the order of their records.
 
     A record with a changed key makes two changes: the old key's row is removed, then the new one's is set.
     """
@@ -66,7 +65,7 @@ class Changes:
 
 
 _OF_KEY = "The record has no value, and its key names no row. "
-"""Begins the detail of a dead letter that should have removed a row."""
+"""The beginning of a dead letter's detail, for a record that should have removed a row."""
 
 
 def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> tuple[Changes, pa.RecordBatch | None]:
@@ -75,11 +74,11 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
     Args:
         batch: Columns key, value, partition and offset of Spark's Kafka source.
         table: The table.
-        settings: The evaluator's, for the topic of dead letters.
+        settings: The evaluator's settings, with the topic of dead letters.
 
     Returns:
-        The changes of the good records, and a dead letter (code ``undecodable``) for each bad one; None when all are
-        good.
+        The changes of the good records, and a dead letter (code ``undecodable``) for each bad record; None when
+        all are good.
     """
     wrong: dict[int, str] = {}
     images = _images(batch, table, wrong)
@@ -111,7 +110,7 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
 
 
 def _images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Images:
-    """Return the rows set and the keys removed by records, still encoded."""
+    """Return the rows set and the keys removed by records, before they are decoded."""
     if table.format == "debezium-json":
         return read_envelopes(batch["value"], wrong)
     present = batch["value"].is_valid()
@@ -147,7 +146,7 @@ def _decoded(
     wrong: dict[int, str],
     of_key: str = "",
 ) -> tuple[Ints, pa.RecordBatch]:
-    """Return the places and columns of the good values; `wrong` gets the detail of each bad one, by record."""
+    """Return the places and columns of the good values; `wrong` gets the detail of each bad value, by record."""
     read, refused = reader(values)
     arrays = {column.name: pa.array(read(column), arrow_type(column.type)) for column in columns}
     if refused:

@@ -17,7 +17,7 @@ _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _RowChange(msgspec.Struct):
-    """A change; its rows are still JSON."""
+    """A change with its rows as JSON."""
 
     op: str | None = None
     before: msgspec.Raw = msgspec.Raw(_NOTHING)
@@ -36,8 +36,8 @@ _decode = msgspec.json.Decoder(_ChangeEnvelope).decode
 def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
     """Return the rows set and the rows removed by records.
 
-    Records without a value and messages (``op`` ``m``) are passed over. In the row before an update only the key
-    counts; it may differ from the key after the update.
+    Records without a value and messages (``op`` ``m``) are passed over. From the row before an update only the key is
+    read, since an update may change the key.
 
     Args:
         values: The records' values.
@@ -77,7 +77,7 @@ def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
 
 
 def _images(value: bytes) -> tuple[bytes | None, bytes | None]:
-    """Return the row removed by a change and the row set."""
+    """Return the row that a change removes, and the row that the change sets."""
     try:
         envelope = _decode(value)
     except _REFUSALS as exc:

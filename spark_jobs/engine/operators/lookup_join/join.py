@@ -1,4 +1,4 @@
-"""The join of a batch of events with tables: which rows of the tables does each event meet?"""
+"""The join of a batch of events with tables: finds the rows of the tables that each event meets."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ __all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoinOperator", "join"]
 EVENT_ROWS: int = EvaluatorSettings().event_rows
 """Rows that one event may make, where no settings say otherwise."""
 ROWS = 2_000_000
-"""Rows of a computation that are made at once, unless one event alone has more."""
+"""Joined rows that are made at once at most, unless one event alone has more."""
 _PROBES = 1000
-"""Rows that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
+"""Rows that are looked up at once where a key of several columns is not the primary key: each may meet many rows."""
 _WHOLE = pa.decimal128(19, 0)
 """Holds every BIGINT."""
 
 
 JoinedSlice = tuple[int, JoinedEvents | None]
-"""The number of events that are done, and the rows of the last ones; None where one event makes too many."""
+"""The number of events joined so far, and the joined rows of this slice; None where an event makes too many rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookupJoinOperator:
     """The join of events with tables (`operators.operator.Operator`).
 
-    The rows of the tables are taken at the batch's pins, so the operator keeps nothing of earlier events.
+    The tables are read as of the batch's pins, so the operator has no state.
     """
 
     computation: Computation
     views: Mapping[str, TableView]
     """By table id, the tables as they were at the batch's pins."""
     value_bytes: int = VALUE_BYTES
-    """Longest text that an expression of ON computes; a longer one is NULL."""
+    """Bytes of the longest text that an expression of ON may compute; a longer text is NULL."""
     event_rows: int = EVENT_ROWS
-    """Rows that an event may make at any of the joins, before ON's other conditions leave some out."""
+    """Rows that an event may make at each join, counted before the further conditions of ON leave rows out."""
     slice_rows: int = ROWS
-    """Rows in a slice, unless one event alone has more."""
+    """Rows that a slice has at most, unless one event alone has more."""
 
     def begin(self) -> tuple[()]:
         """Return the state, which is empty."""
@@ -60,7 +60,7 @@ class LookupJoinOperator:
     def step(
         self, state: tuple[()], rows: Events, watermark: int | None = None
     ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
-        """Return the joined rows of events, in slices of the events, so that memory is bounded.
+        """Return the joined rows of events, slice by slice, so that memory is bounded.
 
         Each event alone decides whether it makes too many rows, so every replay leaves the same events out.
 
@@ -110,7 +110,7 @@ def join(
         events: The decoded events.
         computation: The computation, with its joins.
         views: By table id, the tables as they were at the batch's pins.
-        value_bytes: The limit on computed texts; a longer text is NULL.
+        value_bytes: The bytes that a computed text may have; a longer text is NULL.
 
     Raises:
         Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
@@ -131,7 +131,7 @@ def _joined(
 
 
 def _met(rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
-    """Return the rows of a further join."""
+    """Return the rows that a further join makes."""
     columns = tuple(key.column for key in one.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
     if one.rest and probe.size:
@@ -145,7 +145,7 @@ def _met(rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int,
 
 
 def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
-    """Add the rows without a partner, or all rows, with -1 as their partner, each behind its partners."""
+    """Add a pair with -1, for each row without a partner or for `everyone`, after the pairs of the same row."""
     alone = np.ones(count, np.bool_)
     if not everyone:
         alone[probe] = False
@@ -174,7 +174,7 @@ def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most
 def _found_by_steps(
     view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None
 ) -> tuple[Ints, Ints]:
-    """Look rows up some at a time where each may meet many, so that too many are noticed before they are all made."""
+    """Look rows up some at a time if each may meet many rows, to notice too many pairs before all of them are made."""
     count = len(keys[0])
     width = max(count, 1) if most is None or set(view.table.key) <= set(columns) else _PROBES
     found, size = [], 0
@@ -192,7 +192,7 @@ def _check(count: int, most: int | None) -> None:
 
 
 def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tuple[Ints, Ints]:
-    """Return for each event the rows found for its value."""
+    """Return the pairs of events and rows, given the pairs of distinct values and rows."""
     counts = np.bincount(probe, minlength=len(column.values))
     first = column.spread(np.cumsum(counts) - counts)
     length = column.spread(counts, null=0)
@@ -207,7 +207,7 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
     if isinstance(key.left, Column):
         values = rows.encoded(key.left.reference)
         if pa.types.is_dictionary(values.type):
-            return values  # of texts, which are compared with texts alone
+            return values  # texts, which are only compared with texts, so no cast is needed
     else:
         values = evaluate_expression(key.left, rows, np.arange(rows.count), value_bytes)
     wanted = arrow_type(key.type)
@@ -217,16 +217,16 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
 
 
 def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast values exactly; where a value does not fit the type, one distinct value after the other."""
+    """Cast values exactly, NULL where a value does not fit; then each distinct value is cast by itself."""
     if not (pa.types.is_decimal(wanted) and pa.types.is_integer(values.type)):
         try:
             return values.cast(wanted)
         except pa.ArrowInvalid:
-            pass  # some value is NULL in the wanted type
+            pass  # at least one value does not fit the wanted type
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if pa.types.is_decimal(wanted) and pa.types.is_integer(distinct.type):
-        distinct = distinct.cast(_WHOLE)  # Arrow takes no integer to a DECIMAL that could not hold all integers
+        distinct = distinct.cast(_WHOLE)  # Arrow casts integers only to a DECIMAL that holds all of their type
     cast = []
     for value in distinct:
         try:

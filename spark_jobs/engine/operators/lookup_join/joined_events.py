@@ -1,6 +1,6 @@
-"""The rows of a computation: events joined with rows of tables, as columns that are built when they are asked for.
+"""The rows of a computation: events joined with rows of tables. A column is built when it is first read.
 
-They stand wherever `Events` do: groups over them are looked up, checked and written as groups of a stream alone.
+`JoinedEvents` has the interface of `Events`, so a group over joined rows is evaluated like a group over events.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["JoinedEvents"]
 
 
 class JoinedEvents:
-    """Rows made of one event and one row, or none, of each table; ordered by event, then by the tables' keys."""
+    """Joined rows: each has an event and, of each table, a row or none. Ordered by event, then by the tables' keys."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class JoinedEvents:
         numbers: Numbers = NO_NUMBERS,
         undecided: Mapping[str, UndecidedRows] | None = None,
     ) -> None:
-        """Keep which rows meet.
+        """Keep the pairs of events and rows of tables.
 
         Args:
             events: The decoded events.
             event: The event of each joined row, ascending.
             rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
             several: Whether an event may have several rows.
-            numbers: How they are told apart.
-            undecided: By prefix, the LEFT JOINs of which constants decide.
+            numbers: The numbers that tell the rows of an event apart.
+            undecided: By prefix, the rows of each LEFT JOIN with constants in ON.
         """
         self.stream: Stream = events.stream
         self.count = int(event.size)
@@ -70,13 +70,13 @@ class JoinedEvents:
         return cls(events, np.arange(events.count), {})
 
     def meeting(self, probe: Ints, one: LookupJoin, view: TableView, row: Ints) -> JoinedEvents:
-        """Return the rows of a further join.
+        """Return the rows that a further join makes of these rows.
 
         Args:
-            probe: The rows to join, ascending; all others are left out.
+            probe: For each new row, the row that it is made of, ascending; a row that is not in `probe` is left out.
             one: The join.
             view: The table.
-            row: The table's row beside each, -1 for none.
+            row: For each new row, the row of the table, -1 for none.
         """
         rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
         rows[one.prefix] = (view, row)
@@ -94,20 +94,27 @@ class JoinedEvents:
         )
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
-        """Return which rows decide of some, by constants, whether they are among those of a LEFT JOIN."""
+        """Return the partners of some rows in a LEFT JOIN with constants in ON.
+
+        A query's constants choose among the partners, and thereby decide which of the given rows the query has.
+
+        Args:
+            prefix: The prefix of the join's table.
+            rows: The rows.
+        """
         return self._undecided[prefix].partners(rows)
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row within its event, from 0; None where an event has one at most.
+        """The number of each row within its event, from 0; None where an event has at most one row for a query.
 
-        Rows of which no query's constants let more than one be may have the same. For elements of records the number
-        is within the record.
+        Two rows of an event have the same number only if no query can have both (`Numbers`). For events that are
+        elements of a record's array, the number is unique within the record.
         """
         number, of_event = self._numbers.of(self.event), self._events.number
         if of_event is None:
             return number
-        # Growing with the event's own number, then with the row's.
+        # Numbers grow with the number of the element, then with the number of the row.
         own = self._by_row(of_event)
         return own if number is None else (own << NUMBER_BITS) | number
 
@@ -138,11 +145,11 @@ class JoinedEvents:
 
     @cached_property
     def longest_record(self) -> int:
-        """The most of these."""
+        """The largest of `record_bytes`."""
         return int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows, distinct and ascending, as Python values; of all others nothing is made."""
+        """Return a column of some rows, distinct and ascending, as Python values; other rows' values are not built."""
         if isinstance(name, TableColumn):
             view, taken = self._rows[name.prefix]
             found: list[object] = view.take(name.name, taken[rows]).to_pylist()
@@ -153,14 +160,14 @@ class JoinedEvents:
         return [values[event] for event in self.event[rows].tolist()]
 
     def column(self, name: Reference) -> pa.Array:
-        """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""
+        """Return a column of the stream or of a table, or a field of the source record, as a plain Arrow array."""
         array = self._arrays.get(name)
         if array is None:
             array = self._arrays[name] = plain(self.encoded(name))
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does; of a table whose texts repeat by their dictionary."""
+        """Return a column as `column` does, but a table's column with repeating texts dictionary-encoded."""
         array = self._encoded.get(name)
         if array is None:
             if isinstance(name, TableColumn):
@@ -179,7 +186,7 @@ class JoinedEvents:
         return self._events.type_of(name)
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether a source declares the column (rather than every record having it)."""
+        """Tell whether the stream or a table declares the column; fields that every record has are not declared."""
         return isinstance(name, TableColumn) or self._events.declares(name)
 
     def _by_row(self, of_events: NDArray[Any]) -> NDArray[Any]:

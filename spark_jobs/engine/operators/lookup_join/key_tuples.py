@@ -1,7 +1,7 @@
 """Tuples of column values as keys: hashed, and compared and ordered as SQL does.
 
-NaN equals itself and is greater than all numbers, -0.0 is 0.0, texts order by their UTF-8, BINARY values by their
-bytes. Equal hashes are not equal values.
+NaN equals itself and is greater than all numbers; -0.0 equals 0.0; texts are ordered by their UTF-8 bytes, and BINARY
+values by their bytes. Values with equal hashes may differ.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 class KeyTuples:
-    """Some columns of equal length, row by row."""
+    """The rows of some columns of equal length, each row a tuple of values."""
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
-        """Take the columns, of which there is at least one."""
+        """Take the columns, at least one."""
         self._columns = [_comparable(plain(column)) for column in columns]
 
     def __len__(self) -> int:
@@ -61,16 +61,16 @@ class KeyTuples:
         return KeyTuples([column.take(places) for column in self._columns])
 
     def same(self, other: KeyTuples) -> NDArray[np.bool_]:
-        """Tell for each row whether it equals the other's at its place; no NULLs."""
+        """Tell for each row whether it equals the row of `other` at the same place; neither side has NULLs."""
         equal = [_equal(left, right) for left, right in zip(self._columns, other._columns, strict=True)]
         same: NDArray[np.bool_] = np.logical_and.reduce(equal)
         return same
 
     def order(self, then: NDArray[np.integer] | None = None) -> Ints:
-        """Return the indices that sort the rows, by column after column; equal rows keep their order.
+        """Return the indices that sort the rows, by the first column, then by the next; equal rows keep their order.
 
         Args:
-            then: The last sort key, which orders equal rows; no NULLs.
+            then: A last sort key, which orders equal rows; without NULLs.
         """
         columns = self._columns if then is None else [*self._columns, pa.array(then)]
         if len(columns) == 1:
@@ -81,7 +81,7 @@ class KeyTuples:
         return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]), np.int64)
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Tell for each of sorted rows, but the first, whether it equals the row before."""
+        """Tell for each row after the first whether it equals the row before; the rows are sorted."""
         if len(self) < 2:
             return np.zeros(0, np.bool_)
         before = KeyTuples([column.slice(0, len(column) - 1) for column in self._columns])
@@ -89,14 +89,16 @@ class KeyTuples:
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """Return a column of texts, bytes, decimals or int64 that compares and orders as SQL does the given one."""
+    """Return the column as texts, bytes, decimals or int64, which compare and sort as SQL does the column's values."""
     kind = column.type
     if _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
         return column
     if not pa.types.is_floating(kind):
         return (column.cast(pa.int32()) if pa.types.is_date32(kind) else column).cast(pa.int64())
     numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
-    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)  # one NaN, of positive sign
+    bits = np.where(np.isnan(numbers), np.nan, numbers).view(
+        np.int64
+    )  # every NaN becomes the same one, of positive sign
     mask = ~column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)), mask=mask)
 

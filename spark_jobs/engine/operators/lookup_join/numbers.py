@@ -1,4 +1,4 @@
-"""The numbers of an event's rows, which are part of their results' ids."""
+"""The numbers of the joined rows of an event; a result's id contains the number of its row."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["NO_NUMBERS", "Numbers"]
 
 
 class Numbers(NamedTuple):
-    """How the rows of an event are numbered, from 0 and growing with the keys of the tables' rows.
+    """The numbers of rows within their events, from 0, growing with the keys of the tables' rows.
 
-    Rows are numbered whichever constants are compared with them. Two rows have the same number if every query's
-    constants leave one of them out: the row of NULLs beside the others of a LEFT JOIN whose ON has constants, and rows
-    separated only by an equality with a constant.
+    A row has the same number for all queries, whatever their constants. Two rows of an event may share a number if no
+    query can have both rows. There are two such cases: a LEFT JOIN with constants in ON makes a row of NULLs beside the
+    rows that met the table; and an equality of ON with a query's constant chooses one of several rows.
     """
 
     numbered: bool
-    """Whether an event may have several rows for one query."""
+    """Whether an event may have several rows for a single query."""
     shared: Ints | None
-    """The numbers, where rows may have the same; else each row of an event has the next one."""
+    """The number of each row, if rows may share numbers; None if each event's rows are numbered one after the other."""
 
     def after(self, one: LookupJoin, event: Ints, probe: Ints, row: Ints) -> Numbers:
-        """Return the numbers of the rows that one more join makes.
+        """Return the numbers of the rows that a further join makes.
 
         Args:
             one: The join.
-            event: The event of each.
-            probe: The row, left of the table, that each is made of, ascending.
-            row: The row of the table, -1 for none.
+            event: For each new row, its event.
+            probe: For each new row, the row before the join that it is made of, ascending.
+            row: For each new row, the row of the table, -1 for none.
         """
         numbered = self.numbered or not (one.single or one.unique)
         if not numbered or not (one.undecided or one.unique or self.shared is not None):
@@ -44,14 +44,18 @@ class Numbers(NamedTuple):
         return Numbers(True, _ranks(event, probe if self.shared is None else self.shared[probe], place))
 
     def of(self, event: Ints) -> Ints | None:
-        """Return the numbers of rows, given their events; None where an event has one row for each query."""
+        """Return by row its number; None where an event has at most one row for a query.
+
+        Args:
+            event: For each row, its event, ascending.
+        """
         if not self.numbered:
             return None
         return _places(event) if self.shared is None else self.shared
 
 
 NO_NUMBERS = Numbers(False, None)
-"""The numbers of events alone."""
+"""The numbers of events before any join."""
 
 
 def _zeros_or_none(numbers: Numbers, one: LookupJoin, probe: Ints) -> Ints | None:
@@ -60,16 +64,16 @@ def _zeros_or_none(numbers: Numbers, one: LookupJoin, probe: Ints) -> Ints | Non
     return None
 
 
-def _places(group: Ints) -> Ints:
-    """Return the place of each item within its group, whose items stand side by side."""
-    first = np.ones(group.size, np.bool_)
-    first[1:] = group[1:] != group[:-1]
+def _places(values: Ints) -> Ints:
+    """Return the place of each item in its run of equal values."""
+    first = np.ones(values.size, np.bool_)
+    first[1:] = values[1:] != values[:-1]
     begins = np.flatnonzero(first)
-    return np.arange(group.size) - np.repeat(begins, np.diff(np.append(begins, group.size)))
+    return np.arange(values.size) - np.repeat(begins, np.diff(np.append(begins, values.size)))
 
 
 def _ranks(event: Ints, before: Ints, place: Ints) -> Ints:
-    """Return for each row how many distinct (before, place) of its event are less."""
+    """Return for each row how many distinct pairs (before, place) of its event are less than the row's own pair."""
     order = np.lexsort((place, before, event))
     event, before, place = event[order], before[order], place[order]
     begins = np.ones(event.size, np.bool_)

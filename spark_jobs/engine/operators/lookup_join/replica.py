@@ -21,20 +21,21 @@ from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
 TablePin = Mapping[int, int]
-"""By partition of a table's topic the end offset: changes before it are seen. A missing partition ends at 0."""
+"""By partition of a table's topic, an end offset: changes before the offset are seen. A missing partition ends at 0."""
 
 AT_ONCE_ROWS = 250_000
+"""Changes that are held at most before they are applied, unless the table has more rows."""
 AT_ONCE_BYTES = 256_000_000
-"""Records that are held before they are applied, at most: so much memory is used beyond that of the rows."""
+"""Bytes of records that are held at most before their changes are applied; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""Rows kept for older pins alone; as many as live rows, if there are more."""
+"""Superseded rows that are kept at most for older pins, unless the table has more rows."""
 
 
 class Log(Protocol):
     """The reader of tables' topics: `spark_jobs.runtime.kafka.table_log.TableLog`."""
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a topic from some offsets up to others, each partition's in its order."""
+        """Yield the records of a topic between two offsets of each partition, ordered within a partition."""
 
 
 def _ignore(_letters: pa.RecordBatch) -> None:
@@ -42,15 +43,15 @@ def _ignore(_letters: pa.RecordBatch) -> None:
 
 
 def _go_on() -> None:
-    """Tell nobody that the reading goes on."""
+    """Ignore that the reading makes progress."""
 
 
 class Replica:
     """The rows of a table, as of any pin that a micro-batch may still have. For one thread.
 
-    The rows as of a pin are a function of the records before the pin alone, as long as the topic has these records:
-    compaction may delete a row that a later change superseded, so ``min.compaction.lag.ms`` must be longer than any
-    micro-batch, with its replays, takes.
+    The rows as of a pin depend only on the records before the pin, as long as the topic still has these records.
+    Compaction may delete a record that a later record supersedes, so ``min.compaction.lag.ms`` must be longer than any
+    micro-batch takes, its replays included.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class Replica:
             table: The table.
             log: The reader of its topic.
             settings: The evaluator's settings.
-            report: Takes dead letters, rows of `rows.output.OUTPUT`: a record's once, or again where the
-                replica had to begin anew.
+            report: Takes dead letters, as rows of `rows.output.OUTPUT`. A record's dead letter comes once, and again
+                if the replica has to begin anew.
         """
         self.table = table
         self._log = log
@@ -80,19 +81,19 @@ class Replica:
         self._scattered = False
 
     def at(self, pin: TablePin, progress: Callable[[], None] = _go_on) -> TableView:
-        """Return the table as of a pin, reading the records since the newest pin so far.
+        """Return the table as of a pin, after reading the records between the newest pin so far and this pin.
 
-        Pins at the *horizon* or after it are shown from memory. The horizon is the first pin; `forget_before` moves
-        it on, and so does `_bound` when more rows are kept for older pins than count. For a pin before the horizon
-        another replica is loaded from the topic's beginning, and kept until `forget_before` says that no such pin
-        comes any more.
+        Pins at the *horizon* or after it are shown from memory. The horizon is at first the first pin. `forget_before`
+        moves the horizon on; so does `_bound`, when too many superseded rows are kept. For a pin before the horizon a
+        second replica is loaded from the topic's beginning, and kept until `forget_before` is given a pin at or after
+        all that the second replica has read.
 
         Args:
-            pin: Which one.
+            pin: The pin.
             progress: Called again and again while records are read.
 
         Raises:
-            OperationalError: The log could not be read, or ends before the pin; the records read so far are kept.
+            OperationalError: The log could not be read, or ends before the pin; changes applied so far are kept.
         """
         if self._horizon is None:
             self._horizon = dict(pin)
@@ -111,9 +112,9 @@ class Replica:
         )
 
     def forget_before(self, pin: TablePin) -> None:
-        """Declare that no later pin has a lower offset than this one in any partition.
+        """Declare that no pin to come has a lower offset than this pin in any partition.
 
-        Called before the first `at`, it spares a second replica where the first pin is not the oldest.
+        A call before the first `at` spares a second replica where the first pin is not the oldest.
         """
         old = self._horizon or {}
         self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
@@ -167,17 +168,17 @@ class Replica:
         self._bound(pin)
 
     def _bound(self, pin: TablePin) -> None:
-        """Move the horizon to a pin where too many rows are kept for older ones."""
+        """Move the horizon to a pin if too many superseded rows are kept for older pins."""
         if sum(map(len, self._parts)) - self._count > max(self._count, SUPERSEDED):
             self._horizon = dict(pin)
 
     def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: TablePin) -> None:
-        """Apply changes as a whole, and note the offsets up to which they go."""
+        """Apply all of the changes or none, and note up to which offsets the topic was read."""
         if held:
             try:
                 self._apply(Changes.concat(held), reached)
             except BaseException:
-                self._clear()  # half a change must not be seen; the next call loads afresh
+                self._clear()  # half of the changes must not be seen; the next call loads the table anew
                 raise
         self._reached = dict(reached)
         for records in letters:
@@ -206,12 +207,12 @@ class Replica:
         self._parts = added(self._parts, part, self.table.key, horizon)
 
     def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
-        """End the rows that count and have these keys, which are distinct within each partition."""
+        """Note which changes ended the counting rows with some keys; the keys are distinct within each partition."""
         probes = SoughtValues(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
             own = part.partition[row] == partitions[probe]
-            self._scattered |= not own.all()  # older pins may still see a row that was ended
+            self._scattered |= not own.all()  # ended rows included, since older pins may still see them
             if part.ended is not None:
                 own &= part.ended[row] == NEVER
             probe, row = probe[own], row[own]
@@ -220,7 +221,7 @@ class Replica:
                 self._count -= int(row.size)
 
     def _bounds(self, *pins: TablePin) -> Ints:
-        """Return the last pin's offsets as an array by partition, with a place for each known partition."""
+        """Return the last of some pins as an array of offsets by partition, with a place for each known partition."""
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())
         return bounds

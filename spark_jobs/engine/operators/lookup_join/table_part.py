@@ -1,4 +1,4 @@
-"""A part of a table's replica: rows that never change, with the offsets from and until which each of them counts."""
+"""A part of a table's replica: rows, each with the offsets of the change that set the row and the one that ended it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from spark_jobs.engine.rows.event_column import longest_value
 __all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]
 
 NEVER = int(np.iinfo(np.int64).max)
-"""The offset of a change that has not come."""
+"""Stands for the offset of the change that ends a row, while there is no such change."""
 
 RATIO = 8
-"""A part is merged into its predecessor, unless the latter is this many times larger."""
+"""A part is merged with the older part before it, unless the older part has more than this many times its rows."""
 SMALL = 2_000
-"""Rows that are indexed anew faster than a second index is looked up."""
+"""Two parts of up to this many rows together are merged in any case: indexing so few rows anew takes less time than
+looking rows up in a second index."""
 _DEAD = 4
-"""A part is built anew when more than one row in this many counts for no pin any more."""
+"""A part is built anew when more than one in this many of its rows no longer counts for any pin."""
 _LARGEST_BYTES = 1 << 30
 """Parts larger than this are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
-_SCALAR_BYTES = 64
-"""The longest text of a number or time within a nested value, its quotes and commas included."""
 _SAMPLE = 8_192
-"""Texts sampled to tell whether the values of a column repeat."""
+"""How many texts are sampled to tell whether the values of a column repeat."""
 
 
 class TablePart:
-    """Rows of a table in the order of their keys; there may be several of one key, from different times.
+    """Rows of a table in the order of their keys; a key may have several rows, which count for different pins.
 
-    A row counts for pins after the change that set it, up to the change that superseded or removed the row: ``begun <
-    pin <= ended``, in the row's partition.
+    A row counts for a pin if the change that set the row lies before the pin, and the change that superseded or removed
+    the row does not: ``begun < pin <= ended``, by the offsets of the row's partition.
     """
 
     def __init__(
@@ -46,9 +45,9 @@ class TablePart:
         """Keep the rows.
 
         Args:
-            columns: By name, sorted by the PRIMARY KEY.
-            partition: By row, the partition of the change that set it.
-            begun: By row, the offset of that change; None where all changes lie before every pin.
+            columns: The columns by name; rows are sorted by the PRIMARY KEY.
+            partition: By row, the partition of the change that set the row.
+            begun: By row, the offset of the change that set the row; None where all of these lie before every pin.
             ended: By row, the offset of the change that superseded or removed it, NEVER while there is none; None
                 when there is none for any row.
         """
@@ -64,7 +63,7 @@ class TablePart:
     def of(
         cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
     ) -> TablePart:
-        """Keep the rows, with the offsets that pins at the horizon or after it need."""
+        """Keep the rows, and the offsets as far as pins at the horizon or after it need them."""
         young = bool((begun >= horizon[partition]).any())
         return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
 
@@ -72,14 +71,14 @@ class TablePart:
         return int(self.partition.size)
 
     def find(self, columns: tuple[str, ...], probes: SoughtValues) -> RowPairs:
-        """Return the rows whose columns equal a probe's values, including rows that do not count."""
+        """Return the rows whose columns equal a probe's values, whether the rows count or not."""
         index = self._indexes.get(columns)
         if index is None:
             index = self._indexes[columns] = ValueIndex(KeyTuples([self.columns[name] for name in columns]))
         return index.find(probes, lambda rows: self.values(columns, rows))
 
     def values(self, columns: Sequence[str], rows: NDArray[np.integer]) -> KeyTuples:
-        """Return the values of some rows as keys."""
+        """Return the values of some columns in some rows."""
         places = pa.array(rows)
         return KeyTuples([self.columns[name].take(places) for name in columns])
 
@@ -91,7 +90,7 @@ class TablePart:
         self._ends += int(rows.size)
 
     def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows count at a pin, given as offsets by partition; None when all rows do."""
+        """Tell which of some rows count at a pin, given as offsets by partition; None when all rows count."""
         if self.begun is None and self.ended is None:
             return None
         pin = pins.take(self.partition.take(rows))
@@ -99,7 +98,7 @@ class TablePart:
         return counts if self.ended is None else counts & (self.ended.take(rows) >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows count at some pin from the horizon on; None when all rows do."""
+        """Tell which rows count at some pin from the horizon on; None when all rows count."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
 
     def wasteful(self, horizon: Ints) -> bool:
@@ -111,7 +110,7 @@ class TablePart:
 
     @property
     def longest(self) -> int:
-        """An upper bound of the bytes of a row's texts: the sum of each column's longest; computed once."""
+        """An upper bound of the bytes of a row's texts: the sum of the longest value of each column; computed once."""
         if self._longest is None:
             values = (
                 array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
@@ -128,15 +127,16 @@ class TablePart:
 
 
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
-    """Return the parts with a further one, without rows of no use for pins at the horizon or after it.
+    """Return the parts with a new part added; parts may be merged, without the rows that count for no pin any more.
 
-    A log-structured merge, as constant tables have it: sizes fall by `RATIO` from part to part.
+    The parts form a log-structured merge tree, as those of a constant table do: a part has more than `RATIO` times the
+    rows of the next part, unless the two together exceed `_LARGEST_BYTES`.
 
     Args:
-        parts: From the largest and oldest to the smallest and newest.
-        part: The newest.
+        parts: The parts, from the largest and oldest to the smallest and newest.
+        part: The new part.
         key: The columns of the PRIMARY KEY.
-        horizon: The oldest pins that may be asked for, in the places of their partitions.
+        horizon: The oldest pin that may be asked for, as offsets by partition.
     """
     kept, merged = list(parts), [part]
     rows, size = len(part), part.nbytes
@@ -157,7 +157,7 @@ def _alike(older: TablePart, rows: int, size: int) -> bool:
 
 
 def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:
-    """Return one part of the useful rows of some, the older ones first."""
+    """Return one part with the useful rows of some parts, of which the older ones come first."""
     useful = [part.useful(horizon) for part in parts]
     rows = [
         np.arange(len(part)) if mask is None else np.flatnonzero(mask) for part, mask in zip(parts, useful, strict=True)
@@ -196,8 +196,8 @@ def _packed(array: pa.Array) -> pa.Array:
 def _repeats(array: pa.Array) -> bool:
     """Tell whether values occur twice or more on average, by a sample drawn with replacement.
 
-    Among n draws from D equally frequent values, D * (1 - exp(-n / D)) are distinct. Rows are sorted by key, so that
-    draws at equal distances would miss the repeats of a column that the key begins with.
+    Among n draws from D equally frequent values, D * (1 - exp(-n / D)) are distinct. The draws are random: rows are
+    sorted by key, and draws at equal distances would miss the repeats of a column that the key begins with.
     """
     draws, half = min(len(array), _SAMPLE), len(array) / 2
     if not draws:

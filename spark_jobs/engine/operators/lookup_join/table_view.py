@@ -22,21 +22,21 @@ __all__ = ["TableView"]
 class TableView:
     """The rows of a table at a pin, numbered from 0 with gaps.
 
-    Row numbers hold within one view only, not in another view or another process. A view stays right when its replica
-    reads on; the view keeps its parts in memory.
+    Row numbers hold within one view only, not in another view or another process. A view shows its pin even after the
+    replica has read further records, and keeps its parts in memory.
     """
 
     def __init__(
         self, table: Table, parts: Sequence[TablePart], pins: Ints, *, scattered: bool, count: int | None
     ) -> None:
-        """Look at parts of a replica.
+        """Keep the parts of a replica.
 
         Args:
             table: The table.
             parts: All parts of the replica.
             pins: The pin: end offsets by partition.
-            scattered: Whether rows of one key may lie in several partitions; the row of the highest then counts.
-            count: The number of rows, where it is known.
+            scattered: Whether rows of one key may lie in several partitions; then the row in the highest one counts.
+            count: The number of rows, None where it is unknown.
         """
         self.table = table
         self._parts = parts
@@ -51,10 +51,10 @@ class TableView:
 
         NULL equals nothing. Equality is in the columns' types: the caller casts its values to these types exactly, and
         passes NULL for a value that no value of the column can equal (a BIGINT outside INT, a fraction beside a
-        BIGINT). Where values repeat much, pass the distinct ones.
+        BIGINT). Where values repeat much, the caller should pass each distinct value once.
 
         Args:
-            columns: Columns of the table, as declared; any order, each once.
+            columns: Names of the table's columns, spelt as declared, in any order, each once.
             keys: By column, the values of the probes, of the column's Arrow type or dictionary-encoded.
 
         Returns:
@@ -83,7 +83,7 @@ class TableView:
     def encoded(self, column: str, rows: Ints) -> pa.Array:
         """Return the values of a column as `take` does, dictionary-encoded where that saves work.
 
-        That is where a part keeps the column as a dictionary with fewer values than are taken.
+        Encoding saves work if the first part stores the column with a dictionary that is no longer than `rows`.
         """
         missing, stored = rows < 0, [part.columns[column] for part in self._parts]
         if len(stored) == 1:
@@ -133,7 +133,7 @@ class TableView:
         probes: SoughtValues,
         values: dict[str, pa.Array],
     ) -> tuple[Ints, NDArray[np.int32]]:
-        """Return the pairs of one part whose rows count: looked up by some columns, compared by the rest."""
+        """Return the pairs of one part with rows that count at the pin: looked up by `by`, compared by `rest`."""
         probe, row = part.find(by, probes)
         if (counting := part.counting(row, self._pins)) is not None:
             probe, row = probe[counting], row[counting]
@@ -148,7 +148,7 @@ class TableView:
         return probe, row
 
     def _ordered(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-        """Bring pairs of several parts, part by part, into order; few probes have rows in more than one."""
+        """Order pairs by probe and PRIMARY KEY; keys are compared only for probes with rows in several parts."""
         order = np.argsort(probe, kind="stable")
         probe, row = probe[order], row[order]
         again = probe[1:] == probe[:-1]

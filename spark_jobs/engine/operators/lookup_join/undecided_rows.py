@@ -1,4 +1,4 @@
-"""The rows of a LEFT JOIN whose ON has constants: which of them are there is each query's own."""
+"""The rows of a LEFT JOIN with constants in ON: each query's constants decide which of the rows the query has."""
 
 from __future__ import annotations
 
@@ -15,25 +15,39 @@ __all__ = ["UndecidedRows"]
 
 
 class UndecidedRows(NamedTuple):
-    """The rows of a LEFT JOIN with constants in ON: for each row left of it its partners, then the row of NULLs."""
+    """The rows of a LEFT JOIN with constants in ON.
+
+    For each row before the join there are the rows with its partners in the table, then the row of NULLs. A query has
+    the row of NULLs if its constants leave out all of the partners.
+    """
 
     made: Columns | None
-    """The rows as the join made them, once a later join has made others of them."""
+    """The rows that the LEFT JOIN made; None until a later join makes new rows of them."""
     at: Ints | None
-    """For each present row, the row of the join from which it was made; None while they are the same."""
+    """For each present row, the row of `made` from which it was made; None until a later join."""
     beside: Ints
-    """By row of the join: for a row of NULLs the number of its partners before it, else -1."""
+    """By row of the LEFT JOIN: for a row of NULLs, the number of partners right before the row; else -1."""
 
     @classmethod
     def of(cls, probe: Ints, row: Ints) -> UndecidedRows:
-        """Return the rows of a join, each with the row left of it and the table's row, -1 for none."""
+        """Return the rows of a LEFT JOIN.
+
+        Args:
+            probe: For each row, the row before the join that it is made of, ascending.
+            row: For each row, the row of the table, -1 for the row of NULLs.
+        """
         alone = np.flatnonzero(row < 0)
         beside = np.full(row.size, -1, np.int64)
         beside[alone] = np.diff(alone, prepend=-1) - 1
         return cls(None, None, beside)
 
     def taken(self, rows: Columns, probe: Ints) -> UndecidedRows:
-        """Return the undecided rows for rows that a later join makes of some of the present ones."""
+        """Return the undecided rows after a later join.
+
+        Args:
+            rows: The present rows, before the later join.
+            probe: For each row of the later join, the present row that it is made of.
+        """
         if self.at is None:
             return UndecidedRows(rows, probe, self.beside)
         return UndecidedRows(self.made, self.at[probe], self.beside)

@@ -1,4 +1,4 @@
-"""An index of rows by the values of some columns: it finds candidates by hash, and compares the values."""
+"""An index of rows by the values of some columns: candidates are found by hash, and their values are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 __all__ = ["SoughtValues", "ValueIndex"]
 
 RowPairs = tuple[Ints, NDArray[np.int32]]
-"""Pairs of a probe's position and a row's, ordered by probe and then by row."""
+"""The positions of probes and their rows, pair by pair, ordered by probe and then by row."""
 
 Take = Callable[[NDArray[np.integer]], KeyTuples]
 """Returns the values of some rows in the indexed columns."""
@@ -30,10 +30,10 @@ class SoughtValues:
 
 
 class ValueIndex:
-    """The rows of a table's part by the values of some columns; rows with a NULL in one of these are never found."""
+    """The rows of a table's part by the values of some columns; a row with a NULL in any of them is never found."""
 
     def __init__(self, values: KeyTuples) -> None:
-        """Index the rows. Sixteen bytes a row where the values are distinct, four where they repeat much."""
+        """Index the rows; takes 16 bytes a row where the values are distinct, four where they repeat much."""
         hashes, known = values.hashes(), values.known()
         rows = np.arange(len(values), dtype=np.int32) if known is None else known.astype(np.int32)
         hashes = hashes if known is None else hashes[known]
@@ -54,7 +54,7 @@ class ValueIndex:
             self._rows = None if known is None else rows
 
     def find(self, probes: SoughtValues, values: Take) -> RowPairs:
-        """Return the pairs of a probe and a row with its values."""
+        """Return the pairs of a probe and a row with equal values; `values` gives the values of rows."""
         codes = self._directory.find(probes.hashes)
         hit = np.flatnonzero(codes >= 0)
         if probes.known is not None:
