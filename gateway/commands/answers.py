@@ -1,4 +1,4 @@
-"""The results of statements about CQs (docs/statements.md): replies to CREATE, DESCRIBE and SHOW."""
+"""The result in the replies to CREATE and DESCRIBE of a CQ (docs/statements.md)."""
 
 from __future__ import annotations
 
