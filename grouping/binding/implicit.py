@@ -1,14 +1,16 @@
-"""The type to which Spark casts a STRING implicitly, by its neighbours."""
+"""Spark's implicit casts: STRINGs by the types of their neighbours, and numbers that have no common DECIMAL."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, Constant, pinned
+from grouping.binding.constants import coerce, read_again
 from grouping.functions.results import common_type
+from grouping.model.decimal_types import WIDEST
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
-__all__ = ["of_shape", "read_as"]
+__all__ = ["by_digits", "of_shape", "read_as"]
 
 _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
@@ -41,3 +43,24 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 def of_shape(operand: Bound) -> Bound:
     """Return an operand with its constant pinned, because its type decides how a text beside it is read."""
     return pinned(operand) if isinstance(operand, Constant) else operand
+
+
+def by_digits(operands: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return numbers without a common DECIMAL, their constants read by digits as Spark does.
+
+    A whole number is a DECIMAL with its own number of digits, or a DOUBLE if it has an exponent. If such a DOUBLE leads
+    the comparison and another constant is too wide for any DECIMAL, all constants are DOUBLEs. The literals are pinned.
+    """
+    read = tuple(map(_of_its_digits, operands))
+    leading = read[0]
+    if not isinstance(leading, Constant) or leading.type != DOUBLE:
+        return read
+    if all(not operand.type.is_decimal or operand.type.precision <= WIDEST for operand in read):
+        return read
+    return tuple(of_shape(coerce(each, DOUBLE)) if isinstance(each, Constant) else each for each in read)
+
+
+def _of_its_digits(operand: Bound) -> Bound:
+    if isinstance(operand, Constant) and operand.reader == "decimal" and operand.type == BIGINT:
+        return of_shape(read_again(operand, "precise"))
+    return operand

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null, is_text_null
 from grouping.binding.constants import coerce, column_text, plainly_among, read_again
-from grouping.binding.implicit import of_shape, read_as
+from grouping.binding.implicit import by_digits, of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS
 from grouping.functions.results import common_type
@@ -94,7 +94,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         coerce(operand, sql_type, exact, beside) if isinstance(operand, Constant) else operand for operand in operands
     )
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
-        read = tuple(map(_of_its_digits, read))
+        read = by_digits(read)
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of numbers this wide", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
@@ -112,13 +112,6 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
         return plainly_among(one, [other])
     plain = plainly_among(other, [one]) if isinstance(other, Column) else None
     return plain and plain[::-1]
-
-
-def _of_its_digits(operand: Bound) -> Bound:
-    """Return a whole number as a DECIMAL with its own number of digits, as Spark does; the literal is pinned."""
-    if isinstance(operand, Constant) and operand.reader == "decimal" and operand.type == BIGINT:
-        return of_shape(read_again(operand, "precise"))
-    return operand
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:

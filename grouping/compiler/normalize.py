@@ -93,8 +93,9 @@ class _Normalizer:
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
-        for member in others:
-            _check_common(needle, member)
+        if needle.type != NUMERIC:  # a NUMERIC before IN has one column beside it, and compares with it exactly
+            for member in others:
+                _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
         if constants:
             parts.append(_member(needle, set_of(constants), negated=negated))

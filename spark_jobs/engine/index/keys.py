@@ -2,8 +2,9 @@
 
 A `KeySpace` gives constants and event values keys with the same equality and order:
 
-- `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are; FLOAT and DOUBLE by the bits of a DOUBLE, so that
-  NaN is greatest and equal to itself and -0.0 is 0.0. BIGINT never passes through a double.
+- `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are. BIGINT never passes through a double.
+- `_DoubleKeys`: FLOAT and DOUBLE by the bits of a DOUBLE, so that NaN is greatest and equal to itself and -0.0 is 0.0.
+  Exact constants beside them, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
 - `_ScaledKeys`: DECIMAL of up to 18 digits, and INT and shorter beside exact decimals: twice the unscaled
   integer. A constant with more digits than the column stands at the odd number between its neighbours.
 - `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
@@ -76,7 +77,9 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
         constants: Their values; a ranked space holds only these.
     """
     exact = any(sql_type == NUMERIC or sql_type.is_decimal for sql_type in kinds)
-    if column_type in (FLOAT, DOUBLE) or (column_type in _PLAIN and not exact):
+    if column_type in (FLOAT, DOUBLE):
+        return _DoubleKeys()
+    if column_type in _PLAIN and not exact:
         return _DirectKeys()
     if column_type in _SHORT:
         return _ScaledKeys(0)
@@ -97,6 +100,11 @@ class _DirectKeys:
 
     def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
         return column.cached("direct hashes", lambda values: mix(_to_int64(values)))
+
+
+class _DoubleKeys(_DirectKeys):
+    def constants(self, values: pa.Array) -> Ints:
+        return _to_int64(values.cast(pa.float64()))
 
 
 class _ScaledKeys:

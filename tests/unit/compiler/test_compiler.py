@@ -205,3 +205,18 @@ def test_a_signature_holds_no_literal(where: str) -> None:
 
 
 _SECRETS = ("SECRET", "HIDDEN")
+
+
+@pytest.mark.parametrize(
+    ("where", "constants"),
+    [
+        ("5e0 IN (i, -1, 1e40)", (5.0, (-1.0, 1e40))),
+        ("5e0 IN (i, 1e40)", (5.0, 1e40)),
+        ("5e0 IN (i, -1, 1e3)", (5, (-1, 1000))),
+        ("-5 IN (i, -1, 1e3)", (-5, (-1, 1000))),
+    ],
+)
+def test_constants_of_in_with_a_constant_before_it(where: str, constants: tuple[object, ...]) -> None:
+    """The constants of IN are exact numbers; they are DOUBLEs if the first is and another fits no DECIMAL."""
+    row = compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog()).row
+    assert [*map(repr, constants)] == [*map(repr, dict.fromkeys(row.values))]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import msgspec
@@ -93,6 +94,16 @@ def test_a_wider_number_in_a_list() -> None:
     preparer = Preparer(inlined_catalog())
     for number in ("5e0", "7e0", "1e40"):
         text = f"CREATE CQ c AS SELECT symbol FROM quotes WHERE -5 IN (i, -1, {number})"
+        assert outcome(Preparer(inlined_catalog()), text) == outcome(preparer, text), text
+
+
+@pytest.mark.parametrize("condition", ["{} IN (i, -1, {})", "{} IN (amount, {}, 2e0)", "{} IN (i, {})", "{1} IN (i)"])
+def test_a_double_before_a_list(condition: str) -> None:
+    """A DOUBLE before IN and a number too wide for a DECIMAL turn all constants into DOUBLEs, in any order of texts."""
+    numbers = ("5", "5e0", "5.5", "1e40", "1e-40", "1e30")
+    preparer = Preparer(inlined_catalog())
+    for pair in [*itertools.product(numbers, repeat=2)] * 2:
+        text = f"CREATE CQ c AS SELECT symbol FROM quotes WHERE {condition.format(*pair)}"
         assert outcome(Preparer(inlined_catalog()), text) == outcome(preparer, text), text
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, evaluate
@@ -73,24 +73,64 @@ def test_results_are_what_a_reader_gets() -> None:
     assert (True, None, {"price > 1": True}, "quotes/3/7") == (found.matches, found.why, found.conjuncts, found.id)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.randoms(use_true_random=False))
-def test_what_does_not_match_has_a_reason(choose: random.Random) -> None:
-    """For any predicate, rows without a match have conjuncts that are not TRUE, and the others have none."""
-    stream = Stream("quotes (" + ", ".join(f'"{c.name}" {c.type}' for c in catalog().stream("quotes").columns) + ")")
+def _predicate_and_rows(choose: random.Random) -> tuple[str, list[dict[str, object]]]:
+    """Return a random predicate with constants, and rows that it may match."""
     values: dict[str, tuple[object, ...]] = {
         "symbol": ("INTC", "", None), "name": ("INTC", None), "price": (5.0, -0.5, None), "volume": (5, -5, None),
         "i": (1, 3, None), "amount": ("5.50", None), "flag": (True, False, None), "d": ("2026-11-21", None),
         "at": ("2026-11-21T10:00:00Z", None),
     }  # fmt: skip
     rows = [{name: choose.choice(known) for name, known in values.items()} for _ in range(8)]
-    where = filled(predicate(choose, 2), choose)
+    return filled(predicate(choose, 2), choose), rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False).map(_predicate_and_rows))
+@example(("5e0 IN (i, -1, 1e40)", [{"i": 5}, {"i": 3}, {}]))
+@example(("5e0 IN (i, 1e40)", [{"i": 5}, {"i": 3}, {}]))
+@example(("5e0 NOT IN (amount, 3, 1e-30)", [{"amount": "5.00"}, {"amount": "5.50"}, {}]))
+@example(("5.5 NOT IN (i)", [{"i": 5}, {}]))
+def test_what_does_not_match_has_a_reason(drawn: tuple[str, list[dict[str, object]]]) -> None:
+    """For any predicate, rows without a match have conjuncts that are not TRUE, and the others have none."""
+    where, rows = drawn
+    stream = Stream("quotes (" + ", ".join(f'"{c.name}" {c.type}' for c in catalog().stream("quotes").columns) + ")")
     try:
         found = evaluate(f"SELECT symbol FROM quotes WHERE {where}", stream, rows)
     except InputError:
         return
     for row in found:
+        assert row.dead_letter is None
         assert row.matches is all(value is True for value in row.conjuncts.values()) is (row.why is None)
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("5e0 IN (i, -1, 1e40)", [True, False, None]),
+        ("5e0 NOT IN (i, -1, 1e40)", [False, True, None]),
+        ("5e0 IN (i, 1e40)", [True, False, None]),
+        ("5e0 IN (i, NULL, 1e40)", [True, None, None]),
+        ("5e0 IN (i, c, 7, 1e40)", [True, False, None]),
+        ("1e1 IN (i, 10, 1e40)", [True, True, True]),
+        ("5e0 IN (i, 1, 1e-30)", [True, False, None]),
+        ("22e0 IN (e, c, 1, 22)", [True, True, True]),
+        ("22e0 NOT IN (e, c, 3e0, 22)", [False, False, False]),
+        ("5e0 IN (e, c, 7)", [True, False, None]),
+        ("5.5 IN (i)", [False, False, None]),
+        ("5.0 IN (i)", [True, False, None]),
+        ("array_contains(array(i), 0.5)", [False, False, None]),
+    ],
+)
+def test_a_constant_before_in(condition: str, values: list[bool | None]) -> None:
+    """Numbers that no DECIMAL holds together compare as DOUBLEs, as in Spark, in WHERE and in a SELECT list alike."""
+    stream = Stream("q (i BIGINT, c DECIMAL(38,10), e DECIMAL(38,0))")
+    rows: list[dict[str, object]] = [{"i": 5, "c": 5, "e": 5}, {"i": 3, "c": 3, "e": 3}, {}]
+    assert [value is True for value in values] == [
+        row.matches for row in evaluate(f"SELECT i FROM q WHERE {condition}", stream, rows)
+    ]
+    assert [{"v": value} for value in values] == [
+        row.result for row in evaluate(f"SELECT {condition} AS v FROM q", stream, rows)
+    ]
 
 
 def test_bad_records_are_dead_letters() -> None:
