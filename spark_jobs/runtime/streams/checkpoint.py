@@ -34,8 +34,8 @@ class StreamPosition(NamedTuple):
 class Checkpoint:
     """The checkpoint of a query that is not running.
 
-    Spark's log is a file per batch: in ``commits`` a finished batch, in ``offsets`` a version line, a line of metadata
-    and a line of ``{"topic": {"0": 12}}`` for the source.
+    Spark's log has two files for each batch. The one in ``commits`` marks the batch as finished. The one in ``offsets``
+    has a version line, a line of metadata, and a line ``{"topic": {"0": 12}}`` with the end offsets of the source.
     """
 
     location: str
@@ -95,7 +95,7 @@ class Checkpoint:
         return None
 
     def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return by partition the begin and the end of the uncommitted micro-batch, None without one."""
+        """Return by partition the begin and the end of the uncommitted micro-batch, None if all are committed."""
         batch = self._uncommitted()
         if batch is None:
             return None

@@ -55,7 +55,7 @@ class _LaneMember(msgspec.Struct, frozen=True):
 class LaneLog:
     """The checkpoint of a lane without a running query. For use by a single thread.
 
-    Redis has for each stream the name of the valid checkpoint. A stream on the way in or out is first written to the
+    Redis has for each stream the name of the valid checkpoint. A stream that joins or leaves is first written to the
     checkpoint that is to become valid; then Redis is told; then the old checkpoint loses the stream. So after a crash
     in between, the valid checkpoint has the stream, at the same position.
     """

@@ -89,7 +89,7 @@ class LaneQuery:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End after the micro-batch under way, or in its middle where it takes long; return when it has ended."""
+        """End after the micro-batch under way, or cancel it where it takes long; return when the query has ended."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
         while self._thread.is_alive():  # a job that begins only now needs a cancel of its own
@@ -118,7 +118,7 @@ class LaneQuery:
             self._task.forget()
 
     def _advance(self) -> bool:
-        """Carry out a micro-batch of the events that have come; return whether there were any."""
+        """Carry out a micro-batch of the new events; return whether there were any."""
         try:
             ends = self._ends()
         except OperationalError:

@@ -1,4 +1,4 @@
-"""The Spark queries of single streams: started from where the evaluation of the stream is."""
+"""The Spark queries of single streams: each begins at the place that the stream's evaluation has reached."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class StreamQueries:
             checkpoint: The stream's checkpoint.
             partitions: The partitions of the stream's topic.
             now: Monotonic seconds.
-            cautious: Whether the tasks must find out by which query a worker dies.
+            cautious: Whether the tasks must find out which work unit kills workers.
 
         Raises:
             OperationalError: Redis, Kafka or the checkpoint's file system does not answer, or Spark starts no query.

@@ -253,7 +253,7 @@ class Streams:
                 if running.stream.topic in bounds:
                     running.compare(self._clock(), *bounds[running.stream.topic])
         except OperationalError as error:
-            # Each query is itself the judge of whether its topic can be read.
+            # A query fails by itself if its topic cannot be read, so the queries go on.
             if self._sparing.due("offsets"):
                 log.warning("offsets not compared", extra={"reason": error.message})
 

@@ -29,7 +29,7 @@ def dead_task(failure: str) -> int | None:
     Args:
         failure: Spark's message about the end of a query. Spark names the task that failed first, never a task that was
             killed as a consequence. The message has the stack trace of a worker that raised, or of the JVM: a
-            trace within the Kafka connector means an unreadable source, by no fault of a worker.
+            trace within the Kafka connector means an unreadable source, not a dead worker.
 
     Example:
         >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")

@@ -62,7 +62,7 @@ def aggregate_records(
     """Yield records with their partitions of `cq.pending`; for a row that no record can hold, an `OversizeAggregate`.
 
     Args:
-        table: The partial aggregates of a task, with the columns `BY` and, by a number, the `unit` of each row.
+        table: The partial aggregates of a task, with the columns `BY`, and `unit`, the number of each row's unit.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
         offsets: The offsets that the task has read.

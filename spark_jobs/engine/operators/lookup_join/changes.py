@@ -1,7 +1,7 @@
 """Decodes records of a table's topic into changes of rows, and dead letters.
 
 As in `spark_jobs.engine.decode`, the record and the table alone decide whether a record becomes a dead letter. A record
-that removes a missing row becomes none, because the row may be missing only through compaction of the topic.
+that removes a missing row is no dead letter, because the row may be missing only through compaction of the topic.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
 
 
 def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast values exactly, NULL where a value does not fit; then each distinct value is cast by itself."""
+    """Cast values exactly. If any value does not fit, distinct values are cast one by one, and that value is NULL."""
     if not (pa.types.is_decimal(wanted) and pa.types.is_integer(values.type)):
         try:
             return values.cast(wanted)

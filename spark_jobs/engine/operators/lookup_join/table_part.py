@@ -48,8 +48,8 @@ class TablePart:
             columns: The columns by name; rows are sorted by the PRIMARY KEY.
             partition: By row, the partition of the change that set the row.
             begun: By row, the offset of the change that set the row; None where all of these lie before every pin.
-            ended: By row, the offset of the change that superseded or removed it, NEVER while there is none; None
-                when there is none for any row.
+            ended: By row, the offset of the change that superseded or removed the row, NEVER for a row without such a
+                change; None if no row has one.
         """
         self.columns = {name: _packed(array) for name, array in columns.items()}
         self.partition = partition
