@@ -106,6 +106,17 @@ def _matches(results: Any, destination: Any) -> list[int]:
     return [one.row["n"] for one in results.of(destination) if one.kind == "cq.match"]
 
 
+def _alter(lab: Lab, source: Source) -> None:
+    """Add columns to a stream of the lane; a query on them gets the first event after its reply."""
+    for column in ("venue STRING", "type STRING FROM HEADER 'ce_type'"):
+        lab.client.result(f'ALTER STREAM "{source.name}" ADD COLUMN {column}', lab.subscriber("owner"))
+    made = lab.create("altered", f"SELECT n, venue FROM {source.name} WHERE type = 'trade'")
+    source.publish_values(b'{"n": 5, "venue": "x"}', headers=[("ce_type", b"trade")])
+    lab.results.until(lambda: lab.results.of(made["destination"]), "the event")
+    assert {"n": 5, "venue": "x"} == lab.results.of(made["destination"])[0].row
+    lab.drop("altered")
+
+
 def test_streams_share_a_query_and_one_that_is_busy_leaves(crowd: Stack, lab: Lab) -> None:
     """Streams come, become busy and go, while events of all flow: each event is evaluated once and in order."""
     streams = _Streams(crowd, lab, STREAMS)
@@ -117,6 +128,8 @@ def test_streams_share_a_query_and_one_that_is_busy_leaves(crowd: Stack, lab: La
     wait_until(lambda: lab.client.result(describe).get("lane"), "the gateway knows of the lane", PATIENCE)
     streams.flow(2)
     streams.check()
+    _alter(lab, streams.sources[1])
+    streams.published[1] += 1
     streams.add()
     for _ in range(3):
         streams.flow()
