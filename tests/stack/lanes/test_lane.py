@@ -147,6 +147,23 @@ def test_streams_share_a_query_and_one_that_is_busy_leaves(crowd: Stack, lab: La
     streams.check(range(1, STREAMS + 1))
 
 
+def test_headers_in_the_lane(crowd: Stack, lab: Lab) -> None:
+    """A query with `_headers` on a stream of the lane has them at once; the other streams go on."""
+    streams = _Streams(crowd, lab, STREAMS)
+    typed = STREAMS - 1
+    streams.await_lane({typed, typed - 1})
+    source = streams.sources[typed]
+    made = lab.create("typed", f"SELECT n FROM {source.name} WHERE _headers['of'] = 'a'", clauses="DO PUBLISH SHARED")
+    for n in range(60):
+        source.publish_values(b'{"symbol": "a", "n": %d}' % n, headers=[("of", b"ab"[n % 2 : n % 2 + 1])])
+        streams.published[typed] += 1
+        streams.flow(1, {typed - 1})
+    streams.check()
+    even = list(range(0, 60, 2))
+    lab.results.until(lambda: len(_matches(lab.results, made["destination"])) >= len(even), "events by their headers")
+    assert even == _matches(lab.results, made["destination"])
+
+
 def test_kill_amid_events(crowd: Stack, lab: Lab) -> None:
     """A killed evaluator goes on with all streams: nothing is lost, nothing is shown twice."""
     streams = _Streams(crowd, lab, STREAMS)
