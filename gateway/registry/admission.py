@@ -1,7 +1,7 @@
 """Admission: whether a group bears one more destination, by the workers' statistics of its stream (docs/results.md).
 
-The workers' figures lag behind the commands, so destinations admitted since then count with their expectation. Nothing
-is refused for want of knowledge: without statistics a group is as small as it was observed to be.
+The workers' statistics lag behind the commands, so the expected matches of destinations admitted since then are added.
+Missing statistics never cause a refusal: a group that no worker has measured counts as having no matches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FRESH_MS = 1_000
 _NODE_MICROS = 0.02
 """Microseconds to check an operator, column or constant of a residual, for one candidate.
 
-Measured by the benchmark ``residual``: 0.04 to 0.18 for predicates of 3 to 9 of these, strings among the columns.
+The benchmark ``residual`` measured 0.04 to 0.18 in all for predicates of 3 to 9 nodes, with some STRING columns.
 """
 _COSTLY = {
     "levenshtein": 10.0,
@@ -47,15 +47,15 @@ _COSTLY = {
     **dict.fromkeys(("regexp_replace", "regexp_extract", "regexp_count", "regexp_instr", "regexp_substr"), 2.0),
     **dict.fromkeys(("rlike", "soundex", "translate", "md5", "sha1", "sha2"), 1.0),
 }
-"""By function: time in µs for a pair of short texts, until workers have measured the group's own."""
+"""By function: µs for each candidate with short texts; used until workers have measured the group itself."""
 _MEASURED_PAIRS = 1_000
-"""Pairs of a group from which on its measured time counts."""
+"""Candidates that a group needs before its measured time is used."""
 _KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
-"""Time of a group in each micro-batch of few events: with a key, with another index, and without an index."""
+"""µs that a group takes in each micro-batch of few events: with a key, with another index, and without an index."""
 _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
-"""Time besides: where an index other than a key leaves conjuncts to be checked; where a looked up value is computed.
+"""Additional µs: for a residual behind an index other than a key, and for a key computed from the event's columns.
 
-All five are rounded figures of the benchmark ``fixed``; nodes of computations have figures of their own.
+All five constants are rounded results of the benchmark ``fixed``; nodes of computations have their own constants.
 """
 _KNOWN_SHAPES = 10_000
 
@@ -100,7 +100,7 @@ class Admission:
             del self._admitted[stream_id, group_id]
 
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
-        """Return the access path of a group: the index in use, or the first one of a new group."""
+        """Return the access path of a group: the path in use, or for a new group the path chosen at first."""
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
         return self._shape(plan).path if load is None else load.path
 
@@ -151,7 +151,8 @@ class Admission:
             pair_micros = load.micros / load.candidates if load.candidates >= _MEASURED_PAIRS else 0.0
             rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
-        # Where keys alone decide, a few hot values in a sample say little of all others: the observed figure does.
+        # For a hash index without residual the observed matches suffice: a sample shows a few frequent values only, and
+        # says little about all other values.
         if shape.path.kind != "hash" or shape.path.residual:
             admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Expectations())
         return _Group(known, shape, rows, candidates, observed, pair_micros, admitted)
@@ -180,7 +181,7 @@ class Admission:
                 raise InputError(
                     f'table "{table.name}" is too large to be joined',
                     code="quota-exceeded",
-                    detail=f"It has {figures.rows:,} rows, and the limit is {limit:,}: each worker holds all of them.",
+                    detail=f"It has {figures.rows:,} rows, and the limit is {limit:,}: each worker holds all rows.",
                     hint="Remove rows that are not needed any more, or ask for a higher limit.",
                 )
 
@@ -200,9 +201,9 @@ class Admission:
             raise InputError(
                 "the queries of the stream take too long in every micro-batch",
                 code="quota-exceeded",
-                detail=f"With this one they would take {expected / 1000:,.1f} ms whatever the events, and the limit is "
-                f"{limit:,.1f} ms.",
-                hint="Compare a column with = or IN: such queries are looked up together.",
+                detail=f"With this query they would take {expected / 1000:,.1f} ms in each micro-batch, even without "
+                f"matches; the limit is {limit:,.1f} ms.",
+                hint="Compare a column with = or IN: queries with such a key are looked up together.",
             )
         self._batch_times.add(stream_id, plan.group_id, own)
 
@@ -212,9 +213,9 @@ class Admission:
             raise InputError(
                 "the predicate is too expensive to check",
                 code="quota-exceeded",
-                detail=f'What no index decides would take {micros:,.1f} µs per event in the group "{plan.group_id}", '
-                f"and the limit is {limit:,.1f} µs.",
-                hint="Add a comparison with =, IN or a bound that leaves few events.",
+                detail=f"The conjuncts without an index would take {micros:,.1f} µs per event in the group "
+                f'"{plan.group_id}", and the limit is {limit:,.1f} µs.',
+                hint="Add a comparison with =, IN or a bound that few events satisfy.",
             )
 
 
@@ -226,9 +227,9 @@ class _Shape(NamedTuple):
     nodes: int
     """Operators, columns and constants of the predicate."""
     residual_micros: float
-    """Expected time to check the residual, for one candidate."""
+    """Expected µs to check the residual of one candidate."""
     batch_micros: float
-    """Expected time in each micro-batch, whatever its events."""
+    """Expected µs in each micro-batch, independent of the events."""
 
     @classmethod
     def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
@@ -250,28 +251,28 @@ class _Group(NamedTuple):
     known: StreamStatistics
     shape: _Shape
     rows: int
-    """Rows in the index when its candidates were counted."""
+    """Rows in the index when the workers counted the candidates."""
     candidates: float
-    """Candidates of the index, per event."""
+    """Candidates that the index finds, per event."""
     observed: float
     """Matches per event."""
     pair_micros: float
-    """Measured time for one candidate; 0 while too few were seen."""
+    """Measured µs for one candidate; 0 before `_MEASURED_PAIRS` candidates."""
     admitted: Expectations | None
-    """None where only the observed load counts."""
+    """Expected matches of the destinations admitted lately; None where only the observed matches count."""
 
 
 def _batch_micros(path: AccessPath) -> float:
-    """Return the expected time of a group in each micro-batch, whatever its events, without computed keys."""
+    """Return the expected µs of a group in each micro-batch, independent of the events, without computed keys."""
     if path.kind in ("hash", "composite"):
-        return _KEYED_MICROS  # the groups are looked up together, and checked together
+        return _KEYED_MICROS  # all keyed groups share one look-up and one check
     if path.kind == "scan":
         return _SCANNED_MICROS
     return _INDEXED_MICROS + (_CHECKED_MICROS if path.residual else 0.0)
 
 
 def _computes(conjunct: Expression) -> bool:
-    """Tell whether a comparison, or one within an OR, is of a computed value."""
+    """Tell whether a comparison, or a comparison within an OR, has a computed operand."""
     if not isinstance(conjunct, Call):
         return False
     if conjunct.op in ("or", "and"):
@@ -294,13 +295,13 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
     return InputError(
         "too many matches per event are expected",
         code="quota-exceeded",
-        detail=f'Those of the group "{plan.group_id}" would be {figure:,.1f}, and the limit is {limit:,.1f}.',
+        detail=f'The group "{plan.group_id}" would have {figure:,.1f} matches per event; the limit is {limit:,.1f}.',
         hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
     )
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics, but none by workers of a different version, which are soon written anew."""
+    """Yield statistics; workers of another version are skipped, because newer workers soon write their own."""
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

@@ -1,4 +1,4 @@
-"""Aggregate queries: the clauses that they take."""
+"""The clauses that an aggregate query may have."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def check_aggregation(
     """Refuse the clauses that aggregate queries do not take, and the clauses that only aggregate queries take.
 
     Args:
-        trigger: When the results of the query come.
-        clause: The clause of its digests.
-        limits: The most ticks that a window of OVER LAST may have, among others.
-        aggregated: Whether the query is an aggregate query; if not, each match is a result.
+        trigger: When the query fires.
+        clause: The query's DIGEST clause.
+        limits: Limits, among them the most ticks of a window of OVER LAST.
+        aggregated: Whether the query is an aggregate query; otherwise each match is a result.
 
     Raises:
         InputError: ``unsupported-query``, and ``quota-exceeded`` for a window of more ticks.
@@ -30,14 +30,14 @@ def check_aggregation(
         if isinstance(trigger, TimerBased) and trigger.over is not None:
             raise _refusal(
                 "OVER LAST without aggregates",
-                "A digest of matches holds each of them once.",
+                "A digest of matches holds each match once.",
                 "Leave OVER LAST out, or aggregate.",
             )
         return
     if isinstance(trigger, ChangeBased):
         raise _refusal(
             "an aggregate without a window or EVERY",
-            "It is of the matches of a digest, and digests come at ticks.",
+            "An aggregate is computed over the matches of a digest, so the query needs ticks.",
             "Add EVERY '5 minutes'.",
         )
     most_ticks = limits.window_ticks
@@ -45,13 +45,13 @@ def check_aggregation(
         raise InputError(
             f'OVER LAST "{format_interval(trigger.over)}" has more than {most_ticks} ticks',
             code="quota-exceeded",
-            detail=f"Each tick counts the whole window anew, here {trigger.over // trigger.every} ticks of it.",
+            detail=f"The window has {trigger.over // trigger.every} ticks; each tick aggregates the window anew.",
             hint=f"Choose a longer EVERY, or a window of {format_interval(most_ticks * trigger.every)} at most.",
         )
     if clause is not None and clause.kind in _REFUSED:
         raise _refusal(
             f"{_REFUSED[clause.kind]} of an aggregate query",
-            "Each row of the digest is the aggregate of its matches already.",
+            "Each row of the digest already is an aggregate of matches.",
             "Leave it out, or choose among the rows by DIGEST TOP n BY.",
         )
 

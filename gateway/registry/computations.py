@@ -22,11 +22,11 @@ class LiveComputation:
     computation: Computation
     stream_id: StreamId
     groups: dict[GroupId, int]
-    """The live groups, each with how many CQs it has."""
+    """The live groups, each with its number of CQs."""
 
     @property
     def cqs(self) -> int:
-        """How many CQs use the computation."""
+        """The number of CQs that use the computation."""
         return sum(self.groups.values())
 
 
@@ -35,7 +35,7 @@ class _SharedComputation:
     computation: Computation
     stream_id: StreamId
     groups: set[GroupId] = field(default_factory=set)
-    """Groups that are gone are among them until somebody asks."""
+    """May include groups that have ended; `find` removes these groups."""
 
 
 class Computations:
@@ -44,7 +44,7 @@ class Computations:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._known: dict[str, _SharedComputation] | None = None
-        """None before the first question."""
+        """None until the index is needed."""
 
     def add(self, plan: GroupPlan) -> None:
         """Take in the plan of a new group."""
@@ -70,7 +70,7 @@ class Computations:
         return LiveComputation(known.computation, known.stream_id, groups)
 
     def check(self, plan: GroupPlan, limit: int) -> None:
-        """Make sure that a stream has room for the computation of a plan: each costs every event a look-up.
+        """Check that a stream has room for the computation of a plan: each computation costs a look-up for every event.
 
         Args:
             plan: The plan of a new query.
@@ -86,10 +86,10 @@ class Computations:
         if len(own) < limit or (count := sum(self.find(each) is not None for each in own)) < limit:
             return
         raise InputError(
-            "the queries of the stream make too many different joins",
+            "the queries of the stream have too many different joins",
             code="quota-exceeded",
             detail=f"There {are(count)} {counted(count, 'join')}, and the limit is {limit}.",
-            hint="Constants in the keys of a join make it another one: write them in WHERE.",
+            hint="Joins whose keys hold different constants are different joins: write the constants in WHERE.",
         )
 
     def batch_micros(self, stream_id: StreamId) -> float:

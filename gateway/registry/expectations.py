@@ -13,7 +13,7 @@ _STEPS = 256
 """Versions of the constant tables whose earlier admissions are remembered."""
 _ALL_OF = 1_000
 _ONE_IN = 16
-"""After the first thousand destinations, one in this many is estimated: an estimate takes 20 µs."""
+"""After the first `_ALL_OF` destinations only every 16th is estimated, because an estimate takes 20 µs."""
 
 
 class Expectations:
@@ -26,13 +26,13 @@ class Expectations:
         self._before: list[float] = []
 
     def weight(self) -> int:
-        """Return for how many the next one's expectation stands: of many only some are looked at, 0 for the others."""
+        """Return for how many destinations the estimate of the next destination counts; 0 if it needs no estimate."""
         if self._count < _ALL_OF:
             return 1
         return 0 if self._count % _ONE_IN else _ONE_IN
 
     def add(self, version: tuple[int, int], expected: float) -> None:
-        """Count one destination; a version is its epoch and number."""
+        """Count a destination; the version is the epoch and number of the constant tables."""
         if not self._versions or self._versions[-1] != version:
             self._versions.append(version)
             self._before.append(self._total)
@@ -53,7 +53,7 @@ class Expectations:
 
 
 class BatchTimes:
-    """The expected time of each stream's micro-batch whatever its events, in µs: a sum over its groups."""
+    """The expected µs of each stream's micro-batch, independent of the events: a sum over the stream's groups."""
 
     def __init__(self) -> None:
         self._streams: dict[StreamId, dict[GroupId, float]] = {}
@@ -63,13 +63,13 @@ class BatchTimes:
     def expected(
         self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]
     ) -> float:
-        """Return the sum over the live groups of a stream; they are counted anew with each new statistics.
+        """Return the sum over the live groups of a stream; all groups are counted anew with each new statistics.
 
         Args:
             stream_id: The stream.
             known: The present statistics of the stream.
             live: The stream's groups.
-            micros: Tells the time of a group that was not added; None if unknown.
+            micros: Returns the µs of a group that `add` never counted; None if unknown.
         """
         at, total = self._totals.get(stream_id, (None, 0.0))
         if at is not known:
@@ -81,7 +81,7 @@ class BatchTimes:
         return total
 
     def add(self, stream_id: StreamId, group_id: GroupId, micros: float) -> None:
-        """Count a new group of a stream, of which `expected` was asked."""
+        """Count a new group of a stream; `expected` must have been called for this stream."""
         counted, (known, total) = self._streams[stream_id], self._totals[stream_id]
         if group_id not in counted:
             counted[group_id] = micros

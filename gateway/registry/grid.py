@@ -20,7 +20,7 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
     Args:
         trigger: An interval with its phase, or a cron expression.
         after_ms: Epoch milliseconds.
-        start_ms: START, before or at which nothing fires.
+        start_ms: START, epoch milliseconds; the first tick is later.
 
     Example:
         >>> next_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)

@@ -1,7 +1,7 @@
 """Prefixes of subscribers' own destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
 
-Two names may have one prefix, and a name with the prefix of another can be computed. So only the first subscriber of a
-prefix gets destinations.
+Two names may have the same prefix, and an attacker can compute a name with a given prefix. Therefore only the first
+subscriber with a prefix gets destinations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class OwnPrefixes:
     """The prefixes of subscribers who have destinations of their own, or have had some since the gateway started."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        """Read the stored owners when first asked; every later subscriber comes by `take`.
+        """Create without I/O: the stored owners are read at the first check; `take` adds later owners.
 
         Args:
             settings: The settings.
@@ -41,8 +41,8 @@ class OwnPrefixes:
         raise InputError(
             f'subscriber "{subscriber}" cannot have destinations of its own',
             code="not-allowed",
-            detail=f'Their topics would begin with "{self._topics.own_results(prefix)}", as another subscriber\'s do.',
-            hint="Use another name.",
+            detail=f'The topics of another subscriber begin with the same prefix "{self._topics.own_results(prefix)}".',
+            hint="Use another subscriber name.",
         )
 
     def take(self, subscriber: Subscriber) -> None:

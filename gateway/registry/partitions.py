@@ -11,7 +11,7 @@ from schemas.partition import MULTIPLIER, ROTATION, SEED, partition_of
 __all__ = ["partitions_of"]
 
 _FEW = 16
-"""Number of keys up to which each is hashed alone: an operation on a column costs as much as hashing a key."""
+"""Fewer keys are hashed one by one: one NumPy operation costs as much as hashing one key."""
 
 
 def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:

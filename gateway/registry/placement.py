@@ -1,7 +1,7 @@
-"""Placement: the destination that a CQ requests, and the destination given.
+"""Placement: the destination that a CQ requests, and the destination that it gets.
 
-The requested destination is known before any lookup; its place is computed for all commands of a run at once; and
-whether there is room for a new destination of its kind is checked when the command's turn comes.
+The requested destination is known before any lookup. Partitions are computed at once for all commands of a run. The
+limits on new destinations are checked when a command is carried out.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     digest: PackedDigest
     word: str
     slots: int | None = None
-    """For queries over groups, as in `Destination`."""
+    """For aggregate queries, as in `Destination`."""
     owner: str = ""
-    """The owner of private destinations; empty where equal CQs of all subscribers share a destination."""
+    """The owner of a private destination; empty if equal CQs of all subscribers share the destination."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class DestinationRequest(msgspec.Struct, frozen=True):
     family: DestinationFamily
     constants: str
     subscriber: Subscriber
-    """Who asks: a new topic counts against the subscriber's share."""
+    """The subscriber that requests; a new topic counts against this subscriber's limit."""
 
 
 class Placement:
@@ -77,7 +77,7 @@ class Placement:
         """Return the request of a subscriber's CREATE.
 
         Raises:
-            InputError: ``not-allowed``: results may not go where others read them too.
+            InputError: ``not-allowed``: the settings forbid destinations that several subscribers read.
         """
         self._check_open(statement.publish.mode)
         if self._prefixes is not None:
@@ -141,7 +141,7 @@ class Placement:
         return DestinationRequest(ids.of(constants), family, constants, subscriber)
 
     def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
-        """Return by id the requested destinations, as new ones."""
+        """Return the requested destinations by id, each as a new destination."""
         wanted = {each.destination_id: each for each in requests}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
@@ -179,7 +179,7 @@ class Placement:
         return self._settings.topics.own_results(owner_id) in self._topics
 
     def _share_left(self, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> int:
-        """Return how many more topics of a kind a subscriber may have made."""
+        """Return how many more topics of a kind may be made for a subscriber."""
         inventory = self._working.inventory
         limit = inventory.limit(subscriber, kind, self._settings.limits)
         if limit <= inventory.topic_shares[subscriber, kind] and self._pruned_in is not self._working.unit:
@@ -218,23 +218,24 @@ class Placement:
 
         Args:
             wanted: The destination.
-            subscriber: Who asks for it.
+            subscriber: The subscriber that requests.
 
         Raises:
-            InputError: ``quota-exceeded``; there may be no more of its kind. Or the code of Kafka's refusal of the
-                topic.
+            InputError: ``quota-exceeded`` if a limit on destinations of this mode is reached, or the code of Kafka's
+                refusal of the topic.
         """
         if self._prefixes is not None:
             self._prefixes.take(subscriber)
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
-            # Results owed to the last incarnation come with the new one's: at the place where the readers of both are.
+            # A destination with this id is ending and is still owed results. The new incarnation takes its mode and
+            # partition, so that the readers of both find all results in one place.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, True, subscriber):
             raise self._too_many(subscriber)
         if wanted.mode == "virtual" and not self._has_share(wanted.group_id, subscriber, "virtual"):
             raise self._too_large_share(subscriber, "virtual")
         placed = wanted
-        if wanted.mode == "dedicated":  # the unit may have filled the room that there was
+        if wanted.mode == "dedicated":  # earlier commands of the unit may have reached the limit since
             placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word, subscriber))
         if placed.mode == "shared":
             if not self._settings.results.shared:
@@ -253,7 +254,8 @@ class Placement:
         return InputError(
             f'subscriber "{subscriber}" has too many {kind} destinations',
             code="quota-exceeded",
-            detail=f"Its limit is {counted(limit, 'topic')}, with those of ended destinations that stay for readers.",
+            detail=f"The subscriber's limit is {counted(limit, 'topic')}, including topics of ended destinations, "
+            "which are kept for readers.",
             hint="Publish SHARED, or drop CQs that are not needed any more.",
         )
 
@@ -261,7 +263,7 @@ class Placement:
         if self._share_left(subscriber, "dedicated") <= 0:
             return self._too_large_share(subscriber, "dedicated")
         live, limit = len(self._working.inventory.dedicated), self._settings.results.dedicated_limit
-        ended = "" if live >= limit else ", and as many topics of ended ones are kept for their readers"
+        ended = "" if live >= limit else ", and topics of ended destinations are kept for their readers"
         return InputError(
             "there are too many dedicated destinations",
             code="quota-exceeded",
@@ -276,7 +278,7 @@ class Placement:
             raise InputError(
                 f"results may not be published {word.upper()}",
                 code="not-allowed",
-                detail="Other subscribers would read them too; here each destination has a topic of its own.",
+                detail="Other subscribers would read the results too; here each destination has its own topic.",
                 hint="Publish DEDICATED, or leave the word out.",
             )
 

@@ -1,4 +1,4 @@
-"""The quota of quarantines: a subscriber of whom too many work units were quarantined makes no new ones for a while."""
+"""The quota of quarantines: after too many, a subscriber cannot create new groups or SELECT lists for a while."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class QuarantineQuota:
         self._limits = settings.limits
         self._working = working
         self._over_ms: dict[Subscriber, list[int]] = {}
-        """By subscriber: when each of its quarantines counts no more."""
+        """By subscriber: the instants at which its quarantines stop counting, in ascending order."""
 
     def count(self, known: Iterable[Quarantine], now_ms: int) -> None:
         """Count the quarantines of all streams."""
@@ -51,6 +51,7 @@ class QuarantineQuota:
             f'subscriber "{subscriber}" can create no new groups or SELECT lists for now',
             code="quota-exceeded",
             detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they ended "
-            f"workers, or took too much CPU time. At {limit} this is refused, until {instant(over_ms[-limit])}.",
-            hint="DESCRIBE CQ tells which of your CQs are quarantined, and why: drop these.",
+            f"workers, or took too much CPU time. The limit is {limit}; new groups are refused until "
+            f"{instant(over_ms[-limit])}.",
+            hint="DESCRIBE CQ shows which of your CQs are quarantined, and why: drop these CQs.",
         )

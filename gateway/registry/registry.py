@@ -1,8 +1,8 @@
 """The registry: CQs are created, replaced, altered, paused and dropped.
 
 Every change is checked first and carried out in the working copy's unit afterwards, so that a refused command leaves
-nothing behind. `load` comes first: the other methods take its result. Each returns its other effects as a `Change`: the
-records for `cq.catalog`, and notices of destinations that end.
+nothing behind. Call `load` first: the other methods take the result. Each method returns its further effects as a
+`Change`: the records for `cq.catalog`, and notices of destinations that end.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""Earlier pauses of a virtual CQ kept for its readers; a reader lagging further behind sees events of older pauses."""
+"""Pauses of a virtual CQ that are kept; a reader that lags behind by more pauses also sees events of older pauses."""
 _NEAR = 1_000
-"""Names before and after a misspelt name in the sorted list, to compare with it."""
+"""Names before and after a misspelt name in the sorted list that are compared with the misspelt name."""
 
 
 class Registry:
@@ -56,7 +56,7 @@ class Registry:
         self.admission = Admission(settings, working)
         """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
         self.quarantine_quota = QuarantineQuota(settings, working)
-        """Refuses new groups to a subscriber of whom too many were quarantined."""
+        """Refuses new groups of a subscriber after too many quarantines."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
         self._times = TimesSeen(working)
@@ -66,7 +66,7 @@ class Registry:
         self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest] = ()) -> Loaded:
-        """Look up CQs, the destinations that they request, and the positions where readers of these begin."""
+        """Look up CQs, their requested destinations, and the positions where readers of these destinations begin."""
         requests = list(requests)
         wanted, working = self.placing.place(requests), self._working
         loaded = working.load(keys, wanted.values())
@@ -97,8 +97,8 @@ class Registry:
             now_ms: The time of acceptance.
 
         Raises:
-            InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable where Kafka
-                refuses its topic.
+            InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable if Kafka
+                refuses the topic.
         """
         old = loaded.cq(key)
         if old is not None and statement.or_replace and old.text == text:
@@ -117,7 +117,7 @@ class Registry:
                 f'subscriber "{key.subscriber}" has too many CQs',
                 code="quota-exceeded",
                 detail=f"There {are(count)} {count}, and the limit is {limit}.",
-                hint="Drop those that are not needed any more.",
+                hint="Drop CQs that are not needed any more.",
             )
         destination = self._destination(loaded, destination_id, key.subscriber)
         start_ms = millis(statement.start) if statement.start is not None else None
@@ -132,7 +132,8 @@ class Registry:
             self.admission.check(query, destination, now_ms, micros)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
-            # Its reader may still have to pass over records that others of the group had caused meanwhile.
+            # The CQ stays in its destination, and its reader may lag behind: keep the start of its membership and the
+            # ended pauses, so that the reader goes on skipping records from paused times.
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
@@ -186,10 +187,10 @@ class Registry:
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def find(self, loaded: Loaded, key: CqKey, name: str) -> Cq:
-        """Return the subscriber's own CQ of that name.
+        """Return the subscriber's own CQ of a name.
 
         Raises:
-            InputError: ``unknown-cq``; another subscriber's is not disclosed.
+            InputError: ``unknown-cq``; whether another subscriber has a CQ of this name is not disclosed.
         """
         cq = loaded.cq(key)
         if cq is None:
@@ -203,7 +204,7 @@ class Registry:
         return cq
 
     def drop(self, loaded: Loaded, key: CqKey, name: str, now_ms: int) -> Change:
-        """Remove a CQ, which still sees events published until now."""
+        """Remove a CQ; events published before now are still evaluated for it."""
         cq = self.find(loaded, key, name)
         destination = loaded.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
@@ -218,7 +219,8 @@ class Registry:
         Args:
             loaded: Has the CQs.
             keys: The CQs.
-            evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
+            evaluated: By stream, the instant before which all published events are evaluated; a CQ is removed once this
+                instant reaches its EXPIRE.
         """
         catalog: list[CatalogChange] = []
         notices: list[EndNotice] = []
@@ -270,7 +272,7 @@ class Registry:
             loaded: Has the CQ.
             key: The subscriber and the name.
             statement: The parsed command.
-            asked_ms: When the command was tried first: EVERY counts from here.
+            asked_ms: When the command was first tried; the ticks of EVERY count from this instant.
             now_ms: The time of acceptance.
 
         Raises:

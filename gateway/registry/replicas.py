@@ -1,4 +1,4 @@
-"""The replicas of tables in the workers, as these told of them lately."""
+"""The replicas of tables in the workers, as the workers reported lately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grouping.store.notes import ReplicaNote
 __all__ = ["ReplicaFigures", "Replicas"]
 
 _FRESH_MS = 1_000
-"""How long figures are used before they are read again."""
+"""Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
 """A worker's note is left out when it is this much older than the newest of the table."""
 _WAITING_MS = 60_000
@@ -28,19 +28,19 @@ class ReplicaFigures:
 
     rows: int
     nbytes: int
-    """Memory in the worker that has the most."""
+    """Bytes in the worker where the table takes most memory."""
     workers: int
-    """How many hold the table."""
+    """The number of workers that hold the table."""
     reached: dict[int, int]
-    """By partition, the offset behind the last change that any of them has."""
+    """By partition, the offset behind the last change that at least one worker has read."""
     waiting: bool
-    """Whether a micro-batch waits until many changes are read."""
+    """Whether a micro-batch waits because many changes are still to be read."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
     """By name of the evaluator: memory in its largest worker."""
 
     @classmethod
     def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:
-        """Put notes of several workers together; None without any."""
+        """Combine the notes of several workers; None without notes."""
         if not notes:
             return None
         newest = max(note.at_ms for note in notes)
@@ -62,7 +62,7 @@ class Replicas:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._known: dict[str, ReplicaFigures] = {}
-        """By `Table.source_id`, of the tables that some worker holds."""
+        """By `Table.source_id`: the tables that at least one worker holds."""
         self._read_ms: int | None = None
 
     def of(self, table: Table, now_ms: int) -> ReplicaFigures | None:
@@ -86,7 +86,7 @@ class Replicas:
 
 
 def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
-    """Return the notes but for workers of another version, whose notes inform and come anew."""
+    """Return the readable notes; notes of workers of another version are skipped, because workers soon write anew."""
     notes = []
     for body in bodies:
         with suppress(msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""START and EXPIRE as instants, and which of them are refused."""
+"""START and EXPIRE as instants, and the checks of both."""
 
 from __future__ import annotations
 

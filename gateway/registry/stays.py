@@ -1,7 +1,7 @@
 """Stays of CQs in their destinations: when a stay begins, and the notices of its end.
 
-A destination may end and be taken up again within one unit of work. Readers tell incarnations apart by their times,
-so a stay begins later than whatever ended in its place.
+A destination may end and be created again within one unit of work. Readers distinguish incarnations by their times, so
+a stay begins later than the end of every earlier incarnation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Stays:
         Args:
             loaded: Has the CQ.
             key: The CQ's identity.
-            destination_id: Where it is to be.
-            now_ms: The present.
+            destination_id: The destination that the CQ joins.
+            now_ms: The present time.
         """
         cq, left, ending = loaded.cq(key), self._working.unit.left, self._working.inventory.ending
         moment = now_ms if cq is None else max(now_ms, cq.latest_ms)
@@ -40,13 +40,13 @@ class Stays:
         return max(moment, ending[destination_id] + 1) if destination_id in ending else moment
 
     def token(self, key: CqKey, cq: Cq) -> str:
-        """Return the member that a CQ is in its destination."""
+        """Return the token that identifies a CQ as a member of its destination."""
         return member_token(self._working.secret, key, cq)
 
     def leave(
         self, key: CqKey, cq: Cq, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()
     ) -> EndNotice:
-        """Return the notice of a CQ that has left its destination to others."""
+        """Return the notice of a CQ that has left a destination which other CQs still use."""
         working, stream_id = self._working, destination.stream_id
         working.unit.left[key] = at_ms
         version, source = working.inventory.versions[stream_id] + 1, working.inventory.streams[stream_id].name

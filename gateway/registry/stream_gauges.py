@@ -31,26 +31,26 @@ from grouping.store.notes import Output
 __all__ = ["StreamGauges"]
 
 _TURNS = 5
-"""Looks in which the notes of all streams are read: there may be very many, and of many groups each."""
+"""Each look reads the notes of a fifth of the streams, since there may be many streams with many groups each."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
-"""Columns of a stream with a series of their own for values that did not fit."""
+"""Most columns of a stream that have their own series of misfits, the values that did not fit."""
 _OTHER_COLUMNS = "*"
 
 
 class _GaugedStream(NamedTuple):
-    """How far a stream was at a look."""
+    """The progress of a stream at a look."""
 
     at_ms: int
     positions: int
-    """The sum over partitions."""
+    """The sum of the evaluated offsets of all partitions."""
 
 
 class StreamGauges:
     """Sets the metrics of streams. For the gateway's loop."""
 
     def __init__(self, working: WorkingCopy, admission: Admission) -> None:
-        """Begin without a look.
+        """Create; `look` sets the metrics.
 
         Args:
             working: Knows CQs, groups and versions, and reads the evaluator's notes.
@@ -60,13 +60,13 @@ class StreamGauges:
         self._admission = admission
         self._turn = 0
         self._changed: dict[StreamId, tuple[int, int]] = {}
-        """By stream: the version of its tables, and when it was seen first."""
+        """By stream: the version of its constant tables, and when a look first saw this version."""
         self._output: dict[StreamId, Output] = {}
         self._evaluated: dict[StreamId, _GaugedStream] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
         self._shown: set[tuple[str, str]] = set()
         self._misfits: set[tuple[str, str]] = set()
-        """Streams and columns with a series of values that did not fit."""
+        """Streams and columns that have a series of misfits."""
         self._first_records: dict[StreamId, FirstRecords] = {}
         self._show_memory()
 
@@ -98,7 +98,7 @@ class StreamGauges:
         return self._first_records.get(stream_id, FirstRecords()).warning
 
     def _count_misfits(self, streams: Sequence[Stream]) -> None:
-        """Show the values that did not fit: the columns of a stream with most of them, and the sum of the rest."""
+        """Show the misfits: the columns of each stream that have most of them, and the sum of the other columns."""
         found = self._working.evaluator.misfits([stream.stream_id for stream in streams]) if streams else {}
         shown: dict[tuple[str, str], int] = {}
         for stream in streams:
@@ -128,7 +128,7 @@ class StreamGauges:
         TABLE_AGE.labels(stream.name).set((now_ms - since_ms) / 1000)
 
     def _count(self, streams: Sequence[Stream]) -> None:
-        """Count the output of tasks; where Redis was filled anew they have begun at nothing."""
+        """Count the output of tasks; the tasks' totals restart at zero after Redis has lost its data."""
         names = {stream.stream_id: stream.name for stream in streams}
         for stream_id, output in self._working.evaluator.outputs(list(names)).items():
             before = self._output.get(stream_id, Output())

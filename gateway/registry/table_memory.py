@@ -1,7 +1,7 @@
 """Whether the constant tables, and the tables that queries join, still fit into each worker.
 
-A worker holds the constant tables of all streams of its evaluator. The worker reports its size; rows admitted since
-then are estimated from their constants.
+A worker holds the constant tables of all streams of its evaluator, and reports their size. The size of rows admitted
+since the last report is estimated from their constants.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from grouping.store.notes import ExecutorsNote
 __all__ = ["TableMemory", "bearable"]
 
 _ROW_BYTES = 100
-"""Bytes reckoned for a row before a worker has measured any: 52 to 98 were measured (benchmark ``footprint``)."""
+"""Estimated bytes of a row before the first measurement; the benchmark ``footprint`` measured 52 to 98."""
 _CHARACTER_BYTES = 3
-"""Memory for each character of a row's constants: the row, its index and, for a moment, the part that replaces it."""
+"""Bytes for each character of a row's constants: in the row, in the index and, during a replacement, in a copy."""
 _WORKER_BYTES = 300e6
-"""Bytes of a Python worker without tables: its code, and the events in hand (docs/sizing.md)."""
+"""Bytes of a Python worker without tables: its code, and the events of a micro-batch (docs/sizing.md)."""
 _AT_LOAD = 2
-"""For some seconds a table that is loaded lies in memory twice."""
+"""Factor for loading: a table is in memory twice for some seconds while it is loaded."""
 
 
 @dataclass(slots=True)
 class _StreamTables:
     base: float
-    """Bytes that workers hold, or that the rows there were at first are reckoned to take."""
+    """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
     told: tuple[int, int] = (0, 0)
-    """The version of the tables that `base` is of."""
+    """The version (epoch, number) of the tables in the report."""
     admitted: Expectations = field(default_factory=Expectations)
 
 
 @dataclass(slots=True)
 class _Evaluator:
     limit: float
-    """Bytes that tables may take in a worker: by the setting, and by the memory that an executor has for a worker."""
+    """Most bytes of tables in a worker: the setting, or less if executors have less memory for a worker."""
     executors: ExecutorsNote = ExecutorsNote()
     joined: int = 0
     """Bytes of the tables that queries join."""
     figure: float = 0.0
-    """Bytes of all its streams and tables together."""
+    """Bytes of all constant tables and joined tables of the evaluator."""
 
 
 class TableMemory:
     """The memory of the constant tables of all streams of an evaluator, and of joined tables, in a worker."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
-        """Begin with the estimated size of the rows that there are."""
+        """Start from an estimate of the size of the existing rows."""
         self._setting = settings.limits.table_megabytes * 1e6
         self._assignment = Assignment.of(settings)
         self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
@@ -84,7 +84,7 @@ class TableMemory:
 
     @property
     def fullest(self) -> tuple[float, float]:
-        """Bytes in a worker of the evaluator that is nearest to its limit, as of the last look, and that limit."""
+        """For the evaluator nearest to its limit: the bytes in each worker at the last look, and the limit."""
         evaluator = max(self._evaluators.values(), key=lambda each: each.figure / max(each.limit, 1.0))
         return evaluator.figure, evaluator.limit
 
@@ -99,8 +99,8 @@ class TableMemory:
         """Check that a new destination's row fits as well, and count it.
 
         Args:
-            destination: The one that is new.
-            version: The epoch and the number of the tables that will have it.
+            destination: The new destination.
+            version: The epoch and number of the first tables that include the destination.
 
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
@@ -110,11 +110,11 @@ class TableMemory:
         figure = evaluator.figure + own
         if figure > evaluator.limit:
             reason, mended = self._reason(evaluator)
-            joined = f", {evaluator.joined / 1e6:,.1f} MB of it tables that queries join" if evaluator.joined else ""
+            joined = f", including {evaluator.joined / 1e6:,.1f} MB of joined tables" if evaluator.joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
-                detail=f"They would take {figure / 1e6:,.1f} MB in each worker{joined}, "
+                detail=f"The tables would take {figure / 1e6:,.1f} MB in each worker{joined}, "
                 f"and the limit is {evaluator.limit / 1e6:,.1f} MB{reason}.",
                 hint=f"Drop CQs that are not needed any more, or ask for {mended}.",
             )
@@ -122,16 +122,16 @@ class TableMemory:
         self._of(destination.stream_id).admitted.add(version, own)
 
     def ended(self, destination: Destination) -> None:
-        """Count a destination no more."""
+        """Subtract an ended destination."""
         if (stream := self._streams.get(destination.stream_id)) is not None:
             stream.admitted.remove()
 
     def _reason(self, evaluator: _Evaluator) -> tuple[str, str]:
         """Say where the limit comes from, and how to raise it."""
-        borne = evaluator.executors.worker_bytes
-        if borne is None or evaluator.limit == self._setting:
+        available = evaluator.executors.worker_bytes
+        if available is None or evaluator.limit == self._setting:
             return "", "a higher limit"
-        workers = f"{borne / 1e6:,.1f} MB for each of {counted(evaluator.executors.cores, 'worker')}"
+        workers = f"{available / 1e6:,.1f} MB for each of {counted(evaluator.executors.cores, 'worker')}"
         return f", as executors have {workers}", "executors with more memory"
 
     def _of(self, stream_id: StreamId) -> _StreamTables:
@@ -142,7 +142,7 @@ class TableMemory:
 
 
 def bearable(worker_bytes: int | None) -> float:
-    """Return how many bytes of tables a worker bears that has so much memory, or an unknown amount of it.
+    """Return the most bytes of tables for a worker with the given memory; unlimited if the memory is unknown.
 
     Example:
         >>> bearable(1_300_000_000), bearable(50_000_000), bearable(None)

@@ -1,7 +1,8 @@
-"""How many times apart from each other the CQs of one destination may see: each is a row of the constant table.
+"""The limit on separate windows (START to EXPIRE) of the CQs that share a destination.
 
-START and EXPIRE of CQs that share a destination overlap mostly, and then they are one time. Ten thousand CQs of one
-second each would be as many rows, which each change of the destination writes anew and each event is compared with.
+Each separate window is a row of the constant table; overlapping windows are merged into one row. Ten thousand CQs with
+separate windows of a second would be ten thousand rows: each change of the destination writes all of them, and each
+event is compared with all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST_TIMES = 1_000
 
 
 class TimesSeen:
-    """The times that destinations see, as far as a unit of work adds to them."""
+    """Counts the separate windows of destinations, including the windows added by the present unit of work."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -35,13 +36,13 @@ class TimesSeen:
         Args:
             loaded: Has the destination.
             window: The CQ's START and EXPIRE.
-            destination: Where the CQ is to be.
+            destination: The destination that the CQ joins.
 
         Raises:
             InputError: quota-exceeded.
         """
         if window[0] is None:
-            return  # without START it sees the times before the others', and so adds at most one
+            return  # all windows without START overlap, so together they add at most one window
         unit = self._working.unit
         if unit is not self._unit:
             self._unit, self._known = unit, {}
@@ -55,9 +56,10 @@ class TimesSeen:
                 times = union([*membership.seen, window])
             if len(times) > MOST_TIMES:
                 raise InputError(
-                    "the CQs that share the destination see too many different times",
+                    "the CQs that share the destination have too many separate START/EXPIRE windows",
                     code="quota-exceeded",
-                    detail=f"They would see {len(times):,} times apart from each other; the limit is {MOST_TIMES:,}.",
-                    hint="Give it the START and EXPIRE of others, or let it see other columns.",
+                    detail=f"There would be {len(times):,} separate windows; the limit is {MOST_TIMES:,}.",
+                    hint="Use the START and EXPIRE of another CQ, or select other columns, which gives the CQ a "
+                    "destination of its own.",
                 )
             self._known[name] = times

@@ -19,8 +19,8 @@ def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tupl
     """Forget the visibility of timer-based destinations before the epochs and versions that still matter.
 
     Args:
-        working: The working copy, of which the unit of work takes the change.
-        needed: By destination, the first epoch and version that matters.
+        working: The working copy; its unit of work records the change.
+        needed: By destination, the first epoch and version that still matter.
     """
     loaded = working.load_memberships(needed)
     records = []

@@ -98,7 +98,7 @@ def test_a_name_with_the_prefix_of_another_is_refused(ground: Ground, tmp_path: 
     replies = [counter.answers(create, subscriber=name)[0] for name in _TWINS]
     assert ["ok", "not-allowed"] == [reply.code for reply in replies]
     topics = f"{ground.settings.topics.results}.{owner_prefix(first)}"
-    assert f'Their topics would begin with "{topics}", as another subscriber\'s do.' == replies[1].detail
+    assert f'The topics of another subscriber begin with the same prefix "{topics}".' == replies[1].detail
     restarted = OwnPrefixes(ground.settings, counter.desk.working)
     restarted.check(Subscriber(first))
     with pytest.raises(InputError) as refused:

@@ -247,7 +247,7 @@ def test_each_evaluator_bears_the_tables_of_its_own_streams(settings: Settings, 
     store.tell_replica("t_1.", "b", ReplicaNote(9_000, 700, 3_000_000, evaluator="fast"))
     with pytest.raises(InputError, match="constant tables") as caught:
         admission.check(*_asked(_EQUAL, megabyte), 20_000)
-    assert "13.0 MB in each worker, 3.0 MB of it tables that queries join" in (caught.value.detail or "")
+    assert "13.0 MB in each worker, including 3.0 MB of joined tables" in (caught.value.detail or "")
 
 
 def test_joined_tables_count_with_constant_tables(settings: Settings, working: WorkingCopy) -> None:
@@ -273,7 +273,9 @@ def test_joined_tables_count_with_constant_tables(settings: Settings, working: W
     admission.check(*_asked(small, "x" * 300_000), 10_000)
     with pytest.raises(InputError, match="constant tables") as caught:
         admission.check(*_asked(small, "x" * 300_000), 10_000)
-    assert "10.8 MB" in (caught.value.detail or "") and "9.0 MB of it tables" in (caught.value.detail or "")
+    assert "10.8 MB" in (caught.value.detail or "") and "including 9.0 MB of joined tables" in (
+        caught.value.detail or ""
+    )
     with pytest.raises(InputError, match='"t2" is too large') as caught:
         admission.check(*_asked(large, "x"), 10_000)
     assert ("quota-exceeded", True) == (caught.value.code, "801 rows" in (caught.value.detail or ""))

@@ -58,13 +58,13 @@ def test_a_window_waits_no_longer_once_it_is_not_due() -> None:
 
 
 def test_a_window_of_very_many_ticks_is_refused() -> None:
-    """Each tick counts the whole window, so its ticks are bounded by a setting."""
+    """Each tick aggregates the whole window, so a setting limits the ticks of a window."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     query = "SELECT count(*) AS n FROM t EVERY '1 second' OVER LAST '{} seconds'"
     assert [] == digests(query.format(60), Stream("t (v INT)"), [], accepted_at=at)
     with pytest.raises(InputError) as refused:
         digests(query.format(61), Stream("t (v INT)"), [], accepted_at=at)
-    assert ("quota-exceeded", "Each tick counts the whole window anew, here 61 ticks of it.") == (
+    assert ("quota-exceeded", "The window has 61 ticks; each tick aggregates the window anew.") == (
         refused.value.code,
         refused.value.detail,
     )

@@ -39,11 +39,11 @@ class _Play:
 
 
 def test_times_apart_from_each_other_are_bounded() -> None:
-    """Each is a row of the table; times that others see already, and times that close a gap, may always come."""
+    """Each separate window is a row of the table; a window that others cover, or that closes a gap, is accepted."""
     play = _Play()
     for number in range(MOST_TIMES):
         play.join((10 * number, 10 * number + 5))
-    with pytest.raises(InputError, match="too many different times") as refused:
+    with pytest.raises(InputError, match="too many separate START/EXPIRE windows") as refused:
         play.join((-10, -5))
     assert refused.value.code == "quota-exceeded"
     play.join((2, 4))
