@@ -1,4 +1,4 @@
-"""The elements of events' arrays as rows, with their events' columns: the body of a lambda is evaluated over them."""
+"""The rows over which the body of a lambda is evaluated: one for each element of an array, with the event's columns."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ __all__ = ["ElementSource"]
 
 
 class ElementSource:
-    """Rows made of an event and one element of its array, with the element as a column of its own."""
+    """A row for each element of the arrays: the columns of the element's event, and the element as a further column."""
 
     def __init__(self, outer: Columns, events: NDArray[np.integer], variable: Reference, arrays: pl.Series) -> None:
-        """Take the arrays.
+        """Flatten the arrays.
 
         Args:
-            outer: The events, or the elements of a lambda around this one.
-            events: The event of each array.
-            variable: The column with the element.
-            arrays: By row.
+            outer: The events, or the elements of the enclosing lambda.
+            events: The row in `outer` of each array.
+            variable: The name of the column with the element.
+            arrays: The arrays.
         """
         self._arrays = arrays.to_arrow()
         self._elements = as_plain(self._arrays.flatten())
         self.of = rows_of_elements(self._arrays)
-        """The array of each element."""
+        """The index of each element's array."""
         self._outer = outer
         self._events = events[self.of]
         self._variable = variable
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return len(self._elements)
 
     @property
     def arrays(self) -> int:
-        """How many arrays there are."""
+        """The number of arrays."""
         return len(self._arrays)
 
     def column(self, name: Reference) -> pa.Array:
@@ -53,11 +53,11 @@ class ElementSource:
         return self._outer.column(name).take(pa.array(self._events))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does: which values repeat is not known."""
+        """Return a column like `column`, not dictionary-encoded, since repeated values are not known here."""
         return self.column(name)
 
     def result(self, call: Call, body: pl.Series) -> pl.Series:
-        """Return the value of a function (but reduce) by row, from its body's value for each element."""
+        """Return a function's value for each array, given the body's value for each element; not for reduce."""
         if call.op in ("exists", "forall"):
             return self._decided(body, by=call.op == "exists")
         values, of = body.to_arrow(), self.of
@@ -71,7 +71,7 @@ class ElementSource:
         return pl.select(pl.when(there).then(pl.lit(made.cast(kind)))).to_series()
 
     def _decided(self, body: pl.Series, *, by: bool) -> pl.Series:
-        """Return `by` if the body equals `by` for some element, else NULL if NULL for any, else the contrary."""
+        """Return for each array: `by` if the body is `by` for an element, else NULL if NULL for one, else `not by`."""
         size = len(self._arrays)
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         found[self.of[(body == by).fill_null(False).to_numpy()]] = True

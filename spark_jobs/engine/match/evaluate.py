@@ -1,7 +1,7 @@
-"""Matching: which entries of the constant tables does each event of a batch meet?
+"""Matching: which entries of the constant tables does each event of a batch match?
 
-Small tables with the same key columns are looked up together (`shared index`), larger ones by an index of their own
-(`table_lookup`): filters on events, look-up, and on candidate pairs the residual.
+Small tables with the same key columns share an index (`shared_index_lookup`); each larger table has its own index
+(`table_lookup`). A look-up filters the events, finds candidate pairs, and checks the residual on the pairs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
-    """Yield the matches of a batch, in slices of its events, so that memory is bounded however many there are.
+    """Yield the matches of a batch in slices of its events, which bounds the memory for any number of matches.
 
     Args:
         snapshot: The tables.
@@ -52,7 +52,7 @@ def matches(
         value_bytes: Longest text that an expression computes; a longer text is NULL.
 
     Raises:
-        Exception: Any exception: a group's predicate runs code of libraries (`faults.FAULTS`).
+        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
     """
     events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}
@@ -64,7 +64,7 @@ def matches(
 
 
 def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
-    """Return the events for which the indexes find an entry, whatever else its predicate asks for."""
+    """Return the events for which an index finds an entry; residuals are not checked."""
     marks = np.zeros(source.count, np.bool_)
     for lookup in _looked_up(snapshot, source, EventColumns(KeySource(source)), Loads(), {}):
         lookup.mark(marks)
@@ -74,7 +74,7 @@ def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
 def _looked_up(
     snapshot: Snapshot, source: PlacedColumns, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
 ) -> Iterator[ConstantLookup]:
-    """Look up all tables; `groups` gets the numbers of the tables that an event may meet."""
+    """Look up all tables; the ids and numbers of groups with a candidate are added to `groups`."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
         load.events += source.count

@@ -1,4 +1,4 @@
-"""Columns of events with computed keys: expressions of an event alone, which are looked up like columns."""
+"""Events with computed keys: expressions over an event's columns, which are looked up like columns."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["KeySource"]
 
 
 class KeySource:
-    """Events with `grouping.model.expression.Key`s as further columns, each computed once a batch."""
+    """Events with `grouping.model.expression.Key`s as further columns, each computed once per batch."""
 
     def __init__(self, source: Columns, value_bytes: int = VALUE_BYTES) -> None:
-        """Take the events, and the limit of a computed text in bytes."""
+        """Wrap the events; `value_bytes` is the length limit of a computed text."""
         self._source = source
         self._value_bytes = value_bytes
         self._computed: dict[Key, pa.Array] = {}
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return self._source.count
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
@@ -47,5 +47,5 @@ class KeySource:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded where its source knows the repeats."""
+        """Return a column like `column`, dictionary-encoded if the source knows repeated values."""
         return self.column(name) if isinstance(name, Key) else self._source.encoded(name)

@@ -1,4 +1,4 @@
-"""Pairs of event and entry that matched, as the look-ups yield them, and how they become `Matches`."""
+"""Matched pairs of event and entry, which look-ups yield, and their conversion to `Matches`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spark_jobs.engine.rows.matches import Matches
 __all__ = ["NO_NUMBER", "MatchedPairs", "assembled", "once_per_group"]
 
 NO_NUMBER = -1
-"""The number of a virtual match: it stands for all destinations of its group, and is counted for none."""
+"""The number of a virtual match, which belongs to all destinations of its group and is counted for none."""
 
 _WIDTH = 12
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedPairs:
-    """Pairs that matched, and their columns; all of them virtual or none."""
+    """The columns of matched pairs; either all pairs are virtual or none is."""
 
     event: Ints
     destination: pa.FixedSizeBinaryArray
@@ -33,14 +33,14 @@ class MatchedPairs:
     partition: NDArray[np.int32]
     number: NDArray[np.int32]
     group: NDArray[np.int32]
-    """Index of the group of each."""
+    """The index of each pair's group."""
 
     @classmethod
     def of(
         cls, events: Ints, rows: ConstantRows, positions: NDArray[np.integer], group: NDArray[np.int32]
     ) -> MatchedPairs:
-        """Take the columns of the entries at these positions."""
-        positions = positions.astype(np.intp, copy=False)  # once, and not for each column
+        """Return pairs of events and entries, given the positions of the entries in `rows`."""
+        positions = positions.astype(np.intp, copy=False)  # converted once instead of for each column
         return cls(
             events,
             rows.ids(positions),
@@ -52,7 +52,7 @@ class MatchedPairs:
 
     @classmethod
     def virtual(cls, events: Ints, variant: int, group: int) -> MatchedPairs:
-        """Let events be met by a group, whichever of its entries did so."""
+        """Return a virtual match of a group for each event, independent of the matching entry."""
         count = events.size
         nothing = np.zeros(count, np.int32)
         blank = pa.FixedSizeBinaryArray.from_buffers(
@@ -69,7 +69,7 @@ class MatchedPairs:
 
 
 def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
-    """Keep the first virtual match of an event and group: several parts and tables of a group may have met it."""
+    """Keep the first virtual match of each event and group; several parts of a group's tables may match an event."""
     seen: dict[int, Ints] = {}
     kept = []
     for found in met:
@@ -95,10 +95,10 @@ def assembled(
 
     Args:
         met: The pairs.
-        groups: The ids that their groups are indexes of.
+        groups: The ids of groups, by the index in the pairs.
         selects: All SELECT lists.
         select_of: By variant, the index of its SELECT list.
-        mode_of: By variant, where its matches go.
+        mode_of: By variant, the mode of its destinations.
     """
     variant = _joined([found.variant for found in met])
     return Matches(

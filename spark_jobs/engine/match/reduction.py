@@ -1,4 +1,4 @@
-"""The steps of reduce: the next element of each array with the result so far."""
+"""The rows over which the lambda of reduce is evaluated: in each step, the next element and the accumulated value."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from spark_jobs.engine.rows.event_column import as_plain
 __all__ = ["MOST_ELEMENTS", "ReductionSource"]
 
 MOST_ELEMENTS = 10_000
-"""Elements of an array that `reduce` takes, a step each; a longer array gives NULL."""
+"""Most elements of an array in `reduce`, which takes a step for each; a longer array gives NULL."""
 
 
 class ReductionSource:
-    """Rows of an event, the next element of its array, and the result so far."""
+    """A row for each array with elements left: the event's columns, the next element and the accumulated value."""
 
     def __init__(
         self, outer: Columns, events: NDArray[np.integer], names: tuple[Reference, Reference], arrays: pl.Series
     ) -> None:
-        """Take the arrays.
+        """Flatten the arrays.
 
         Args:
-            outer: The events, or the elements of a lambda around this one.
-            events: The event of each array.
-            names: The columns with the result so far, and with the element.
-            arrays: By row.
+            outer: The events, or the elements of the enclosing lambda.
+            events: The row in `outer` of each array.
+            names: The names of the columns with the accumulated value and with the element.
+            arrays: The arrays.
         """
         self._outer = outer
         self._events = events
@@ -42,29 +42,29 @@ class ReductionSource:
         self._length[self._unknown.to_numpy()] = 0
         self._step = 0
         self.rows: NDArray[np.int64] = np.flatnonzero(self._length)
-        """Rows whose arrays have an element left."""
+        """The indexes of the arrays that have an element left."""
 
     def begin(self, start: pl.Series) -> None:
-        """Take the results over no elements, by row."""
+        """Set the start value of each array."""
         self._made = start
 
     def advance(self, values: pl.Series) -> None:
-        """Take the result after each row's element."""
+        """Store the accumulated values after the current elements, and go to the next elements."""
         self._made = self._made.scatter(self.rows, values)
         self._step += 1
         self.rows = self.rows[self._length[self.rows] > self._step]
 
     def result(self) -> pl.Series:
-        """Return the results by row; NULL for an array that is NULL or too long."""
+        """Return the result of each array; NULL for an array that is NULL or too long."""
         return self._made.set(self._unknown, None)
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows in this step."""
         return self.rows.size
 
     def column(self, name: Reference) -> pa.Array:
-        """Return the elements, the result so far, or a column of each row's event."""
+        """Return the current elements, the accumulated values, or a column of each row's event."""
         if name == self._total:
             return self._made.gather(self.rows).to_arrow()
         if name == self._variable:
@@ -72,5 +72,5 @@ class ReductionSource:
         return self._outer.column(name).take(pa.array(self._events[self.rows]))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does: which values repeat is not known."""
+        """Return a column like `column`, not dictionary-encoded, since repeated values are not known here."""
         return self.column(name)

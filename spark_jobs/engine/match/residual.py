@@ -1,4 +1,4 @@
-"""Predicates on candidate pairs and on events, and the expressions of SELECT lists: one call for all rows."""
+"""Evaluation of predicates on candidate pairs and events, and of SELECT expressions, for all rows in one call."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ __all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 PairPositions = NDArray[np.integer]
 
 _AT_ONCE = 32
-"""Conjuncts that are evaluated at once where there are more."""
+"""Most conjuncts before conjuncts are joined, and the size of each joined chunk."""
 BYTES = 64 << 20
-"""Texts that are read and computed at once, unless a single row has more."""
+"""Most bytes of texts that are read and computed at once, unless a single row has more."""
 _IN_MEMORY = 8
-"""Bytes in memory for each of a value, at most."""
+"""Most bytes in memory for each byte of a value."""
 ELEMENTS = 1 << 20
-"""Elements of arrays over which the body of a lambda is evaluated at once, unless a single row has more."""
+"""Most elements for which the body of a lambda is evaluated at once, unless a single row has more."""
 
 
 def holds(
@@ -68,7 +68,7 @@ def holds(
         if not left.size:
             break
         values = truth(conjunct, events, positions[left], types, constants, None if rows is None else rows[left])
-        # `fill_null` and `gather` run a query of Polars', which costs a small batch more than the conjunct itself.
+        # `fill_null` and `gather` start a Polars query, which for a small batch takes longer than the conjunct itself.
         true[left] = (values.fill_null(False) if values.null_count() else values).to_numpy()
     return true
 
@@ -81,12 +81,12 @@ def truth(
     constants: Sequence[pa.Array],
     rows: PairPositions | None,
 ) -> pl.Series:
-    """Return for each (event, row) pair whether a conjunct is TRUE, FALSE or NULL; the arguments as of `holds`."""
+    """Return TRUE, FALSE or NULL for each (event, row) pair and one conjunct; the arguments are those of `holds`."""
     return _PairFrame(events, positions, types, constants, rows).evaluate(conjunct)
 
 
 def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
-    """Return conjuncts, many of them as one: each has its cost, and the first ones leave few pairs."""
+    """Return conjuncts; more than `_AT_ONCE` are joined with AND in chunks, as each evaluation has a fixed cost."""
     if len(conjuncts) <= _AT_ONCE:
         return conjuncts
     return [
@@ -103,7 +103,7 @@ def evaluate_expression(
     Args:
         expression: The expression to compute.
         events: The batch.
-        rows: Which events.
+        rows: The indexes of the events.
         value_bytes: Longest text that the expression computes; a longer text is NULL.
     """
     result: pa.Array = _PairFrame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
@@ -121,7 +121,7 @@ def _needle_name(member: Member) -> Reference:
 
 
 class _PairFrame:
-    """Event values and constants side by side, one row for each pair."""
+    """The event's columns and the row's constants for each pair."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _PairFrame:
         self._rows = rows
 
     def evaluate(self, expression: Expression) -> pl.Series:
-        """Compute an expression, in slices where its texts are large."""
+        """Compute an expression for all rows, in slices if its texts are large."""
         if not _has_text(expression):
             return self.at_once(expression, None)
         limit = self._events.value_bytes
@@ -157,7 +157,7 @@ class _PairFrame:
         return _PairFrame(self._events, self._positions[first:last], self._types, self._constants, rows)
 
     def _longest(self, leaf: Column | Slot | Value) -> Size:
-        """Return the bytes of the longest text of a column or slot."""
+        """Return the bytes of the longest text in a column, slot or constant."""
         if isinstance(leaf, Column):
             return self._events.longest(leaf.reference) if leaf.type.is_sized else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
@@ -169,7 +169,7 @@ class _PairFrame:
         return longest_text(known if len(known) <= self._positions.size else self._texts(slot).to_arrow())
 
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
-        """Return the bytes of the text of a column or slot in each row."""
+        """Return the bytes of the text in each row of a column or slot."""
         match leaf:
             case Column() if leaf.type in (STRING, VARIANT):
                 texts = self._event(leaf)
@@ -192,7 +192,7 @@ class _PairFrame:
             columns += self._keys(pair)
         columns += [self._member(member) for member in compiled.members]
         columns += [self.of_elements(each.call).alias(each.name) for each in compiled.lambdas]
-        # Without a column of the right height an expression of constants alone would be a single row.
+        # The column ":row" sets the number of rows: an expression of constants alone would give a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
         check_cpu()
         for name, step in compiled.steps:
@@ -208,7 +208,7 @@ class _PairFrame:
         return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
     def _texts(self, slot: int) -> pl.Series:
-        """Return the texts of a slot; each is in memory once, however many pairs have it."""
+        """Return the texts of a slot; a text shared by many pairs is in memory once."""
         encoded = self._constants[slot].take(pa.array(self._rows))
         if encoded.null_count == len(encoded):
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(encoded))
@@ -218,9 +218,9 @@ class _PairFrame:
         return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
 
     def of_elements(self, call: Call) -> pl.Series:
-        """Return the value of a function of an array and a lambda, in slices of bounded elements.
+        """Return the value of a function with a lambda, in slices with a bounded number of elements.
 
-        Lambdas within lambdas multiply the elements of one event; slices keep them from being in memory together.
+        Nested lambdas multiply the elements of one event; slices bound the elements that are in memory at once.
         """
         if call.op == LEFT_ON:
             return self._left_on(call)
@@ -237,7 +237,7 @@ class _PairFrame:
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _array_sizes(self, arrays: Expression) -> Ints:
-        """Return the bytes in memory of each row's array, about: nested lambdas repeat the arrays of an event."""
+        """Return about how many bytes each row's array takes; with nested lambdas, many rows have an event's array."""
         if isinstance(arrays, Column):
             if self._events.longest(arrays.reference) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)
@@ -246,9 +246,9 @@ class _PairFrame:
         return np.full(self._positions.size, int(sizes.of(arrays)), np.int64)
 
     def _reduced(self, call: Call, arrays: pl.Series) -> pl.Series:
-        """Return reduce's result: its lambda is evaluated for the first elements of all arrays, then the next."""
+        """Return the result of reduce; each step evaluates the lambda for the next element of all arrays."""
         _, start, total, variable, body = call.args
-        assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
+        assert isinstance(total, Column) and isinstance(variable, Column), "the variables of the lambda"
         steps = ReductionSource(self._events.source, self._positions, (total.reference, variable.reference), arrays)
         steps.begin(self.evaluate(start))
         while steps.count:
@@ -259,9 +259,9 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Tell which pairs a LEFT JOIN has by their constants, some partners at a time."""
+        """Return for each pair whether ON keeps the row: a partner for which it is TRUE, else the row of NULLs."""
         prefix, condition = call.args
-        assert isinstance(prefix, Value), "what names the table"
+        assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)
         events = self._events if found.rows is None else EventColumns(found.rows, self._events.value_bytes)
         met = np.zeros(self._positions.size, np.bool_)
@@ -277,9 +277,9 @@ class _PairFrame:
         return pl.Series(met != found.alone)
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
-        """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""
+        """Return the value of a function with a lambda, whose body is evaluated for all elements at once."""
         _, variable, body = call.args
-        assert isinstance(variable, Column), "an element"
+        assert isinstance(variable, Column), "the lambda's variable"
         elements = ElementSource(self._events.source, self._positions, variable.reference, arrays)
         events = EventColumns(elements, self._events.value_bytes)
         rows = None if self._rows is None else self._rows[elements.of]
@@ -289,9 +289,9 @@ class _PairFrame:
         return inner._collected(call, elements, body)
 
     def _collected(self, call: Call, elements: ElementSource, body: Expression) -> pl.Series:
-        """Return arrays or maps of a body's values for their elements; NULL, unmade, where one would be too large.
+        """Return arrays or MAPs of the body's values; called on the frame of the elements.
 
-        This frame is that of the elements.
+        An array or MAP larger than `value_bytes` is NULL, and its values are dropped early.
         """
         limit = self._events.value_bytes
         sizes = TextSizes(self._longest, limit)
@@ -304,7 +304,7 @@ class _PairFrame:
             of = elements.of[first:last]
             part = self._between(first, last).evaluate(body)
             np.add.at(made, of, value_sizes(part.to_arrow()))
-            # `Series.set` would keep the values behind a NULL.
+            # Values of arrays that are too large are dropped by `take`; `Series.set` would keep them in memory.
             values.append(pl.Series(part.to_arrow().take(pa.array(np.arange(of.size), mask=made[of] > limit))))
         return elements.result(call, pl.concat(values)).set(pl.Series(made > limit), None)
 
@@ -321,14 +321,14 @@ class _PairFrame:
         return [event, constant]
 
     def _needles(self, member: Member) -> tuple[EventColumns, PairPositions]:
-        """Return the values to look up, and for each pair the place of its value."""
+        """Return the values to look up, and for each pair the index of its value."""
         if isinstance(member.needle, Column):
             return self._events, self._positions
         values = as_plain(self.evaluate(member.needle).to_arrow())
         return EventColumns(SingleColumn(values)), np.arange(self._positions.size)
 
     def _member(self, member: Member) -> pl.Series:
-        """Look up (row, value) among the elements of the sets that are met."""
+        """Return for each pair whether its value is in the set of its row, with NULL as in SQL's IN."""
         if self._rows is None:
             raise InternalError("a set without rows")
         distinct, which = numbered(self._rows, len(self._constants[member.slot]))

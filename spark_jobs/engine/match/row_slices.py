@@ -1,4 +1,4 @@
-"""Rows, cut into slices of bounded size, and numbered by common values."""
+"""Helpers for arrays of rows: slices of bounded size, and distinct rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spark_jobs.engine.index import Ints
 __all__ = ["numbered", "slices"]
 
 _DENSE = 16
-"""Rows of a table for each pair, up to which the rows that are met are found by marking them."""
+"""Up to this many table rows per pair, distinct rows are found by marking; otherwise by sorting."""
 
 
 def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows, given by the running total of their sizes, into slices of bounded size, none of them empty."""
+    """Yield slices of at most `most`, given the running total of the rows' sizes; a larger row is a slice alone."""
     first = 0
     while first < total.size:
         before = int(total[first - 1]) if first else 0
@@ -26,7 +26,7 @@ def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
 
 
 def numbered(rows: NDArray[np.integer], count: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and for each given row its place among them; `count` is the number of all rows."""
+    """Return the distinct rows, and each given row's index among the distinct rows; `count` is the table's size."""
     if count > _DENSE * rows.size:
         distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
         return distinct, which

@@ -1,4 +1,4 @@
-"""The look-up of a shared index in a batch: candidates of all its tables, and the matches among them."""
+"""The look-up of a batch in a shared index: the candidates in all its tables, and the matches among the candidates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["SharedIndexLookup"]
 
 
 class SharedIndexLookup:
-    """The candidates of the tables of a shared index, for the whole batch; like `TableLookup`."""
+    """The candidates of a batch in the tables of a shared index; the counterpart of `TableLookup`."""
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class SharedIndexLookup:
         loads: Loads,
         groups: dict[GroupId, int],
     ) -> None:
-        """Look a shared index up.
+        """Look up the events of a batch in a shared index.
 
         Args:
             shared: The index of the tables.
             source: The events of the batch.
-            events: Their columns.
-            loads: Where to count the costs of each table.
-            groups: The numbers of group ids; missing ones are added.
+            events: The columns of the events.
+            loads: Counts the costs of each table.
+            groups: The numbers of group ids; missing ids are added.
         """
         self._shared = shared
         self._source = source
@@ -55,7 +55,7 @@ class SharedIndexLookup:
         self._seconds = 0.0
 
     def add_counts(self, counts: Ints) -> None:
-        """Add to each event's count the candidates that it will be expanded to."""
+        """Add each event's number of candidates to `counts`."""
         counts[self._events] += self._found.counts()
 
     def mark(self, marks: NDArray[np.bool_]) -> None:
@@ -64,14 +64,14 @@ class SharedIndexLookup:
             marks[self._events[places[self._shared.alive[candidates]]]] = True
 
     def took(self, seconds: float) -> None:
-        """Charge the time of a look-up to the tables, by their numbers of candidates."""
+        """Charge the time of a look-up to the tables, in proportion to their numbers of candidates."""
         share = self._candidates + 1.0
         share *= seconds / share.sum()
         for load, own in zip(self._loads, share.tolist(), strict=True):
             load.seconds += own
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the pairs that the events in [first, last) match."""
+        """Yield the matched pairs of the events in [first, last)."""
         part = slice(*np.searchsorted(self._events, (first, last)))
         mine = self._events[part]
         for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
@@ -92,7 +92,7 @@ class SharedIndexLookup:
             setattr(load, what, getattr(load, what) + count)
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs with a live entry, an event that counts for the entry, and conjuncts that all hold."""
+        """Return the pairs with a live entry, an event within the entry's window and table, and only TRUE conjuncts."""
         found, rows = pairs
         shared = self._shared
         owner = shared.owner[rows]

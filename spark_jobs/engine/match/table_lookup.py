@@ -1,4 +1,4 @@
-"""The look-up of one part of a table in a batch: candidates by the part's index, and the matches among them."""
+"""The look-up of a batch in one part of a table: candidates by the part's index, and the matches among them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["PAIRS", "RESIDUAL_PAIRS", "TableLookup", "selected_events"]
 
 PAIRS = 4_000_000
-"""Pairs held at once: some 300 MB with their columns."""
+"""Most pairs in memory at once, which take some 300 MB with their columns."""
 RESIDUAL_PAIRS = 500_000
-"""Pairs for which constants are gathered and expressions evaluated at once."""
+"""Most pairs for which constants are gathered and residuals are evaluated at once."""
 
 
 def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
-    """Return the events that still count for the table and that the conjuncts without constants let through."""
+    """Return the events that the table still sees and for which all conjuncts without constants are TRUE."""
     everything = np.arange(source.count)
     if shape.until:
-        # A partition that was added since has no event that counts.
+        # All rows of the table are leaving; it sees no events of partitions that were added since.
         until = np.array([*shape.until, 0])
         ends = until[np.minimum(source.partitions, until.size - 1)]
         everything = np.flatnonzero(source.offsets < ends)
@@ -42,17 +42,17 @@ def selected_events(shape: TableShape, source: PlacedColumns, events: EventColum
 
 @dataclass(frozen=True, slots=True)
 class TableLookup:
-    """The candidates of one part of a table, for the whole batch."""
+    """The candidates of a batch in one part of a table."""
 
     group: int
     part: ConstantPart
     candidates: AnyCandidates
     load: Load
     source: PlacedColumns
-    """The events, whose times decide whether an entry is in its window."""
+    """The events; their times decide whether they are within an entry's window."""
 
     def add_counts(self, counts: Ints) -> None:
-        """Add to each event's count the candidates that it will be expanded to."""
+        """Add each event's number of candidates to `counts`."""
         if not self._by_existence:
             self.load.candidates += self.candidates.add_counts(counts)
 
@@ -63,25 +63,25 @@ class TableLookup:
         marks |= counts > 0
 
     def took(self, seconds: float) -> None:
-        """Count time that it cost."""
+        """Charge the seconds of the look-up to the table."""
         self.load.seconds += seconds
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the pairs that the events in [first, last) match."""
+        """Yield the matched pairs of the events in [first, last)."""
         for met in self._meet(events, first, last):
             self.load.matches += met.event.size
             yield met
 
     @property
     def _by_existence(self) -> bool:
-        """Whether the index alone says that an event is wanted."""
+        """Whether any candidate means a match: the part is virtual, and it has no residual."""
         return self.part.shape.virtual and not self.part.shape.residual
 
     def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         part = self.part
         candidates = self.candidates.between(first, last)
         if self._by_existence:
-            # START and EXPIRE of a virtual destination are its reader's to keep (docs/results.md).
+            # The readers of a virtual destination apply START and EXPIRE (docs/results.md).
             yield MatchedPairs.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
             return
         for pairs in candidates.pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
@@ -94,7 +94,7 @@ class TableLookup:
                 yield MatchedPairs.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs with a live entry, a time in the entry's window and a residual that holds."""
+        """Return the pairs with a live entry, an event time within the entry's window and a TRUE residual."""
         found, rows = pairs
         part = self.part
         keep: NDArray[np.bool_] | None = None if part.alive is None else part.alive[rows]
