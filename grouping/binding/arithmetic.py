@@ -1,4 +1,4 @@
-"""Arithmetic of bound operands: constants read for their place, results typed."""
+"""Arithmetic of bound operands: constants take the type of their context, and results are typed as in Spark."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     for sql_type in kinds:
         _check_number(sql_type, f'"{op}"')
     if op == "div" and {FLOAT, DOUBLE} & {*kinds}:
-        raise mismatch('"div" is of whole numbers', "One operand is FLOAT or DOUBLE.", 'Use "/".')
+        raise mismatch('"div" takes whole numbers', "One operand is FLOAT or DOUBLE.", 'Use "/".')
     wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(sql_type.is_decimal for sql_type in kinds)
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
-            of_double = not kinds or (op == "/" and not i)  # Spark goes by the left side
+            of_double = not kinds or (op == "/" and not i)  # Spark takes DOUBLE for a NULL on the left
             operands[i] = Constant(None, INT if op == "div" and not kinds else DOUBLE if of_double else kinds[0])
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
@@ -53,11 +53,12 @@ def _texts_read(operands: list[Bound]) -> list[Bound]:
 
 
 def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
-    """Return a literal of a whole type, which its letter tells."""
+    """Return a whole literal of the type that its suffix names, as in ``5L``."""
     if number.type == sql_type:
         return number
     made = cast(number, sql_type)
-    narrow = isinstance(made, Term) and sql_type.name != "TINYINT"  # Spark takes a TINYINT literal by its type
+    # Beside a DECIMAL, Spark gives a TINYINT literal the type's precision, and other literals their number of digits.
+    narrow = isinstance(made, Term) and sql_type.name != "TINYINT"
     return TypedLiteral("cast", (number,), sql_type) if narrow else made
 
 
@@ -71,13 +72,13 @@ def bitwise(op: str, *operands: Bound) -> Bound:
     kinds = [operand.type for operand in operands if not is_null(operand)]
     for sql_type in kinds:
         if not sql_type.is_whole:
-            raise mismatch(f'"{op}" is of whole numbers', f"One operand is {sql_type}.")
+            raise mismatch(f'"{op}" takes whole numbers', f"One operand is {sql_type}.")
     known = tuple(Constant(None, kinds[0] if kinds else INT) if is_null(one) else typed(one) for one in operands)
     return Term(op, known, result_type(op, [operand.type for operand in known]))
 
 
 def negative(operand: Bound) -> Bound:
-    """Return the negation of a number; that of a whole literal in parentheses is no literal to Spark."""
+    """Return the negation of a number; Spark does not treat a negated literal in parentheses as a literal."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -110,10 +111,10 @@ def check_turned(operand: Bound, what: str) -> None:
     """Refuse to negate a DECIMAL that Spark would round to 34 digits."""
     if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
         raise unsupported(
-            f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."
+            f"{what} of {operand.type}", f"Spark rounds the result to {_TURNED_DIGITS} digits.", "Subtract from 0."
         )
 
 
 def _check_number(sql_type: SqlType, what: str) -> None:
     if not sql_type.is_number:
-        raise mismatch(f"{what} is of numbers", f"One operand is {sql_type}.")
+        raise mismatch(f"{what} takes numbers", f"One operand is {sql_type}.")

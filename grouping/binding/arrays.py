@@ -1,7 +1,7 @@
-"""Functions that make arrays of others, or find something in them: their arguments checked, results typed.
+"""Functions that build arrays from arrays, or search arrays: arguments are checked, and results are typed.
 
-Elements are of one exact type: Spark widens an array beside a wider array or constant, and these calls are refused
-here. A constant among elements has its type from the array, so no other literal may take a number's place.
+All arrays and elements of a call must have exactly one type: calls where Spark would widen an array are refused. The
+array decides the type of a constant element, so the fast path reads no other literal in place of a number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def _parts(array: Bound, name: str) -> SqlType:
-    """Return the type of the elements, with parts or without."""
+    """Return the type of the elements, which may be STRUCT, ARRAY or MAP."""
     return element_type(array, name, compared=False)
 
 
@@ -59,7 +59,7 @@ def _sort_array(name: str, array: Bound, ascending: Bound | None = None) -> Boun
     if ascending is None:
         return Term(name, (array, Value(True, "BOOLEAN")), array.type)
     if not isinstance(ascending, Constant) or ascending.type != BOOLEAN or ascending.value is None:
-        raise unsupported(f'an order of "{name}" that is neither TRUE nor FALSE', "The order is a constant.")
+        raise unsupported(f'a second argument of "{name}" other than TRUE or FALSE', "TRUE sorts ascending.")
     return Term(name, (array, Value(bool(ascending.value), "BOOLEAN")), array.type)
 
 
@@ -122,17 +122,17 @@ def _join(name: str, array: Bound, between: Bound, instead: Bound | None = None)
         raise mismatch(
             f'an argument of "{name}" is {array.type}',
             "It must be ARRAY<STRING>.",
-            "CAST each: transform(a, x -> CAST(x AS STRING)).",
+            "CAST each element: transform(a, x -> CAST(x AS STRING)).",
         )
     texts = (between,) if instead is None else (between, instead)
     for text in texts:
         if text.type != STRING or is_null(text):
-            raise mismatch(f'what joins is {text.type} in "{name}"', "It must be STRING.")
+            raise mismatch(f'the delimiter of "{name}" is {text.type}', "It must be STRING.")
     return Term(name, (array, *texts), STRING)
 
 
 def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
-    """Return concat_ws where an array is among the texts: NULLs and arrays that are NULL are left out."""
+    """Return concat_ws of texts and arrays of texts; NULLs and NULL arrays are left out."""
     arrays: list[Bound] = []
     for text in texts:
         if text.type.name == "ARRAY":
@@ -146,14 +146,14 @@ def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
 
 
 def _repeat(name: str, value: Bound, count: Bound) -> Bound:
-    """Return an array of one value, repeated; a constant that decides its type is not lifted."""
+    """Return an array of one repeated value; a constant value decides the array's type, so it is not lifted."""
     if is_null(value):
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.", "CAST it.")
     times = fixed(count, INT, f'the count of "{name}"')
     if not isinstance(times.value, int) or times.value > LARGEST_COUNT:
         raise _out_of_range(f'the count of "{name}"', times.value, f"0 to {LARGEST_COUNT:,}")
     kept = settle(value) if isinstance(value, Constant) else value
-    assert not isinstance(kept, Call | Slot), "a constant stays one"
+    assert not isinstance(kept, Call | Slot), "a settled constant is a Value"
     return Term(name, (kept, times), array_of(value.type))
 
 
@@ -163,7 +163,7 @@ def _out_of_range(what: str, found: object, allowed: str) -> InputError:
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
-    """Return arrays_zip: the elements of arrays side by side, in STRUCTs with fields named as the arrays are written.
+    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array, named as the array is written.
 
     Raises:
         InputError: ``type-mismatch`` for an operand that is no array, ``unsupported-query`` for names.
@@ -172,16 +172,18 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
         raise mismatch('function "arrays_zip" takes 1 or more arguments', "There are none.")
     names = [_zipped_name(array, place) for place, array in enumerate(written)]
     if None in names:
-        raise unsupported("arrays_zip of a part in brackets", "The field's name would not be certain.", "Use zip_with.")
+        raise unsupported(
+            "arrays_zip of a nested value's part", "The name of the field would not be certain.", "Use zip_with."
+        )
     known = [name for name in names if name is not None]
     if len({name.casefold() for name in known}) < len(known):
-        raise unsupported("a STRUCT with two fields of one name", "No name would tell them apart.", "Use zip_with.")
+        raise unsupported("a STRUCT with two fields of one name", "Names of fields must differ.", "Use zip_with.")
     fields = [(name, _parts(array, "arrays_zip")) for name, array in zip(known, arrays, strict=True)]
     return Term("arrays paired", tuple(arrays), array_of(struct_of(fields)))
 
 
 def _zipped_name(array: exp.Expr, place: int) -> str | None:
-    """Return the name of a field of arrays_zip: a column's own, or its place; None where neither is certain."""
+    """Return the name of a field of arrays_zip: a column's name, or the place; None for a part of a nested value."""
     array = array.unnest()
     if isinstance(array, exp.Dot | exp.Bracket):
         return None
@@ -189,7 +191,7 @@ def _zipped_name(array: exp.Expr, place: int) -> str | None:
 
 
 def name_in_struct(value: exp.Expr, place: int) -> str:
-    """Return the name of a field of struct: an alias, the own name of a column, field or key, or the place from 1."""
+    """Return the name of a field of struct: an alias, the name of a column, field or key, or ``col1``, ``col2`` …."""
     bare = value.unnest()
     if isinstance(bare, exp.Bracket) and isinstance(key := bare.expressions[0], exp.Literal) and key.is_string:
         return key.name
@@ -201,7 +203,7 @@ def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -
     bounds = [first, last] if step is None else [first, last, step]
     values = [bound.value if isinstance(bound, Constant) and bound.type == INT else None for bound in bounds]
     if not all(isinstance(value, int) for value in values):
-        raise unsupported(f'"{name}" of anything but INT constants', "An event could make it very long.")
+        raise unsupported(f'"{name}" of anything but INT constants', "An event could make the array very long.")
     begin, end, *by = values
     stride = by[0] if by else 1 if end >= begin else -1  # type: ignore[operator]  # whole numbers
     whole = range(begin, end + (1 if stride > 0 else -1), stride) if stride else ()  # type: ignore[operator, arg-type]
@@ -217,18 +219,18 @@ def paired(name: str, one: Bound, other: Bound) -> Bound:
 
 
 def numbered(array: Bound, name: str) -> Bound:
-    """Return the elements of an array, each with its place, which counts from 0."""
+    """Return the elements of an array, each with its index from 0."""
     kinds = (("0", _parts(array, name)), ("1", INT))
     return Term("array numbered", (array,), array_of(struct_of(kinds)))
 
 
 def named_struct(name: str, *args: Bound) -> Bound:
-    """Return a STRUCT of values, each behind its name."""
+    """Return a STRUCT; the arguments are names and values in turn."""
     if not args or len(args) % 2:
         raise mismatch(f'function "{name}" takes names and values in turn', f"There {are(len(args))} {len(args)}.")
     names = [fixed(key, STRING, "the name of a field") for key in args[::2]]
     if len({str(key.value).casefold() for key in names}) < len(names):
-        raise unsupported("a STRUCT with two fields of one name", "No name would tell them apart.")
+        raise unsupported("a STRUCT with two fields of one name", "Names of fields must differ.")
     for value in args[1::2]:
         if is_null(value):
             raise mismatch("a field is NULL", "Its type is not known.", "CAST it.")
@@ -238,7 +240,7 @@ def named_struct(name: str, *args: Bound) -> Bound:
 
 
 def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return arrays of one type; lists of constants are read as the others' elements.
+    """Return arrays of one type; a list of constants takes the element type of the first other array.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -263,7 +265,7 @@ def _literal_of(array: Bound, sql_type: SqlType, name: str) -> Bound:
 
 
 def _member(value: Bound, of: SqlType, name: str) -> Bound:
-    """Return a value as the elements of an array are.
+    """Return a value with the type of an array's elements.
 
     Raises:
         InputError: ``type-mismatch`` where Spark would widen the array, or refuses the value.
@@ -281,7 +283,7 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
 
 
 def _as_it_is(constant: Constant, of: SqlType) -> Constant:
-    """Return a constant that no literal of another type can take the place of."""
+    """Return a constant of a type, pinned: the fast path reads no other literal in its place."""
     return msgspec.structs.replace(constant, type=of, is_pinned=True)
 
 
@@ -307,5 +309,5 @@ ARRAY_CALLS: dict[str, Callable[..., Bound]] = {
     "slice": _slice,
     "sort_array": _sort_array,
 }
-"""Binders by function, each of the function's name and its arguments; `calls.call` binds ``reverse``, ``concat`` and
-``concat_ws`` of arrays."""
+"""Binders by function, called with the function's name and the bound arguments; `calls.call` binds ``reverse``,
+``concat`` and ``concat_ws`` of arrays."""

@@ -1,4 +1,4 @@
-"""From sqlglot's expressions to bound trees: the meaning of each kind of node, and the refused kinds."""
+"""Binding: turns sqlglot's expressions into bound trees, and refuses unsupported kinds of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Binder"]
 _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseLeftShift: ("shiftleft", 4),
     exp.BitwiseRightShift: ("shiftright", 4),
-    exp.Coalesce: ("shiftrightunsigned", 4),  # as `respelled_tokens` hands >>> over
+    exp.Coalesce: ("shiftrightunsigned", 4),  # `respelled_tokens` rewrites >>> to this node
     exp.BitwiseAnd: ("&", 3),
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
@@ -59,7 +59,7 @@ class Binder(PredicateBinder):
         self.scope = scope
         self._depth = 0
         self._variables: dict[str, Bound] = {}
-        """The elements of the lambdas around, by name in lower case."""
+        """The variables of the enclosing lambdas, by name in lower case."""
         self._columns: dict[tuple[str, str], tuple[str, Bound]] = {}
 
     def bind(self, node: exp.Expr) -> Bound:
@@ -82,7 +82,7 @@ class Binder(PredicateBinder):
         return bound
 
     def finished(self, bound: Bound) -> Bound:
-        """Return an expression of the SELECT list as the query has it."""
+        """Return an expression of the SELECT list in its final form; `AggregateBinder` overrides this method."""
         return bound
 
     def _bind(self, node: exp.Expr) -> Bound:
@@ -114,7 +114,7 @@ class Binder(PredicateBinder):
         return self.column(node)[1]
 
     def _variable(self, node: exp.Expr) -> Bound:
-        """Bind the variable of a lambda, as sqlglot marks it within the body."""
+        """Bind the variable of a lambda; sqlglot parses it as a bare identifier."""
         found = self._variables.get(node.name.casefold())
         if found is None:
             raise refusal(node)
@@ -127,7 +127,7 @@ class Binder(PredicateBinder):
             yield name, self.finished(bound)
 
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
-        """Return the field that a chain of names leads to, None where the last name is a source's column."""
+        """Return the nested field that a dotted name leads to; None if the last name is a source's column."""
         names = [part.name for part in node.parts]
         if (bound := self._variables.get(names[0].casefold())) is not None:
             for name in names[1:]:
@@ -149,12 +149,12 @@ class Binder(PredicateBinder):
 
     def _dot(self, node: exp.Expr) -> Bound:
         if not isinstance(node.expression, exp.Identifier):
-            raise unsupported("a call behind a dot", "A field's name stands there.")
+            raise unsupported("a call behind a dot", "A dot is followed by the name of a field.")
         return field(self.bind(node.this), node.expression.name)
 
     def _bracket(self, node: exp.Expr) -> Bound:
         if len(node.expressions) != 1:
-            raise unsupported("several places in brackets", "There is one element at a place.")
+            raise unsupported("several indexes in brackets", "Brackets take one index.")
         return element(self.bind(node.this), self.bind(node.expressions[0]))
 
     def check_qualifier(self, node: exp.Column) -> None:
@@ -169,7 +169,7 @@ class Binder(PredicateBinder):
         return string(node.this, position) if node.is_string else number(node.this, position)
 
     def note_literals(self, nodes: int) -> None:
-        """Take note of expressions of the text that are bound together."""
+        """Count expressions of the text that are bound at once, without `bind`."""
         self.scope.budget.note_small(nodes)
 
     def _boolean(self, node: exp.Expr) -> Constant:
@@ -198,8 +198,8 @@ class Binder(PredicateBinder):
         return apply("concat", [self.bind(part) for part in (node, *reversed(parts))])
 
     def _side_by_side(self, node: exp.Expr) -> Bound:
-        detail = "An operator is missing."
-        raise InputError("two strings stand side by side", code="syntax-error", detail=detail, hint="Use || or ''.")
+        detail = "An operator between the strings is missing."
+        raise InputError("two strings follow each other", code="syntax-error", detail=detail, hint="Use || or ''.")
 
     def _case(self, node: exp.Expr) -> Term:
         subject = self.bind(node.this) if node.args.get("this") else None
@@ -263,7 +263,8 @@ class Binder(PredicateBinder):
             raise unparenthesized(_BITWISE[type(node.this)][0], name)
         parts = (node.this, *(node.expressions or (node.expression,)))
         if None in parts:
-            raise InputError('nothing stands behind ">>>"', code="syntax-error", detail="It moves bits by a number.")
+            detail = "The operator shifts bits by a number."
+            raise InputError('an operand is missing behind ">>>"', code="syntax-error", detail=detail)
         operands = [self.bind(part) for part in parts]
         return bitwise(name, *operands) if len(name) == 1 else apply(name, operands)
 
@@ -279,7 +280,7 @@ class Binder(PredicateBinder):
     def _lambda(self, name: str, *arguments: exp.Expr) -> Bound:
         *collections, function = arguments
         if not isinstance(function, exp.Lambda):
-            raise unsupported(f'"{name}" without a last lambda', "The lambda is the last argument.")
+            raise unsupported(f'"{name}" without a lambda at the end', "The last argument must be the lambda.")
         variables = len(function.expressions)
         bound = [self.bind(collection) for collection in collections]
         elements = elements_of(name, bound, variables)
@@ -289,14 +290,15 @@ class Binder(PredicateBinder):
     def _reduce(self, arguments: Sequence[exp.Expr]) -> Bound:
         lambdas = [argument for argument in arguments[2:] if isinstance(argument, exp.Lambda)]
         if not 1 <= len(lambdas) == len(arguments) - 2 <= 2:
-            raise mismatch("reduce takes an ARRAY, a start, and one lambda or two", "The second is of what comes out.")
+            detail = "The second lambda takes the accumulated value."
+            raise mismatch("reduce takes an ARRAY, a start, and one lambda or two", detail)
         array, start = (self.bind(argument) for argument in arguments[:2])
         columns = reduction_columns(array, start, len(self._variables))
         made = reduction(array, start, columns, self._body(lambdas[0], columns))
         return made if len(lambdas) == 1 else self._body(lambdas[1], [made])
 
     def _body(self, function: exp.Lambda, parts: Sequence[Bound]) -> Bound:
-        """Bind the body of a lambda, whose variables stand for these."""
+        """Bind the body of a lambda whose variables stand for `parts`, in order."""
         names = [variable.name.casefold() for variable in function.expressions]
         if len(names) != len(parts) or len({*names, *self._variables}) < len(names) + len(self._variables):
             raise unsupported(f"the variable list ({', '.join(names)})", "Each variable needs a name of its own.")
@@ -318,7 +320,7 @@ class Binder(PredicateBinder):
         exp.HexString: _binary,
         exp.Null: _null,
         exp.Neg: _negative,
-        exp.Sqrt: _positive,  # as `select_text` hands it over
+        exp.Sqrt: _positive,  # `select_text` rewrites unary plus to this node
         exp.DPipe: _concat,
         exp.Concat: _side_by_side,
         exp.Case: _case,
@@ -331,11 +333,11 @@ class Binder(PredicateBinder):
         exp.Extract: _extract,
         exp.Anonymous: _function,
     }
-    """How each kind of node is bound, besides arithmetic."""
+    """The method that binds each kind of node, except arithmetic."""
 
 
 def _interval(literal: exp.Expr, *units: exp.Expr) -> Bound:
-    """Return the interval that the tokens of `respelled_tokens` hold."""
+    """Return the interval of a literal that `respelled_tokens` has rewritten to a call."""
     sign = "-" if isinstance(literal, exp.Neg) else ""
     number = literal.this if sign else literal
     first, last = (*(unit.name for unit in units), "", "")[:2]

@@ -1,7 +1,7 @@
-"""Bound trees, which the stages between plan and signature pass on.
+"""Bound trees: the form of a query between the compiler's stages `plan` and `lift`.
 
-Unlike an `Expression` they hold constants in place, each with its text, so the fast path can read other constants into
-the same places.
+Unlike an `Expression`, a bound tree holds constants, each with its text, so that the fast path can read the literals of
+another text into the same places.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 CAST_NULL = "CAST"
 """The text of a NULL whose type a CAST names."""
 MAX_COPIED_NODES = 20_000
-"""Nodes that IN may add by repeating an operand; the limit stops nested INs from growing exponentially."""
+"""Most nodes that IN adds by repeating an operand; without a limit, nested INs would grow exponentially."""
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """A constant, read for the place where it stands."""
+    """A constant, typed by its context."""
 
     value: ConstantValue
     type: SqlType
@@ -53,8 +53,8 @@ class Constant(msgspec.Struct, frozen=True):
     is_pinned: bool = False
     """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
     merged: tuple[int, ...] = ()
-    """The positions of equal literals that became this constant together: other literals would make a set, so the fast
-    path reads none in their places."""
+    """The positions of the equal literals that were merged into this constant: different literals would make a set, so
+    the fast path reads no other literals in these positions."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 Leaf = Column | Constant | Value
-"""A `Value` is part of the predicate's shape and never lifted: a field's name, a key of a map, a path."""
+"""A `Value`, such as a field's name, a MAP's key or a path, belongs to the predicate's shape and is never lifted."""
 Bound = Leaf | Term
 
 
@@ -97,10 +97,9 @@ def pinned(constant: Constant) -> Constant:
 
 
 def without_positions(bound: Bound) -> Bound:
-    """Return a tree with constants that name no literal of the text.
+    """Return a tree whose constants have no position in the text, so that the fast path does not read them anew.
 
-    The plan may hold such a tree in several places, with a view's text, or where nothing is lifted. So no literal of it
-    is read anew by the fast path.
+    For trees that the plan holds in several places, that come from a view's text, or whose constants are not lifted.
     """
     return with_leaves(bound, _without_position)
 
@@ -113,7 +112,7 @@ def _without_position(leaf: Leaf) -> Leaf:
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
-    """Return the nodes spent once that many copies of a tree are made as well.
+    """Return the nodes spent, including a number of copies of a tree.
 
     Raises:
         InputError: ``unsupported-query``, above the limit.

@@ -20,13 +20,13 @@ MOST_VIEW_WORDS = 6_000
 class Budget:
     """The budget of a query and its views; for use by a single thread.
 
-    An operator may take an operand several times (``CASE a WHEN 1 … WHEN 2 …``). The trees share the operand, but
-    whoever walks the trees does not, so 30 nested operators of this kind would be 2^30 nodes: they are counted without
-    a walk.
+    An operator may repeat an operand (``CASE a WHEN 1 … WHEN 2 …``). The repeated operand is a single object in
+    memory, but a walk visits it each time, so 30 nested operators of this kind take 2^30 visits. Therefore the nodes
+    are counted without a walk.
     """
 
     def __init__(self, nodes: int = MOST_NODES, refuse: Callable[[str], Exception] = too_large) -> None:
-        """Begin.
+        """Start with a full budget.
 
         Args:
             nodes: Most nodes beyond the text.
@@ -37,38 +37,38 @@ class Budget:
         self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
-        """By the address of each operator: the number of nodes of its tree, and the operator itself, to keep the
-        address in use."""
+        """By the address of each operator: the number of nodes of its tree, and the operator, which prevents reuse of
+        the address."""
 
     def make(self, nodes: int) -> None:
-        """Count the nodes that a function of constants produces, at once: the whole tree is counted much later.
+        """Count the nodes that a function of constants produces, at once, since the whole tree is counted much later.
 
         Raises:
-            InputError: ``unsupported-query``: all of them are too many.
+            InputError: ``unsupported-query``: the limit is exceeded.
         """
         self._made -= nodes
         if self._made < 0:
             raise self._refuse("the sequences within it have too many elements")
 
     def note(self, bound: Bound) -> None:
-        """Take note of an expression of the text.
+        """Raise the budget for an expression of the text, and check the size of its tree.
 
         Raises:
-            InputError: ``unsupported-query``: its operands are repeated too often.
+            InputError: ``unsupported-query``: operands are repeated too often.
         """
         self._left += _PER_EXPRESSION
         if isinstance(bound, Term) and self._size(bound) > self._left:
             raise self._refuse("its operands are repeated too often")
 
     def note_small(self, expressions: int) -> None:
-        """Take note of a number of expressions of the text without repetitions."""
+        """Raise the budget for expressions of the text that repeat no operand."""
         self._left += expressions * _PER_EXPRESSION
 
     def spend(self, bound: Bound) -> None:
-        """Count the nodes of a whole expression, but for a plain column.
+        """Count the nodes of a whole expression; a plain column is free.
 
         Raises:
-            InputError: ``unsupported-query``: all of them are too many.
+            InputError: ``unsupported-query``: the budget is exceeded.
         """
         self._left -= self._size(bound) - 1
         if self._left < 0:
@@ -78,7 +78,7 @@ class Budget:
         """Count the text of a view.
 
         Raises:
-            InputError: ``unsupported-query``: all of them are too long.
+            InputError: ``unsupported-query``: the texts of all views are too long.
         """
         self._words -= words
         if self._words < 0:
@@ -88,7 +88,7 @@ class Budget:
         """Count the columns of a view or subquery.
 
         Raises:
-            InputError: ``unsupported-query``: all of them have too many.
+            InputError: ``unsupported-query``: all views and subqueries have too many columns.
         """
         self._left -= columns
         if self._left < 0:

@@ -11,26 +11,26 @@ from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, deci
 __all__ = ["cast_type"]
 
 _TYPES = {"TEXT" if name == "STRING" else name: sql_type for name, sql_type in PLAIN_TYPES.items()}
-"""By sqlglot's name; DECIMAL has sizes."""
+"""Types without parameters, by sqlglot's name."""
 
 
 def cast_type(target: exp.Expr) -> SqlType:
     """Return the type that a CAST names.
 
     Raises:
-        InputError: ``unsupported-query``; there is no CAST to it.
+        InputError: ``unsupported-query`` for a type that CAST does not support.
     """
     sql_type = _type(target)
     if sql_type is None:
-        known = f"There are CASTs to {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
-        raise unsupported(f"CAST to {target.sql()[:60]}", known, "Of a VARIANT also to ARRAY, MAP and STRUCT.")
+        known = f"CAST takes {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
+        raise unsupported(f"CAST to {target.sql()[:60]}", known, "A VARIANT is also CAST to ARRAY, MAP and STRUCT.")
     return sql_type
 
 
 def _type(target: exp.Expr) -> SqlType | None:
-    """Return the type that a node of the parser means, None where there is none of these."""
+    """Return the type that a node of the parser names; None for an unsupported type."""
     if isinstance(target, exp.ColumnDef):
-        return None if target.args.get("constraints") else _type(target.args["kind"])  # of a STRUCT's field
+        return None if target.args.get("constraints") else _type(target.args["kind"])  # a field of a STRUCT
     if not isinstance(target, exp.DataType) or not isinstance(target.this, exp.DataType.Type):
         return None
     match target.this.name:

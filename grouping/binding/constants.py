@@ -1,4 +1,4 @@
-"""Constants: typed by the expression beside them, and lifted into a row's slots."""
+"""Constants: typed by the other operand, and lifted into the slots of a row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_again(constant: Constant, reader: str) -> Constant:
 
 
 def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
-    """Return the constant as it compares with an expression of a type.
+    """Return a constant read for a comparison with an expression of a type.
 
     Args:
         constant: As it was read from the text.
@@ -82,13 +82,14 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
         try:
             return read_again(constant, reader)
         except InputError:
-            pass  # not a number: the refusal below says so
+            pass  # not a number: the refusal below names the mismatch
     shown = "a number" if constant.type.is_number else f"a {constant.type}"
     column = column_text(beside)
+    other = f"{column[0].upper()}{column[1:]}" if column else "The other operand"
     raise InputError(
         f'"{constant.text or constant.value}" does not compare with {column or sql_type}',
         code="type-mismatch",
-        detail=f"The constant is {shown}, and {column or 'what it stands beside'} is {sql_type}.",
+        detail=f"The constant is {shown}. {other} is {sql_type}.",
         hint="Write a constant of that type, or CAST one side.",
     )
 
@@ -115,11 +116,11 @@ _QUOTED_NUMBERS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
 }
-"""How a text beside a number is read; a DECIMAL beside one is compared as a DOUBLE."""
+"""By the number's type: the reader of a text compared with it. A DECIMAL is compared with a text as a DOUBLE."""
 
 
 def column_text(operand: Bound | None) -> str:
-    """Return how a message names a column; empty for any other operand."""
+    """Return a column's name for messages; empty for any other operand."""
     if not isinstance(operand, Column):
         return ""
     match operand.reference:
@@ -128,7 +129,7 @@ def column_text(operand: Bound | None) -> str:
         case TableColumn(prefix, name):
             return f'column "{prefix}.{name}"'
         case Variable():
-            return "an element"
+            return "the element"
         case name:
             return f'column "{name}"'
 
@@ -140,7 +141,7 @@ def _as_time(constant: Constant, sql_type: SqlType, beside: Bound | None) -> Con
     except InputError as error:
         if not isinstance(beside, Column):
             raise
-        detail = f"It stands beside {column_text(beside)}, where a {sql_type} in ISO 8601 is wanted."
+        detail = f"It is compared with {column_text(beside)}, so it must be a {sql_type} in ISO 8601."
         raise InputError(error.message, code=error.code, detail=detail, hint=error.hint) from None
 
 
@@ -153,7 +154,7 @@ def _null_type(sql_type: SqlType) -> SqlType:
 def set_of(members: Iterable[Constant]) -> Constant:
     """Return the constant of an IN list: a set, or a single value.
 
-    The members are coerced already. Order and repetitions are gone; NULL comes last.
+    The members must be coerced. The set is sorted and has no repetitions; NULL comes last.
     """
     flat = tuple([leaf for member in members for leaf in (member.members or (member,))])
     sql_type, values = as_set([member.type for member in flat], [member.value for member in flat])
@@ -166,7 +167,7 @@ def set_of(members: Iterable[Constant]) -> Constant:
 
 
 def as_decimal(constant: Constant) -> Constant:
-    """Return an exact number as a DECIMAL, for a place without a column beside the number."""
+    """Return an exact number as a DECIMAL, for a comparison with an expression that is no column."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
     sql_type, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
@@ -182,7 +183,7 @@ def as_set(types: Sequence[SqlType], values: Sequence[ConstantValue]) -> tuple[S
         del distinct[None]
         null = (None,)
         kinds = {sql_type for sql_type, value in zip(types, values, strict=True) if value is not None} or kinds
-    wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)  # of a needle that is a constant
+    wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)  # IN with a constant needle
     sql_type = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
     ordered = sorted(distinct)
     if sql_type == NUMERIC:
@@ -216,13 +217,13 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
         known = tuple(settle(other) if isinstance(other, Constant) else _lift(other, lifted) for other in others)
         return Call(bound.op, (*known, _lift_body(body, lifted)), str(bound.type))
     args = tuple(_lift(argument, lifted) for argument in bound.args)
-    # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
+    # The type must not depend on the constants: `i + 1` and `i + 3000000000` have the same signature.
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
     return Call(bound.op, args, str(result_type(bound.op, kinds) if has_rule(bound.op) else bound.type))
 
 
 def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
-    """Return the body of a lambda, or a field; constants that decide its type stay in the predicate's shape."""
+    """Return the body of a lambda, or a STRUCT's field; constants that decide its type are not lifted."""
     found = [*lifted]
     expression = _lift(body, found)
     if isinstance(expression, Slot) or expression.type == UNKNOWN:
@@ -232,18 +233,18 @@ def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
 
 
 def _check_used(term: Term) -> None:
-    """Refuse an interval that nothing was done with."""
+    """Refuse an interval that no operator has used."""
     if is_interval(term):
         raise InputError(
             "an interval as a value is not supported",
             code="unsupported-query",
-            detail="It can be added to a time, and compared with another one.",
+            detail="An interval can be added to a time, and compared with another interval.",
             hint="timestampdiff(SECOND, a, b) gives a number.",
         )
 
 
 def settle(bound: Bound) -> Expression:
-    """Return an expression of a SELECT list, its constants left in place."""
+    """Return an expression whose constants stay in place, as in a SELECT list."""
     if isinstance(bound, Column | Value):
         return bound
     if isinstance(bound, Constant):
@@ -260,13 +261,13 @@ def settle(bound: Bound) -> Expression:
             "a comparison of numbers this wide is not supported",
             code="unsupported-query",
             detail="No DECIMAL holds both sides.",
-            hint="CAST one to DOUBLE.",
+            hint="CAST one side to DOUBLE.",
         )
     return Call(bound.op, tuple(args), str(bound.type))
 
 
 def _settled(value: ConstantValue, sql_type: SqlType) -> Value:
-    """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
+    """Return a constant with a column's type: only lifted constants have the type ``NUMERIC``."""
     if sql_type == NUMERIC:
         sql_type, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
     return Value(_scalar(value), str(sql_type))

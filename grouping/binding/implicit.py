@@ -1,4 +1,4 @@
-"""Spark's implicit casts: STRINGs by the types of their neighbours, and numbers that have no common DECIMAL."""
+"""Spark's implicit casts: STRINGs by the types of the other operands, and numbers that have no common DECIMAL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand with its constant pinned, because its type decides how a text beside it is read."""
+    """Return an operand, pinned if it is a constant, because its type decides how a text beside it is read."""
     return pinned(operand) if isinstance(operand, Constant) else operand
 
 

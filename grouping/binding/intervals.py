@@ -1,7 +1,7 @@
-"""Intervals during compilation: each is a whole number, wrapped with its unit.
+"""Intervals during compilation: an interval is a term that wraps a whole number with its unit.
 
-No column and no result is an INTERVAL, so the wrapping is taken off where an interval is used: added to a time, or
-compared with another one. An interval still wrapped when the query is complete is refused.
+No column and no result is an INTERVAL, so operators unwrap their intervals, when adding to a time or comparing two
+intervals. An interval that is still wrapped in the complete query is refused.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 INTERVAL = "interval"
-"""The operator of the wrapping."""
+"""The operator of the wrapping term."""
 _KINDS = {kind: SqlType(f"INTERVAL {kind}") for kind in ("MONTH", "DAY", "SECOND")}
 
 
 def is_interval(operand: Bound) -> bool:
-    """Return whether an operand is one."""
+    """Return whether an operand is an interval."""
     return isinstance(operand, Term) and operand.op == INTERVAL
 
 
@@ -63,9 +63,9 @@ def alike(intervals: Sequence[Bound]) -> tuple[str, tuple[Bound, ...]]:
     if not units <= set(_KINDS) or ("MONTH" in units and len(units) > 1):
         shown = " and ".join(sorted({str(one.type) for one in intervals}))
         raise InputError(
-            "an interval stands beside something of another kind",
+            "an interval is combined with another kind of value",
             code="type-mismatch",
-            detail=f"Its operands are {shown}.",
+            detail=f"The operands are {shown}.",
             hint="timestampdiff(SECOND, a, b) gives a number; months have no fixed number of days.",
         )
     if len(units) == 1:
@@ -85,14 +85,14 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
     """Return the interval that a literal writes.
 
     Args:
-        text: The string's, or the number's with its sign.
-        is_string: Whether it stands in quotes.
-        position: Where the literal begins, None where no other may take its place.
-        first: The unit behind it; empty where the units are in the string.
-        last: The unit behind TO.
+        text: The text of the string, or of the number with its sign.
+        is_string: Whether the literal is a string in quotes.
+        position: The position of the literal; None if the fast path must not exchange the literal.
+        first: The unit behind the literal; empty if the string contains the units.
+        last: The unit behind TO, or empty.
 
     Raises:
-        InputError: ``type-mismatch`` for a text that is not an interval of these units.
+        InputError: ``type-mismatch`` for a text that cannot be read as an interval of these units.
     """
     try:
         if not first:
@@ -106,7 +106,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
         raise InputError(
             f"an interval of {first} TO {last} is not supported" if is_string else f'"{text}" is no interval',
             code="unsupported-query" if is_string else "type-mismatch",
-            detail=f"It is {first} TO {last}: the larger unit comes first, and the value is a string.",
+            detail="The larger unit comes before TO, and the value is a string.",
             hint="Write INTERVAL '1-2' YEAR TO MONTH, or INTERVAL '1 02:03' DAY TO MINUTE.",
         )
     kind_of, value = INTERVAL_READERS[reader](text)
@@ -134,7 +134,7 @@ def units_within(text: str) -> list[str]:
     """Return the units of a text of numbers and units, each in the singular.
 
     Raises:
-        ValueError: One is no unit.
+        ValueError: A word is not a unit.
     """
     return [_singular(unit) for unit in text.split()[1::2]]
 

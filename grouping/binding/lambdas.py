@@ -1,8 +1,8 @@
-"""Functions of an array or a map and a lambda: exists, forall, filter, transform, zip_with, reduce, maps' functions.
+"""Functions that take a lambda: exists, forall, filter, transform, zip_with, reduce and functions of MAPs.
 
-A lambda's element is a column within the body, so all rules for columns apply, its constants are lifted, and names of
-variables don't count. A lambda of two variables has them as the fields of its element: the key and the value of a map's
-entry, an element and its place, or the elements of two arrays.
+Within the body, the element is a column: all rules for columns apply, constants of the body are lifted, and the names
+of variables do not matter. If a lambda has two variables, its element is a STRUCT and each variable is a field: the key
+and the value of a MAP's entry, an element and its index, or the elements of two arrays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
     Args:
         name: The function.
         collections: The arguments before the lambda.
-        variables: How many the lambda has.
+        variables: The number of the lambda's variables.
 
     Raises:
         InputError: ``type-mismatch`` or ``unsupported-query``.
@@ -65,9 +65,9 @@ def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, l
     """Return the column of an element within the body, and the expression of each variable.
 
     Args:
-        elements: As `elements_of` returns them.
-        level: How many variables there are around this lambda.
-        variables: How many it has itself.
+        elements: The result of `elements_of`.
+        level: The number of variables of the enclosing lambdas.
+        variables: The number of this lambda's variables.
     """
     sql_type = elements.type.element
     assert sql_type is not None, "an array"
@@ -83,12 +83,12 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
     Args:
         name: The function.
         elements: The array.
-        variable: Its element.
-        body: The lambda's.
+        variable: The column of an element.
+        body: The body of the lambda.
         of: The function's first argument.
 
     Raises:
-        InputError: ``type-mismatch`` for a body of another type than the required BOOLEAN.
+        InputError: ``type-mismatch`` for a body that must be BOOLEAN and is not.
     """
     if name in _MAKING:
         return _made(name, Term("transform", (elements, variable, body), array_of(body.type)), of)
@@ -104,7 +104,7 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
 
 
 def _made(name: str, made: Term, of: Bound) -> Bound:
-    """Return a function's result over the values of its lambda for each element."""
+    """Return a function's result, given the ARRAY of the lambda's values."""
     match name:
         case "transform_keys":
             return map_of_arrays(made, NESTED_CALLS["map_values"](name, of), name)
@@ -120,14 +120,14 @@ def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, C
     """Return the accumulator and the element as columns within the first lambda of reduce.
 
     Raises:
-        InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a start without type.
+        InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a NULL start; ``unsupported-query``.
     """
     if array.type.name != "ARRAY":
         raise mismatch(f'an argument of "reduce" is {array.type}', "It must be an ARRAY.")
     if is_null(start):
-        raise mismatch("the start of reduce is NULL", "Its type is not known.", "CAST it.")
+        raise mismatch("the start of reduce is NULL", "The type of the NULL is not known.", "CAST it.")
     if not start.type.is_ordered:
-        raise unsupported(f"reduce to {start.type}", "What it makes has no parts.")
+        raise unsupported(f"reduce to {start.type}", "The result must be a number, a text, a time or a BOOLEAN.")
     return Column.of(Variable(level), str(start.type)), Column.of(Variable(level + 1), str(array.type.element))
 
 
@@ -139,7 +139,11 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
     """
     sql_type: SqlType = start.type
     if is_null(body) or body.type != sql_type:
-        raise mismatch(f"the lambda of reduce makes {body.type}", f"It begins with {sql_type}.", "CAST one.")
+        raise mismatch(
+            f"the lambda of reduce returns {body.type}",
+            f"The start is {sql_type}; both must have one type.",
+            "CAST one.",
+        )
     return Term("reduce", (array, start, *columns, body), sql_type)
 
 

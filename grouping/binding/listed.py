@@ -1,8 +1,8 @@
 """Lists in parentheses: rows of values, and the literals after IN.
 
-Rows stand beside one another, as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of
-equalities, may have tens of thousands of literals, which are bound at once: beside an operand of their kind they are
-read only once, in the way given by the operand.
+Rows are compared as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of equalities, may have
+tens of thousands of literals, which are bound at once: if the operand is of the literals' kind, each literal is read
+once, by the reader for the operand's type.
 """
 
 from __future__ import annotations
@@ -30,23 +30,27 @@ def is_row(node: exp.Expr) -> bool:
 
 
 def equal_rows(row: Sequence[Bound], other: Sequence[Bound]) -> Bound:
-    """Return whether two rows are equal; never NULL, for within rows Spark takes two NULLs for equal.
+    """Return whether two rows are equal; never NULL, because within rows Spark treats two NULLs as equal.
 
     Raises:
         InputError: ``type-mismatch`` for rows of different lengths, ``unsupported-query`` for types that differ.
     """
     if len(row) != len(other):
-        raise mismatch("rows of different lengths are compared", f"One has {counted(len(row), 'value')}.")
+        raise mismatch(
+            "rows of different lengths are compared",
+            f"The first has {counted(len(row), 'value')}, and another has {counted(len(other), 'value')}.",
+        )
     terms = []
     for left, right in zip(row, other, strict=True):
         if is_null(left) or is_null(right) or left.type != right.type:
             raise unsupported(
                 f"{left.type} beside {right.type} in a row of values",
-                "Values that stand at one place of rows are of one type.",
-                "CAST one, or compare them one by one, with AND.",
+                "Values in the same position of the rows must have one type.",
+                "CAST one, or compare the values one by one, with AND.",
             )
         pair = comparable((left, right))
-        terms.append(Term("<=>", tuple(map(of_shape, pair)), BOOLEAN))  # a literal of another type is refused
+        # Pinned, because the fast path must not read a literal of another type.
+        terms.append(Term("<=>", tuple(map(of_shape, pair)), BOOLEAN))
     return Term("and", tuple(terms), BOOLEAN)
 
 
@@ -55,7 +59,7 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
     Args:
         needle: The operand to look for.
-        listed: Values bound, and lists of literals as they are written; each is asked for when earlier values are read.
+        listed: Bound values, and lists of literals as texts; each item is bound when the iterator reaches it.
 
     Raises:
         InputError: ``type-mismatch`` and ``unsupported-query``, as `comparable` does.
@@ -78,8 +82,8 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
     """Return the operands of an IN with exact non-constant numbers CAST to DOUBLE if some operand is inexact.
 
-    IN compares all operands as one type; and an index of exact numbers does not find a DOUBLE constant. Beside a DOUBLE
-    needle the comparison is done as DOUBLE anyhow.
+    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. With a DOUBLE
+    needle no CAST is needed, since the comparison is done as DOUBLE anyhow.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]
@@ -120,7 +124,7 @@ def _unquoted(text: str) -> str:
 
 
 def _beside(compared: Bound, texts: list[str]) -> list[Constant] | None:
-    """Return literals as they are read beside an expression; None where some are not of the expression's kind."""
+    """Return literals read for a comparison with an expression; None if some are not of the expression's kind."""
     if isinstance(compared, Constant):
         return None
     strings = sum(text[0] == "'" for text in texts)

@@ -1,7 +1,7 @@
-"""Functions that make maps, or take them apart; keys are STRING.
+"""Functions that build MAPs or return their parts; keys are STRING.
 
-A map is made from an array of keys and an array of values, or from an array of entries: if two keys are equal, or a key
-is NULL, Spark fails, and the map is NULL here.
+A MAP is built from an array of keys and an array of values, or from an array of entries. If two keys are equal or a key
+is NULL, Spark fails, and here the MAP is NULL.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def entries_of(base: Bound, name: str) -> Bound:
 
 
 def merged(name: str, one: Bound, other: Bound) -> Bound:
-    """Return the keys of two MAPs, each with its value in the first and in the second MAP, NULL for none."""
+    """Return the keys of two MAPs, each with its value in both MAPs; NULL for a MAP without the key."""
     kinds = (("0", STRING), ("1", _values_type(one, name)), ("2", _values_type(other, name)))
     return Term("maps merged", (one, other), array_of(struct_of(kinds)))
 
 
 def map_of_arrays(keys: Bound, values: Bound, name: str) -> Bound:
-    """Return the MAP of keys and values that stand at the same places.
+    """Return the MAP of an array of keys and an array of values in the same order.
 
     Raises:
         InputError: ``type-mismatch`` for keys that are not STRING.
@@ -66,7 +66,7 @@ def _map(name: str, *args: Bound) -> Bound:
             raise mismatch("a key of the MAP is NULL", "The keys of a MAP are never NULL.")
         _check_key(key.type, name)
     if all(map(is_null, values)):
-        raise mismatch("the values of a MAP are NULL", "Their type is not known.", "CAST one.")
+        raise mismatch("all values of a MAP are NULL", "The type of the values is not known.", "CAST one.")
     return map_of_arrays(array_value(name, *keys), array_value(name, *values), name)
 
 
@@ -99,7 +99,7 @@ def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Boun
         for sign, default in ((pairs, ","), (within, ":"))
     ]
     if not all(sign.value for sign in signs):
-        raise unsupported("an empty delimiter", "It would stand between all characters.")
+        raise unsupported("an empty delimiter", "Each character would be a part of its own.")
     return Term(name, (text, *signs), map_of(STRING, STRING))
 
 
@@ -111,4 +111,4 @@ MAP_CALLS: dict[str, Callable[..., Bound]] = {
     "map_from_entries": _map_from_entries,
     "str_to_map": _str_to_map,
 }
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

@@ -1,7 +1,7 @@
 """Parts of nested values: fields of structs, elements of arrays, values of maps, and the functions over them.
 
-The selector of a part (a field, a key, a place, a path) is not a lifted constant: it belongs to the shape of a
-predicate, so all queries on one part are one group with an index on the part.
+The selector of a part (a field, a key, an index, a path) is not lifted as a constant: it belongs to the predicate's
+shape, so all queries on the same part are one group with an index on the part.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _SIGNED = (FLOAT, DOUBLE)
-"""Types of which zero is two values."""
+"""Types with two zeros, 0.0 and -0.0."""
 _DELIMITER = re.compile(r"\\[^\w\s\\]|\[[^\w\s\\^\[\]]\]|[^\\^$.|?*+()\[\]{}]*")
-"""A text that Java's split takes literally: without a sign of regular expressions, or with a single escaped sign."""
+"""Patterns that match a plain text: no operators of regular expressions, or a single escaped character."""
 
 
 def field(base: Bound, name: str) -> Bound:
@@ -68,7 +68,7 @@ def _hint_of(sql_type: SqlType) -> str | None:
 
 
 def element(base: Bound, place: Bound) -> Bound:
-    """Return an element of an ARRAY, counted from 0, or the value of a MAP's key; NULL where there is none."""
+    """Return an element of an ARRAY by its index from 0, or the value of a MAP's key; NULL if it does not exist."""
     of = base.type.element
     within = of if base.type.name == "ARRAY" and of else base.type
     if within.name == "STRUCT" and isinstance(place, Constant) and place.type == STRING and place.value is not None:
@@ -85,7 +85,7 @@ def element(base: Bound, place: Bound) -> Bound:
 def array_value(name: str, *values: Bound) -> Bound:
     """Return an ARRAY of values with a common type."""
     if not values:
-        raise unsupported("an array of nothing", "Its elements have no type.")
+        raise unsupported("an array without elements", "The type of the elements is not known.")
     unified = unify(values, f'"{name}"')
     return Term("array", unified, array_of(common_type([value.type for value in unified]) or unified[0].type))
 
@@ -98,10 +98,12 @@ def _listed(operand: Bound) -> tuple[Bound, ...] | None:
 def _array_contains(name: str, array: Bound, value: Bound) -> Bound:
     of = element_type(array, "array_contains")
     if isinstance(value, Constant) and value.value is None:
-        raise mismatch("NULL is in no array", "array_contains looks for a value.", "exists a NULL cannot be asked.")
+        raise mismatch("array_contains cannot look for NULL", "NULL equals no element.")
     if (listed := _listed(array)) is not None:
         if not value.type.is_like(of):
-            raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of its type.")
+            raise mismatch(
+                f"an {array.type} holds no {value.type}", "array_contains takes a value of the elements' type."
+            )
         return Term("in", comparable_among(value, listed), BOOLEAN)
     if isinstance(value, Constant):
         value = _as_element(value, of)
@@ -111,12 +113,14 @@ def _array_contains(name: str, array: Bound, value: Bound) -> Bound:
 
 
 def _as_element(value: Constant, of: SqlType) -> Constant:
-    """Return a constant as the elements of an array are; a number with a fraction is none of whole ones."""
+    """Return a constant read as an element of an array; a number with a fraction is refused for whole numbers."""
     if value.type == STRING and of != STRING:
-        raise mismatch(f"an ARRAY<{of}> holds no STRING", "A text is not read as an element.", f"CAST it to {of}.")
+        raise mismatch(
+            f"an ARRAY<{of}> holds no STRING", "A STRING is not converted to the elements' type.", f"CAST it to {of}."
+        )
     read = coerce(value, of, "decimal")
     if of.is_decimal or (of.is_number and of != DOUBLE and not isinstance(read.value, int)):
-        raise unsupported(f'"{value.text}" in an ARRAY<{of}>', "Whole numbers and DOUBLEs are looked for.")
+        raise unsupported(f'"{value.text}" in an ARRAY<{of}>', "The elements must be whole numbers or DOUBLEs.")
     return read
 
 
@@ -126,8 +130,8 @@ def _arrays_overlap(name: str, one: Bound, other: Bound) -> Bound:
     if (listed := _listed(other)) is not None:
         if any(not isinstance(value, Constant) or value.value == 0 for value in listed if one.type.element in _SIGNED):
             raise unsupported(
-                "arrays_overlap of DOUBLEs with a zero or what is computed",
-                "0.0 and -0.0 are two values to Spark there.",
+                "arrays_overlap of DOUBLEs with a zero or a computed element",
+                "For arrays_overlap, Spark treats 0.0 and -0.0 as different values.",
                 "Use exists(array, x -> x = 0).",
             )
         terms = tuple(_array_contains(name, one, value) for value in listed)
@@ -139,17 +143,17 @@ def _arrays_overlap(name: str, one: Bound, other: Bound) -> Bound:
         some = Term(">", (Term("size", (one,), INT), Constant(0, BIGINT)), BOOLEAN)
         return Term("and", (some, contained), BOOLEAN)
     if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:
-        raise mismatch("arrays of different types do not overlap", f"They are {one.type} and {other.type}.")
+        raise mismatch("arrays_overlap takes arrays of one type", f"The arguments are {one.type} and {other.type}.")
     return Term("arrays_overlap", (one, other), BOOLEAN)
 
 
 def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
-    """Return the type of an array's elements, which may have parts where the elements are not compared."""
+    """Return the type of an array's elements; STRUCT, ARRAY and MAP are refused if elements are compared."""
     of = array.type.element
     if array.type.name != "ARRAY" or of is None:
         raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
     if compared and not of.is_ordered:
-        raise unsupported(f'"{name}" of {array.type}', "Elements with parts are not compared.")
+        raise unsupported(f'"{name}" of {array.type}', f"Elements of type {of} cannot be compared.")
     return of
 
 
@@ -169,7 +173,7 @@ def _element_at(name: str, base: Bound, place: Bound) -> Bound:
         return element(base, place)
     found = _place(place)
     if isinstance(found, Value) and found.value == 0:
-        raise mismatch("there is no element 0", "element_at counts from 1, and from the end by negative numbers.")
+        raise mismatch("there is no element 0", "element_at counts from 1, or with negative numbers from the end.")
     assert base.type.element is not None
     return Term("element_at", (base, found), base.type.element)
 
@@ -218,22 +222,24 @@ def _split(name: str, text: Bound, delimiter: Bound, limit: Bound | None = None)
     limited = isinstance(most.value, int) and most.value > 0
     if _DELIMITER.fullmatch(str(pattern.value)) and not (limited and pattern.value):
         if limited:
-            raise unsupported("an empty delimiter with a limit", "Spark loses what is behind it.", "Use substring.")
+            raise unsupported("an empty delimiter with a limit", "Spark drops the rest of the text.", "Use substring.")
         return Term("split", (text, delimiter_of(delimiter)), array_of(STRING))
     if len(str(pattern.value)) == 1 and pattern.value != ".":
-        delimiter_of(delimiter)  # a pattern sign, without a meaning alone
+        delimiter_of(delimiter)  # refuses an operator of regular expressions
     occurrences(str(pattern.value))
     return Term("split by pattern", (text, pattern, most), array_of(STRING))
 
 
 def delimiter_of(delimiter: Bound) -> Value:
-    """Return the text that a constant delimiter, a regular expression, stands for."""
+    """Return the plain text that a constant delimiter, a regular expression, matches."""
     sign = str(fixed(delimiter, STRING, "a delimiter").value)
     if not _DELIMITER.fullmatch(sign):
         raise unsupported(
             f'the delimiter "{sign[:20]}"',
-            "Spark reads a delimiter as a regular expression; one character is supported.",
-            "Escape a sign of regular expressions: '\\|'.",
+            "Spark reads the delimiter as a regular expression, and this character alone is an operator."
+            if len(sign) == 1
+            else "Spark reads the delimiter as a regular expression; only a plain text is supported here.",
+            "Escape an operator: '\\|'.",
         )
     plain = sign.strip("[]") if len(sign) == 3 else sign
     return Value(plain.removeprefix("\\"), "STRING")
@@ -241,16 +247,16 @@ def delimiter_of(delimiter: Bound) -> Value:
 
 def _place(place: Bound) -> Bound:
     if isinstance(place, Constant):
-        return fixed(place, INT, "the place of an element")
+        return fixed(place, INT, "the index of an element")
     if place.type != INT:
-        raise mismatch(f"the place of an element is {place.type}", "It must be INT.")
+        raise mismatch(f"the index of an element is {place.type}", "It must be INT.")
     return place
 
 
 def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
-    """Return a constant of a type as part of a query's shape."""
+    """Return a constant of a type as a `Value`, which belongs to a query's shape."""
     if not isinstance(constant, Constant):
-        raise unsupported(f"{what} that is no constant", f"It must be one of type {sql_type}.")
+        raise unsupported(f"{what} that is no constant", f"It must be a constant {sql_type}.")
     if constant.type != sql_type or constant.value is None:
         raise mismatch(f"{what} is {constant.type}", f"It must be {sql_type}.")
     return Value(constant.value, str(sql_type))  # type: ignore[arg-type]  # a text or a whole number
@@ -270,4 +276,4 @@ NESTED_CALLS: dict[str, Callable[..., Bound]] = {
     "size": _size,
     "split": _split,
 }
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

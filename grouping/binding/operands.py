@@ -1,4 +1,4 @@
-"""Bound operands beside one another: kinds checked, constants read for their place, and CAST."""
+"""Operands of one operator: types are checked, constants are read for the other operands' types; and CAST."""
 
 from __future__ import annotations
 
@@ -50,10 +50,15 @@ _DIGITS = frozenset("0123456789ABCDEF")
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
-    """Return operands of a comparison, with constants read as the others' type.
+    """Return operands of a comparison, with constants read for the other operands' type.
 
-    Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
-    BIGINT or a DECIMAL.
+    Compared with a column, or among the values of IN, an exact number may have any size; compared with any other
+    expression it must be a BIGINT or a DECIMAL.
+
+    Args:
+        operands: The operands; for IN, the needle comes first.
+        looked_up: Whether the comparison may use an index.
+        among: Whether the operands are the operands of an IN.
     """
     if looked_up and (pair := _plain(operands)) is not None:
         return pair
@@ -61,7 +66,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         return listed
     if any(map(is_interval, operands)):
         if among:
-            raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
+            raise unsupported("IN with an interval", "Intervals are compared only with operators such as =.", "Use OR.")
         return alike(operands)[1]
     if looked_up and STRING in {operand.type for operand in operands}:
         operands = _with_texts_read(operands)
@@ -78,10 +83,10 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if not sql_type.is_ordered:
         raise unsupported(
             f"a comparison of {sql_type}",
-            "Values with parts are not compared.",
-            "variant_get(value, '$.name', 'INT') finds a part that compares."
+            f"Values of type {sql_type} cannot be compared.",
+            "variant_get(value, '$.name', 'INT') returns a part that can be compared."
             if sql_type == VARIANT
-            else "Compare a part of them, or what is computed of it.",
+            else "Compare a field or an element, or the result of a function such as size.",
         )
     for other in others:
         if not other.type.is_like(sql_type):
@@ -103,7 +108,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
 def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
     """Return a column and a constant of its kind as `comparable` does; None for anything else.
 
-    A predicate may have thousands of these.
+    This shortcut matters because a predicate may have thousands of comparisons.
     """
     if len(operands) != 2:
         return None
@@ -115,9 +120,10 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return operands with each non-constant text CAST as Spark does beside non-constant operands.
+    """Return operands with each non-constant text CAST as Spark does.
 
-    A column of texts beside a constant of another kind stays unchanged, and is refused: nearly always a mistake.
+    A STRING column compared with a constant of another type is not CAST, so that the caller refuses the comparison:
+    nearly always a mistake.
     """
     read = read_as([operand.type for operand in operands if not is_null(operand)])
     texts = [operand for operand in operands if operand.type == STRING and not isinstance(operand, Constant)]
@@ -129,7 +135,7 @@ def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
 
 
 def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
-    """Return two operands of a comparison; a DECIMAL beside a text in quotes is a DOUBLE, as Spark has it."""
+    """Return two operands of a comparison; as in Spark, a DECIMAL compared with a string literal is CAST to DOUBLE."""
     if isinstance(one, Constant) and not isinstance(other, Constant):
         return _beside_text(other, one)[::-1]
     if one.type.is_decimal and isinstance(other, Constant) and other.reader == "string" and not is_null(other):
@@ -138,7 +144,7 @@ def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
 
 
 def _digits(operand: Bound) -> Bound:
-    """Return a BINARY, or a STRING beside one, as hexadecimal digits: they are equal and in order where its bytes are.
+    """Return a BINARY, or a STRING compared with a BINARY, as hexadecimal digits, which compare as the bytes do.
 
     Raises:
         InputError: ``type-mismatch`` for any other type.
@@ -153,19 +159,21 @@ def _digits(operand: Bound) -> Bound:
         known = set(digits) <= _DIGITS
         return Constant(digits.zfill(len(digits) + len(digits) % 2) if known else None, STRING)
     if operand.type not in (BINARY, STRING):
-        raise mismatch(f"BINARY does not compare with {operand.type}", "A BINARY stands beside it.", "CAST one.")
+        raise mismatch(
+            f"BINARY does not compare with {operand.type}", "The other operand is BINARY.", "CAST one of them."
+        )
     return Term("hex", (operand,), STRING)
 
 
 def _incomparable(*operands: Bound) -> InputError:
-    """Return the refusal to compare two operands that are no constants."""
+    """Return the refusal to compare two non-constant operands of different types."""
     kinds = " does not compare with ".join(str(operand.type) for operand in operands)
     shown = " and ".join(f"{column_text(operand) or 'an expression'} is {operand.type}" for operand in operands)
     return mismatch(kinds, f"{shown[0].upper()}{shown[1:]}.", "CAST one.")
 
 
 def _constants_type(operands: Sequence[Bound]) -> SqlType:
-    """Return the type that constants compare in; numbers among themselves exactly."""
+    """Return the type in which constants are compared with each other; DOUBLE only if a number is a DOUBLE."""
     kinds = [operand.type for operand in operands if not (isinstance(operand, Constant) and operand.value is None)]
     if not kinds:
         return STRING
@@ -178,7 +186,7 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     """Return operands with a common type, as the results of CASE need; texts are CAST as Spark does."""
     if any(map(is_interval, operands)):
         raise unsupported(
-            f"{what} of intervals", "A value is no interval.", "timestampdiff(SECOND, a, b) gives a number."
+            f"{what} of intervals", "No value is an interval.", "timestampdiff(SECOND, a, b) gives a number."
         )
     if (read := read_as(_known(operands))) is not None:
         read_text = _time_of if read in (DATE, TIMESTAMP) else coerce
@@ -194,14 +202,14 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     if sql_type is None:
         if all(one.is_number for one in known):
             raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
-        raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
+        raise mismatch(f"{what} mixes kinds", f"The operands are {_listed(known)}.", "CAST them.")
     read_anew = sql_type in (DOUBLE, DATE, TIMESTAMP)
     operands = [Constant(None, sql_type) if is_null(one) else one for one in operands]
     return tuple(coerce(one, sql_type) if isinstance(one, Constant) and read_anew else one for one in operands)
 
 
 def _known(operands: Sequence[Bound]) -> list[SqlType]:
-    """Return the types of operands, but for NULLs that have none."""
+    """Return the types of operands, except of untyped NULLs."""
     return [one.type for one in operands if not is_null(one) or one.type != STRING or is_text_null(one)]
 
 
@@ -210,7 +218,7 @@ def _listed(kinds: Sequence[SqlType], between: str = ", ") -> str:
 
 
 def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
-    """Return CASE over BOOLEAN conditions; one result more than these is ELSE."""
+    """Return CASE over BOOLEAN conditions; an additional last result is ELSE."""
     unified = unify(results, "CASE")
     args: list[Bound] = []
     for condition, result in zip(conditions, unified, strict=False):
@@ -220,7 +228,7 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
 
 
 def as_timestamp(operand: Bound) -> Bound:
-    """Return a TIMESTAMP: a DATE as its midnight, a constant text by its content, any other text CAST.
+    """Return an operand as a TIMESTAMP: a DATE as its midnight, a constant text read, and any other text CAST.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -235,7 +243,7 @@ def as_timestamp(operand: Bound) -> Bound:
 
 
 def whole_number(operand: Bound, name: str) -> Bound:
-    """Return an argument of a function that takes a BIGINT, cast as Spark casts a number or a text by itself.
+    """Return an argument of a function that takes a BIGINT, with Spark's implicit CAST of a number or a text.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -250,7 +258,7 @@ def whole_number(operand: Bound, name: str) -> Bound:
 
 
 def as_day(operand: Bound) -> Bound:
-    """Return the operand that a day is taken from, a DATE or a TIMESTAMP; raises as `as_timestamp` does."""
+    """Return an operand as a DATE or a TIMESTAMP, to read its day; raises as `as_timestamp` does."""
     if operand.type == STRING and not isinstance(operand, Constant):
         return cast(operand, DATE)
     return operand if operand.type == DATE and not is_null(operand) else as_timestamp(operand)
@@ -261,7 +269,7 @@ def boolean(operand: Bound, where: str) -> Bound:
     if is_null(operand) and not is_text_null(operand):
         return Constant(None, BOOLEAN)
     if operand.type != BOOLEAN:
-        hint = "Compare it with something."
+        hint = "Compare it with a value."
         if isinstance(operand, Constant) and where.startswith("an operand"):
             hint = "Repeat the comparison, as in a = 1 OR a = 2, or write IN."
         raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", hint)
@@ -269,7 +277,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Give a constant the type of its CAST: beside a DECIMAL it has the type's full precision, not its digits."""
+    """Give a constant the type of its CAST: beside a DECIMAL, its precision is the type's, not its number of digits."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -290,9 +298,9 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if operand.type == sql_type:
         return typed(operand)
     if not sql_type.is_ordered:
-        raise unsupported(f"CAST of {operand.type} to {sql_type}", "Only a VARIANT is CAST to it.")
+        raise unsupported(f"CAST of {operand.type} to {sql_type}", f"Only a VARIANT is CAST to {sql_type.name}.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # NULL is cast to any type to which a string can be cast, since it may stand for a string in a signature.
+    # NULL is CAST to the types of STRING only, since its slot in the signature may hold a STRING of another query.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:
@@ -307,7 +315,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
 
 
 def _time_of(text: Constant, sql_type: SqlType) -> Constant:
-    """Return a constant text as a DATE or TIMESTAMP, by ISO 8601 or else by Spark's CAST."""
+    """Return a constant text as a DATE or TIMESTAMP, read as ISO 8601, or else as Spark's CAST reads it."""
     try:
         return coerce(text, sql_type)
     except InputError:
@@ -317,10 +325,10 @@ def _time_of(text: Constant, sql_type: SqlType) -> Constant:
 
 
 def part_of_variant(value: Bound, path: str, sql_type: SqlType) -> Term:
-    """Return the part of a VARIANT that a path leads to, as a value of a type.
+    """Return a part of a VARIANT, selected by a path, as a value of a type.
 
     Raises:
-        InputError: ``unsupported-query`` for a path, and for a type that a VARIANT is not CAST to.
+        InputError: ``unsupported-query`` for a wrong path, and for a type to which a VARIANT cannot be CAST.
     """
     parse_variant_path(path)
     if not _from_variant(sql_type):

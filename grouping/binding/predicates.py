@@ -1,4 +1,4 @@
-"""Predicates bound: expressions that are TRUE, FALSE or NULL, from comparisons to AND, OR and patterns of LIKE."""
+"""Binding of predicates: comparisons, IN, BETWEEN, IS, LIKE, and AND, OR and NOT."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PredicateBinder(ABC):
         """Take note of expressions of the text that are bound together."""
 
     def _connector(self, node: exp.Expr) -> Term:
-        """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
+        """Bind a chain of AND or OR by a loop instead of recursion, since a chain may have any length."""
         kind = type(node)
         operands: list[Bound] = []
         stack = [node]
@@ -61,14 +61,14 @@ class PredicateBinder(ABC):
         return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
 
     def _equalities(self, last: exp.Expr) -> Iterator[Term]:
-        """Yield the equalities cut out of an OR before an operand."""
+        """Yield the equalities that `literal_runs` has cut out of an OR before an operand."""
         if (run := run_before(last)) is not None:
             compared, literals = self.bind(last.this), run.literals
             self.note_literals(len(literals) * _NODES_OF_EQUALITY)
             yield from equalities(compared, literals)
 
     def _listed(self, values: Iterable[exp.Expr]) -> Iterator[Bound | list[str]]:
-        """Yield the members of an IN list, with the cut-out literals as texts."""
+        """Yield the members of an IN list; literals cut out by `literal_runs` come as lists of texts."""
         for value in values:
             if (run := run_before(value)) is not None:
                 literals = run.literals
@@ -77,7 +77,7 @@ class PredicateBinder(ABC):
             yield self.bind(value)
 
     def _not(self, node: exp.Expr) -> Term:
-        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), BOOLEAN)
+        return Term("not", (boolean(self.bind(node.this), "the operand of NOT"),), BOOLEAN)
 
     def _row(self, node: exp.Expr) -> list[Bound]:
         return [self.bind(value) for value in node.unnest().expressions]
@@ -85,11 +85,11 @@ class PredicateBinder(ABC):
     def _comparison(self, node: exp.Expr) -> Bound:
         sides: tuple[exp.Expr, ...] = (node.this, node.expression)
         for side in sides:
-            # Spark chains comparisons from left to right and sqlglot does not: parentheses make the meaning plain.
+            # Spark evaluates chained comparisons from left to right; sqlglot parses them differently.
             if isinstance(side, _PREDICATES):
                 raise unsupported(
                     "a comparison of comparisons",
-                    "Dialects read it differently.",
+                    "SQL dialects read a chain of comparisons differently.",
                     "|| joins texts: write OR."
                     if side.find(exp.DPipe)
                     else "Join comparisons with AND or OR, as in 1 < a AND a < 5, or put one in parentheses.",
@@ -104,7 +104,7 @@ class PredicateBinder(ABC):
         if node.args.get("symmetric"):
             raise unsupported("BETWEEN SYMMETRIC", "Spark has no SYMMETRIC.", "Write BETWEEN low AND high.")
         needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
-        # As in Spark: each bound is compared with the operand in a common type of the two, whatever the other bound is.
+        # As in Spark, each bound has its own common type with the operand, independent of the other bound.
         sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
         return Term("and", tuple(sides), BOOLEAN)
 
@@ -119,7 +119,7 @@ class PredicateBinder(ABC):
                 hint="Write IN ('A', 'B'); array_contains(tags, 'a') looks into an ARRAY.",
             )
         if not node.expressions:
-            raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
+            raise InputError("the list after IN is empty", code="syntax-error", detail="IN needs at least one value.")
         if is_row(node.this) and all(map(is_row, node.expressions)):
             row = self._row(node.this)
             terms = tuple(equal_rows(row, self._row(other)) for other in node.expressions)
@@ -132,13 +132,11 @@ class PredicateBinder(ABC):
             return Term("is_null", (operand,), BOOLEAN)
         if isinstance(node.expression, exp.Boolean):
             truth = Constant(bool(node.expression.this), BOOLEAN)
-            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), BOOLEAN)
-        raise unsupported(
-            "IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.", "Write = or <>."
-        )
+            return Term("<=>", (boolean(operand, "the operand of IS"), truth), BOOLEAN)
+        raise unsupported("IS with anything but NULL, TRUE and FALSE", "Spark has no such predicate.", "Write = or <>.")
 
     def _like(self, node: exp.Expr, *escape: Bound) -> Bound:
-        """Bind LIKE, ILIKE or RLIKE, of one pattern or of ANY or ALL of several."""
+        """Bind LIKE, ILIKE or RLIKE with one pattern, or with ANY or ALL of several patterns."""
         name = _PATTERNED[type(node)]
         texts, negated = self.bind(node.this), bool(node.args.get("negate"))
         patterns = node.expression.unnest()
@@ -154,9 +152,9 @@ class PredicateBinder(ABC):
         each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
         if not each:
             raise InputError(
-                f"the list after {name.upper()} is empty", code="syntax-error", detail="It needs a pattern at least."
+                f"the list after {name.upper()} is empty", code="syntax-error", detail="At least one pattern is needed."
             )
-        # NOT LIKE ANY asks for at least one unmatched pattern, NOT LIKE ALL for all unmatched.
+        # NOT LIKE ANY is TRUE if at least one pattern does not match, NOT LIKE ALL if no pattern matches.
         terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
         if len(terms) == 1:
             return terms[0]
@@ -185,4 +183,4 @@ class PredicateBinder(ABC):
         exp.RegexpLike: _like,
         exp.Escape: _escape,
     }
-    """How each kind of predicate is bound."""
+    """The method that binds each kind of predicate."""

@@ -21,17 +21,17 @@ class BoundSource(NamedTuple):
     """A source that FROM or JOIN names, with the bound trees of its columns."""
 
     name: str
-    """Its alias, or its own name."""
+    """The source's alias, or its own name."""
     columns: Mapping[str, tuple[str, Bound]]
-    """By name in lower case: the name as shown, and its bound expression. `*` is all of them in their order."""
+    """By name in lower case: the name as shown, and its bound expression. `*` means all columns in this order."""
     fields: Mapping[str, tuple[str, Bound]]
     """The record's own fields, which `*` leaves out."""
     kind: str = "stream"
-    """Its kind in messages: stream, table, view or subquery."""
+    """The kind of source for messages: stream, table, view or subquery."""
     merged: frozenset[str] = frozenset()
     """Columns that USING has merged with columns of an earlier source."""
     own_name: str = ""
-    """The name of the stream, table or view, which an alias hides; "" of a subquery."""
+    """The name of the stream, table or view, which an alias hides; empty for a subquery."""
 
     def find(self, name: str) -> tuple[str, Bound] | None:
         """Return a column's shown name and its expression, None if there is no column of this name."""
@@ -42,14 +42,14 @@ class Scope(NamedTuple):
     """The names visible to the expressions of a SELECT."""
 
     stream: Stream | None
-    """The stream of the events; None over a table alone, to be read by a join."""
+    """The stream of the events; None for a view or subquery over a table alone."""
     sources: tuple[BoundSource, ...]
     budget: Budget
     """The budget of the whole query."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()
-    """The conditions of views and subqueries, and the parts of ON that join nothing."""
+    """The conditions of views and subqueries, and the conditions of ON that the joins do not evaluate."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -62,10 +62,10 @@ class Scope(NamedTuple):
         Args:
             qualifier: The name before the dot, or "".
             name: The column, in any case.
-            quoted: Whether the name is written in quotes, as somebody may write a string.
+            quoted: Whether the name has double quotes, which may be meant as a string.
 
         Raises:
-            InputError: ``unknown-column``: there is none of that name, or several.
+            InputError: ``unknown-column``: no column has this name, or several have it.
         """
         wanted = name.casefold()
         sources = self.named(qualifier)
@@ -75,7 +75,7 @@ class Scope(NamedTuple):
         if not found:
             raise self._unknown(qualifier, name, sources, quoted=quoted and not qualifier)
         if len(found) > 1:
-            # A table's column may have the name of a field that records got in a later version.
+            # A declared column wins over a record field: a later version may add record fields with its name.
             found = [pair for pair in found if wanted in pair[0].columns] or found
         if len(found) > 1:
             names = " and ".join(f'"{source.name}"' for source, _ in found)
@@ -95,7 +95,7 @@ class Scope(NamedTuple):
                     yield column
 
     def names(self, qualifier: str) -> bool:
-        """Tell whether that is the name of a source."""
+        """Tell whether a source has this name."""
         wanted = qualifier.casefold()
         return any(source.name.casefold() == wanted for source in self.sources)
 
@@ -113,8 +113,8 @@ class Scope(NamedTuple):
             return InputError(
                 f'column "{shown}" does not exist',
                 code="unknown-column",
-                detail=f"The query is over {over} only.",
-                hint=f"Write {hidden[0].name}.{name}: the alias takes the place of the name."
+                detail=f"The query reads {over} only.",
+                hint=f"Write {hidden[0].name}.{name}: the alias replaces the name."
                 if hidden
                 else near_name(qualifier, names),
             )
@@ -127,13 +127,13 @@ class Scope(NamedTuple):
             f'column "{shown}" does not exist',
             code="unknown-column",
             detail=f"{listed[0].upper()}{listed[1:]}.",
-            hint=f"Double quotes are for names; a string is written '{clipped(name)}'."
+            hint=f"Double quotes are for names; write a string as '{clipped(name)}'."
             if quoted
             else self._meant(name, sources) or (None if qualifier else _written(name)),
         )
 
     def _meant(self, name: str, sources: Sequence[BoundSource]) -> str | None:
-        """Return a hint about a similar column name, of these sources or of others."""
+        """Return a hint about a column of a similar name, in these sources or in other sources."""
         for other in self.sources:
             if other not in sources and (column := other.find(name.casefold())) is not None:
                 return f"Write {other.name}.{column[0]}."
@@ -154,12 +154,12 @@ def stream_source(stream: Stream, alias: str | None) -> BoundSource:
 
 
 def _written(name: str) -> str:
-    """Return a hint how a name that is no column may be written."""
+    """Return a hint for an unknown name that may be meant as a constant, a unit or a string."""
     if name.startswith("$"):
-        return "Constants are written out, without $."
+        return "Write the constant itself; parameters such as $1 are not supported."
     if name.upper().removesuffix("S") in UNITS:
-        return f"A unit stands in quotes here: '{name.upper()}'."
-    return f"A string stands in single quotes: '{clipped(name)}'."
+        return f"Write the unit in quotes: '{name.upper()}'."
+    return f"Write a string in single quotes: '{clipped(name)}'."
 
 
 def _all_columns(source: BoundSource) -> Iterator[tuple[str, Bound]]:

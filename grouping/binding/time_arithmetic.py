@@ -1,4 +1,4 @@
-"""Arithmetic with dates, times and intervals, as in Spark: built from functions that move a time, or measure two."""
+"""Arithmetic with dates, times and intervals, as in Spark, built from functions such as timestampadd and datediff."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
         if is_interval(right):
             return _moved(op, left, right)
         if op == "+" and is_null(right):
-            return Constant(None, TIMESTAMP)  # Spark reads an untyped NULL beside a date as a time of day
+            return Constant(None, TIMESTAMP)  # as in Spark, also for a DATE
         if left.type == DATE and right.type.name in _DAYS:
             return _function("date_add" if op == "+" else "date_sub", left, right)
     if op in ("+", "-") and is_interval(left) and is_interval(right):
@@ -48,22 +48,22 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
     if op == "*":
         return _multiple(*((left, right) if is_interval(left) else (right, left)))
     if op == "/" and is_interval(left):
-        raise unsupported("a part of an interval", "Spark rounds it.", "Multiply what it is compared with.")
+        raise unsupported("division of an interval", "Spark rounds the result.", "Multiply the other side instead.")
     raise mismatch(
         f'"{op}" of {left.type} and {right.type}',
-        "An interval, or to a DATE a number of days of type INT, can be added or subtracted.",
+        "An interval can be added or subtracted, and for a DATE also a number of days of type INT.",
         "Write INTERVAL 5 MINUTES.",
     )
 
 
 def negative_interval(operand: Bound) -> Bound:
-    """Return an interval backwards."""
+    """Return the negation of an interval."""
     count = counted(operand)
     return interval(interval_unit(operand), Term("neg", (count,), count.type))
 
 
 def _difference(end: Bound, start: Bound) -> Bound:
-    """Return the time from one to the other: days between dates, else microseconds."""
+    """Return the interval between two times: days for two DATEs, otherwise microseconds."""
     sql_type = DATE if TIMESTAMP not in (end.type, start.type) else TIMESTAMP
     end, start = (
         coerce(side, sql_type) if isinstance(side, Constant) and side.type == STRING else side for side in (end, start)
@@ -76,7 +76,7 @@ def _difference(end: Bound, start: Bound) -> Bound:
 
 
 def _moved(op: str, time: Bound, by: Bound) -> Bound:
-    """Return a time moved by an interval: a DATE stays one where whole days or months are added."""
+    """Return a time moved by an interval; a DATE moved by days or months stays a DATE."""
     unit = interval_unit(by)
     if time.type == DATE and unit == "DAY":
         return _function("date_add" if op == "+" else "date_sub", time, counted(by))

@@ -45,11 +45,11 @@ _FIELDS = {
     }.items()
     for spelling in spellings.split()
 }
-"""By each spelling in capitals: a function, or in capitals a field that has none."""
+"""By spelling in capitals: the name of a function, or in capitals the name of a field without a function."""
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 """The units of intervals of days or seconds."""
 _COUNTED_AS = {"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}
-"""Further units, by the one that Spark's type of an interval names in their place."""
+"""Units that Spark's interval types do not have, with the unit that the type names instead."""
 _OF_TIMES = frozenset(("hour", "minute", "SECOND"))
 
 
@@ -63,7 +63,7 @@ def unit_call(name: str, unit: exp.Expr, args: Sequence[Bound]) -> Bound:
     between = UNIT_CALLS[name] == "timestampdiff"
     if written not in _UNITS or (between and written == "DAYOFYEAR"):
         raise mismatch(
-            f'"{unit.name}" is no unit of "{name}"', f"There are {', '.join(_UNITS)}.", near_name(unit.name, _UNITS)
+            f'"{unit.name}" is no unit of "{name}"', f"The units are {', '.join(_UNITS)}.", near_name(unit.name, _UNITS)
         )
     value = Value("DAY" if written == "DAYOFYEAR" else written, "STRING")
     if between:
@@ -84,7 +84,7 @@ def field_of(written: str, time: Bound) -> Bound:
         raise InputError(
             f'"{written}" is no field of a time',
             code="type-mismatch",
-            detail=f"There are {', '.join(known)}.",
+            detail=f"The fields are {', '.join(known)}.",
             hint=near_name(written.upper(), known),
         )
     if is_interval(time):
@@ -100,10 +100,10 @@ def field_of(written: str, time: Bound) -> Bound:
 
 
 def _of_interval(field: str, time: Bound) -> Bound:
-    """Return a field of an interval, which Spark gives as INT, and but for days and years as TINYINT."""
+    """Return a field of an interval: days as INT, hours and minutes as TINYINT, as in Spark."""
     unit, count = interval_unit(time), counted(time)
     if (units := _units_of(count)) and field.upper() in _CLOCK and field.upper() not in units:
-        raise mismatch(f"an interval without {field.upper()}", f"The literal has {' TO '.join(units)}.")
+        raise mismatch(f"the interval has no {field.upper()}", f"The literal has {' TO '.join(units)}.")
     if field == "day" and unit == "DAY":
         return Term("cast", (count,), INT) if count.type != INT else count
     if field == "day" and unit == "SECOND":
@@ -113,7 +113,7 @@ def _of_interval(field: str, time: Bound) -> Bound:
         return Term("cast", (Term("div", (Term("%", (count, around), BIGINT), own), BIGINT),), TINYINT)
     raise unsupported(
         f"{field.upper()} of an interval",
-        "DAY, HOUR and MINUTE of one of days or seconds are computed.",
+        "The supported fields are DAY, HOUR and MINUTE, of an interval without years and months.",
         "timestampdiff(SECOND, a, b) gives a number.",
     )
 
@@ -136,15 +136,15 @@ def text_of(argument: Bound, what: str) -> str:
         InputError: ``unsupported-query`` for anything else.
     """
     if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
-        raise unsupported(f"{what} that is no constant", "It must be a STRING that stands in the query.")
+        raise unsupported(f"{what} that is no constant", "It must be a constant STRING.")
     return argument.value
 
 
 def _units_of(count: Bound) -> tuple[str, ...]:
-    """Return the units of a literal of days or seconds, or of a sum of such; none of anything else, which has all."""
+    """Return the units of a literal of days or seconds, or of a sum of literals; empty for any other interval."""
     if isinstance(count, Term):
         first, *others = count.args
-        if count.op == "neg" or (count.op == "*" and isinstance(others[0], Value)):  # as `intervals.whole` has days
+        if count.op == "neg" or (count.op == "*" and isinstance(others[0], Value)):  # `intervals.whole` multiplies days
             return _units_of(first)
         added = [_units_of(part) for part in count.args] if count.op in ("+", "-") else [()]
         return _span(part for units in added for part in units) if all(added) else ()
@@ -156,6 +156,6 @@ def _units_of(count: Bound) -> tuple[str, ...]:
 
 
 def _span(units: Iterable[str]) -> tuple[str, ...]:
-    """Return the units from the first to the last one of these, none for months and years."""
+    """Return all units between the largest and the smallest of some units; empty for months and years."""
     places = sorted(_CLOCK.index(unit) for each in units if (unit := _COUNTED_AS.get(each, each)) in _CLOCK)
     return _CLOCK[places[0] : places[-1] + 1] if places else ()

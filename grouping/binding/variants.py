@@ -1,6 +1,6 @@
-"""VARIANT values: their parts by paths, as values of other types; JSON texts that are read, and written.
+"""Functions of VARIANT and JSON: parts of a VARIANT by path, and reading and writing of JSON texts.
 
-A CAST of a VARIANT is variant_get with the path ``$``: one operator, whose type is the type of the part.
+A CAST of a VARIANT is variant_get with the path ``$``. The type of variant_get is the type of the returned part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from grouping.model.sql_type import BOOLEAN, STRING, VARIANT, SqlType
 __all__ = ["VARIANT_CALLS"]
 
 _JSON_NAMES = "STRING BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL DATE TIMESTAMP BINARY VARIANT".split()
-"""Types of the parts that to_json writes; digits of a FLOAT depend on the version of Java."""
+"""Types of the parts that to_json writes; no FLOAT, because its digits depend on the version of Java."""
 
 
 def _variant_get(name: str, value: Bound, path: Bound, kind: Bound | None = None) -> Bound:
@@ -57,18 +57,18 @@ def _check_argument(name: str, value: Bound, wanted: SqlType) -> None:
 
 
 _READ_NAMES = "STRING BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL DATE TIMESTAMP".split()
-"""Types of the parts that from_json reads; Jackson rounds a FLOAT in its own way."""
+"""Types of the parts that from_json reads; no FLOAT, because Spark's JSON parser rounds it in its own way."""
 
 
 def _from_json(name: str, text: Bound, schema: Bound) -> Bound:
-    """Return the value that a JSON text is by a schema.
+    """Return a JSON text parsed by a schema.
 
     Raises:
         InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a schema.
     """
     sql_type = written_schema(str(fixed(schema, STRING, "the schema of from_json").value))
     if not sql_type.is_nested:
-        raise unsupported(f"from_json to {sql_type}", "A schema is a STRUCT, an ARRAY or a MAP.", "Use CAST.")
+        raise unsupported(f"from_json to {sql_type}", "The schema must be a STRUCT, an ARRAY or a MAP.", "Use CAST.")
     _check_read(sql_type)
     if is_null(text):
         text = Constant(None, STRING)
@@ -78,7 +78,7 @@ def _from_json(name: str, text: Bound, schema: Bound) -> Bound:
 
 
 def _check_read(sql_type: SqlType) -> None:
-    """See that from_json reads values of a type as Spark does.
+    """Check that from_json reads values of a type as Spark does.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -88,7 +88,7 @@ def _check_read(sql_type: SqlType) -> None:
     if not sql_type.is_nested and sql_type.name not in _READ_NAMES:
         raise unsupported(
             f"from_json to a {sql_type}",
-            f"It reads parts of {', '.join(_READ_NAMES)} and of nested types.",
+            f"The types of parts are {', '.join(_READ_NAMES)} and nested types.",
             {"FLOAT": "Use DOUBLE.", "BINARY": "unbase64 reads a STRING."}.get(
                 sql_type.name, "variant_get(parse_json(text), path) is a VARIANT."
             ),
@@ -101,7 +101,7 @@ def _parts(sql_type: SqlType) -> list[SqlType]:
 
 
 def _check_json(sql_type: SqlType) -> None:
-    """See that to_json writes values of a type as Spark does.
+    """Check that to_json writes values of a type as Spark does.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -111,7 +111,7 @@ def _check_json(sql_type: SqlType) -> None:
     if not sql_type.is_nested and sql_type.name not in _JSON_NAMES:
         raise unsupported(
             f'"to_json" of a value with a {sql_type}',
-            f"It takes parts of {', '.join(_JSON_NAMES)} and of nested types.",
+            f"The types of parts are {', '.join(_JSON_NAMES)} and nested types.",
         )
 
 
@@ -122,4 +122,4 @@ VARIANT_CALLS: dict[str, Callable[..., Bound]] = {
     "to_json": _to_json,
     "variant_get": _variant_get,
 }
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

@@ -1,6 +1,6 @@
-"""Types as a text of Spark's DDL writes them: the schema of from_json, the last argument of variant_get.
+"""A parser of types written in Spark's DDL: the schema of from_json, and the last argument of variant_get.
 
-sqlglot passes over forms that Spark refuses, such as a word behind a type.
+sqlglot is not used because it accepts forms that Spark refuses, such as a word behind a type.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _EXAMPLES = {
     "schema": "'id BIGINT, tags ARRAY<STRING>' is a schema.",
 }
 _MOST_LEVELS = 16
-"""Types within one another, as in CREATE STREAM."""
+"""The deepest nesting of types, as in CREATE STREAM."""
 _MOST_PARTS = 20_000
-"""Types within a written type, itself included."""
+"""Most types within a written type, including itself."""
 
 
 def written_type(text: str) -> SqlType:
@@ -110,7 +110,7 @@ class _SparkTypeText(TypeText):
 
     def _wrong(self) -> Exception:
         read = self._text[: self._at].strip()
-        detail = f'It cannot be read behind "{read[-60:]}".' if read else "It begins with no name."
+        detail = f'The error is behind "{read[-60:]}".' if read else "A name is missing at the beginning."
         return unsupported(f'{self._what} "{self._text[:60]}"', detail, _EXAMPLES[self._what])
 
     @staticmethod
@@ -118,14 +118,14 @@ class _SparkTypeText(TypeText):
         if (known := FOREIGN_TYPES.get(written.upper())) is not None:
             return unsupported(f'type "{written}"', "Spark has no such type.", f"Use {known}.")
         return unsupported(
-            f'type "{written[:60]}"', f"There are {', '.join(sorted(PLAIN_TYPES))}, DECIMAL, ARRAY, MAP and STRUCT."
+            f'type "{written[:60]}"', f"The types are {', '.join(sorted(PLAIN_TYPES))}, DECIMAL, ARRAY, MAP and STRUCT."
         )
 
 
 def _checked(found: SqlType) -> SqlType:
-    """Return a type that the evaluator has."""
+    """Return a type if the evaluator supports it."""
     if found.is_decimal and not (1 <= found.precision <= WIDEST and found.scale <= found.precision):
-        raise unsupported(f"DECIMAL({found.precision},{found.scale})", f"It has {WIDEST} digits at most.")
+        raise unsupported(f"DECIMAL({found.precision},{found.scale})", f"A DECIMAL has at most {WIDEST} digits.")
     if found.name == "MAP" and found.key != STRING:
         raise unsupported(f"type {found}", "The keys of a MAP are STRING.")
     if len({name.casefold() for name, _ in found.fields}) < len(found.fields):

@@ -1,4 +1,4 @@
-"""SELECT and HAVING of an aggregate query: keys, aggregates, and expressions over these."""
+"""Binding of an aggregate query: the keys of GROUP BY, aggregates, and expressions over both in SELECT and HAVING."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from grouping.statements.select_text import FUNCTION_MARK
 __all__ = ["BoundKey", "AggregateBinder", "bind_keys", "has_aggregates"]
 
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
-_PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
+_PLACE = "Aggregates are allowed in the SELECT list and in HAVING, but not within other aggregates."
 
 
 def has_aggregates(tree: exp.Select) -> bool:
-    """Tell whether a SELECT makes groups: by GROUP BY, HAVING, or aggregates in its list."""
+    """Tell whether a SELECT aggregates: by GROUP BY, HAVING, or aggregates in the SELECT list."""
     if tree.args.get("group") or tree.args.get("having"):
         return True
     return any(
@@ -47,7 +47,7 @@ def has_aggregates(tree: exp.Select) -> bool:
 
 
 class BoundKey(NamedTuple):
-    """A key, with its constants in place."""
+    """A key of GROUP BY, and its bound tree with constants in place."""
 
     key: AggregateKey
     bound: Bound
@@ -56,10 +56,10 @@ class BoundKey(NamedTuple):
 def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
     """Return the keys of GROUP BY in canonical order, each once.
 
-    As in Spark a number stands for an item of the SELECT list, and so does its alias where no column has that name.
+    As in Spark, a number means an item of the SELECT list, and so does an item's alias if no column has this name.
 
     Raises:
-        InputError: ``unsupported-query`` for ROLLUP and its like; the refusals of an expression.
+        InputError: ``unsupported-query`` for ROLLUP, CUBE and GROUPING SETS, or the refusal of an expression.
     """
     group = tree.args.get("group")
     if group is None:
@@ -73,7 +73,7 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
 
 
 def _shape(key: BoundKey) -> str:
-    """Return a key's name as it is whatever its constants are."""
+    """Return a key's name without its constants."""
     (lifted,), _, constants = lift((key.bound,))
     return stored_reference(Computed(in_parentheses(lifted))) if constants else key.key.stored
 
@@ -83,9 +83,10 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
         raise unsupported("GROUP BY with sets of keys", "GROUP BY takes expressions.", "Write the keys out.")
     bound = without_positions(normalize_value(binder.bind(_meant(node, items, binder))))
     if isinstance(bound, Constant):
-        raise unsupported("a constant in GROUP BY", "It makes no groups.", "Leave it out.")
+        raise unsupported("a constant in GROUP BY", "A constant forms no groups.", "Leave it out.")
     if not bound.type.is_ordered:
-        raise unsupported(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
+        detail = f"Values of type {bound.type} cannot be compared for equality."
+        raise unsupported(f"GROUP BY of {bound.type}", detail, "Group by a field or an element.")
     ((canonical,), _) = order((bound,))
     expression = settle(canonical)
     own = expression.reference if isinstance(expression, Column) else Computed(in_parentheses(expression))
@@ -93,7 +94,7 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
-    """Return the expression that a number or an alias in GROUP BY stands for."""
+    """Return the expression that an item of GROUP BY means, if it is a number or an alias."""
     meant = node
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if node.this.isdecimal() else 0
@@ -109,12 +110,12 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Exp
         if named and not any(source.find(node.name.casefold()) for source in binder.scope.sources):
             meant = named[0].this
     if aggregate_call(meant) is not None:
-        raise unsupported("an aggregate in GROUP BY", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
+        raise unsupported("an aggregate in GROUP BY", _PLACE)
     return meant
 
 
 class AggregateBinder(Binder):
-    """Binds the expressions of one SELECT list, and HAVING, over groups."""
+    """Binds the SELECT list and HAVING of an aggregate query."""
 
     def __init__(self, scope: Scope, keys: Sequence[AggregateKey]) -> None:
         super().__init__(scope)
@@ -122,16 +123,17 @@ class AggregateBinder(Binder):
         self._keys = {commuted(key.expression): key for key in keys}
         self._aliases: Mapping[str, Bound] = {}
         self._shadowed: frozenset[str] = frozenset()
-        """The aliases that are names of columns too."""
+        """The aliases that are also names of columns."""
         self.aggregates: dict[str, AggregateValue] = {}
-        """By the names of their columns, in the order in which they were met."""
+        """The aggregates by the names of their columns, in the order of first use."""
         self._lifted: dict[str, Term] = {}
-        """By name, the aggregates with constants: their terms in HAVING."""
+        """For aggregates with constants: their terms in HAVING, by the names of their columns."""
 
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
 
-        As in Spark a name that a column has too is the column within aggregates and keys, else the alias.
+        As in Spark, a name of both a column and an alias means the column within aggregates and keys, and the alias
+        elsewhere.
         """
         self._aliases = aliases
         self._shadowed = frozenset(
@@ -140,14 +142,14 @@ class AggregateBinder(Binder):
         return self._with_constants(self.finished(boolean(self.bind(node), "HAVING")))
 
     def _with_constants(self, bound: Bound) -> Bound:
-        """Return a condition in which the constants within aggregates stand too, for the signature holds none."""
+        """Return HAVING with the constants of its aggregates as operands, so that `lift` moves them into the row."""
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self._with_constants, bound.args)), bound.type)
         return self._lifted.get(bound.stored, bound) if isinstance(bound, Column) else bound
 
     @property
     def lifted(self) -> dict[LiftedKey, AggregateValue]:
-        """The aggregates that hold constants, by their texts and these."""
+        """The aggregates with constants, by their text without constants and the constants."""
         return {lifted_key(term): self.aggregates[name] for name, term in self._lifted.items()}
 
     def _bind(self, node: exp.Expr) -> Bound:
@@ -160,13 +162,13 @@ class AggregateBinder(Binder):
         return super()._bind(node)
 
     def _key_of(self, node: exp.Expr) -> AggregateKey | None:
-        """Return the key equal to an expression of HAVING with names of columns or aliases, if any."""
+        """Return the key that equals an expression of HAVING whose names are both columns and aliases, if any."""
         names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
         if names.isdisjoint(self._shadowed):
             return None
         try:
             return self._key(self._plain.bind(node))
-        except InputError:  # an aggregate within it, or a type that only the alias has
+        except InputError:  # contains an aggregate, or fits only the type of the alias
             return None
 
     def _key(self, bound: Bound) -> AggregateKey | None:
@@ -176,14 +178,14 @@ class AggregateBinder(Binder):
     def _aggregate(self, called: AggregateCall) -> Column:
         for argument in (*called.arguments, *([called.condition] if called.condition is not None else [])):
             if any(aggregate_name(below) is not None for below in argument.walk()):
-                raise unsupported("an aggregate within an aggregate", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
+                raise unsupported("an aggregate within an aggregate", _PLACE)
         condition = None if called.condition is None else boolean(self._plain.bind(called.condition), "FILTER")
         wanted = tuple(map(without_positions, normalize(condition)))
         args = [without_positions(self._plain.bind(argument)) for argument in called.arguments]
         whole = called.whole
         if called.name == "count" and args and not called.distinct:
             wanted = (*wanted, *(_there(each) for each in args if not each.type.is_ordered))
-            # A constant is there in each row: count(1) is count(*).
+            # A constant is never NULL: count(1) is count(*).
             args = [each for each in args if each.type.is_ordered and not _is_there(each)]
             whole = not args
         bound = _arguments(called.name, args, whole=whole)
@@ -208,7 +210,7 @@ class AggregateBinder(Binder):
         return aggregate.column
 
     def finished(self, bound: Bound) -> Bound:
-        """Return an expression over the columns of groups: keys in the place of their expressions.
+        """Return an expression over keys and aggregates; a part that equals a key is replaced by the key's column.
 
         Raises:
             InputError: ``unsupported-query`` for a column that is no key.
@@ -220,17 +222,17 @@ class AggregateBinder(Binder):
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
         if isinstance(bound.reference, Computed):
-            return bound  # a key, by the alias of an item
+            return bound  # the column of a key, reached through an item's alias
         shown = render_part(bound)
         raise unsupported(
-            f'column "{shown}" beside groups',
-            f'"{shown}" stands neither in GROUP BY nor within an aggregate.',
+            f'column "{shown}" outside GROUP BY and aggregates',
+            f'"{shown}" is neither a key of GROUP BY nor within an aggregate.',
             f"Add it to GROUP BY, or write first({shown}).",
         )
 
 
 def _canonical(bound: Bound) -> Expression | None:
-    """Return an expression in the form of keys, None for an expression that cannot be a key."""
+    """Return an expression in the canonical form of keys; None for an expression that cannot be a key."""
     try:
         return settle(order((normalize_value(bound),))[0][0])
     except InputError:
@@ -270,7 +272,9 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
         return Constant(None, DOUBLE if kind == "NUMBER" else BOOLEAN)
     if not fits[kind] and (kind == "ANY" or (kind == "ORDERED" and sql_type.name in ("STRUCT", "ARRAY"))):
         raise unsupported(
-            f'an argument of "{name}" of type {sql_type}', "Values with parts are not aggregated.", "Take a part of it."
+            f'an argument of "{name}" of type {sql_type}',
+            "STRUCT, ARRAY and MAP values cannot be aggregated.",
+            "Name a field or an element.",
         )
     if not fits[kind]:
         raise mismatch(f'an argument of "{name}" is {sql_type}', f"It must be {PARAMS[kind].told or kind}.", "CAST it.")

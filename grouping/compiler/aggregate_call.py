@@ -1,4 +1,4 @@
-"""Calls of aggregates as SQL writes them, with FILTER and IGNORE NULLS in the places in which Spark has them."""
+"""Parsing of aggregate calls, with FILTER and IGNORE NULLS wherever Spark accepts them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class AggregateCall(NamedTuple):
     """A call of an aggregate with unbound arguments."""
 
     name: str
-    """Its one name, whichever alias is written."""
+    """The canonical name; the query may use an alias."""
     arguments: Sequence[exp.Expr]
-    """count(*) has no arguments."""
+    """Empty for count(*)."""
     condition: exp.Expr | None
-    """That of FILTER."""
+    """The condition of FILTER."""
     whole: bool
-    """Whether it is count(*)."""
+    """Whether the call is count(*)."""
     distinct: bool
     ignore_nulls: bool
 
@@ -42,7 +42,7 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 
 def aggregate_call(node: exp.Expr) -> AggregateCall | None:
-    """Return a node as the call of an aggregate, None for any other node.
+    """Return the aggregate call that a node is; None for any other node.
 
     Raises:
         InputError: ``unsupported-query`` for FILTER, DISTINCT and IGNORE NULLS where they have no meaning.
@@ -55,14 +55,14 @@ def aggregate_call(node: exp.Expr) -> AggregateCall | None:
     name = aggregate_name(called)
     if name is None:
         if condition is not None:
-            raise unsupported("FILTER", "It belongs to an aggregate.")
+            raise unsupported("FILTER", "FILTER must follow an aggregate.")
         return None
     arguments = list(called.expressions)
     if arguments and isinstance(arguments[0], _OF_NULLS):
         nulls, arguments[0] = arguments[0], arguments[0].this
     if nulls is not None and name not in _BY_ARRIVAL:
         words = "IGNORE NULLS" if isinstance(nulls, exp.IgnoreNulls) else "RESPECT NULLS"
-        raise unsupported(f"{words} of {name}", "It belongs to first and last.")
+        raise unsupported(f"{words} of {name}", f"Only first and last take {words}.")
     ignore_nulls = isinstance(nulls, exp.IgnoreNulls)
     if name in _BY_ARRIVAL and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
         ignore_nulls |= bool(arguments.pop().this)
@@ -70,6 +70,6 @@ def aggregate_call(node: exp.Expr) -> AggregateCall | None:
     if distinct:
         arguments = list(arguments[0].expressions)
         if name != "count":
-            raise unsupported(f"{name}(DISTINCT …)", "DISTINCT is kept in count alone.")
+            raise unsupported(f"{name}(DISTINCT …)", "Only count takes DISTINCT.")
     whole = name == "count" and not distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star)
     return AggregateCall(name, () if whole else arguments, condition, whole, distinct, ignore_nulls)

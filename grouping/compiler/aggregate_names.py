@@ -1,7 +1,7 @@
-"""The names of aggregates' columns: names in HAVING and in the signature hold slots in place of a query's constants.
+"""Names of the columns of aggregate queries: in HAVING and in the signature, a name has slots instead of constants.
 
-So queries that differ only in these constants share a plan. The constants are in the keys and aggregates of the SELECT
-list, which decide the counting and the store.
+So queries that differ only in these constants share a plan. The constants remain in the keys and aggregates of the
+SELECT list, which identify the partial aggregates and the store.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def named_without_constants(
 
     Args:
         aggregation: GROUP BY and the aggregate functions of the query.
-        keys: Their keys over slots.
+        keys: The keys of GROUP BY over slots.
         having: The conjuncts of HAVING over slots.
         select: The SELECT list.
-        constants: By slot.
+        constants: The lifted constants, by slot.
     """
     names = {
         key.stored: stored_reference(Computed(in_parentheses(lifted)))
@@ -68,7 +68,7 @@ def _named(
             return Column(names[stored], str(kind))
         case Call(op, args, kind) if op == AGGREGATE and aggregation is not None and found is not None:
             text, *slots = args
-            assert isinstance(text, Value), "it begins with its text"
+            assert isinstance(text, Value), "the first argument is the aggregate's text"
             own = [constants[slot.index] for slot in slots if isinstance(slot, Slot)]
             aggregate = aggregation.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
             name = stored_reference(Computed(render_part(expression)))

@@ -1,4 +1,4 @@
-"""Keys and aggregate functions as texts, the names of an aggregate's columns: with their constants, or their places."""
+"""Keys and aggregates as texts, which name their columns, with constants or with placeholders."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from grouping.plan.expression_text import placeholder, render_part, shape
 __all__ = ["LiftedKey", "aggregate_text", "in_parentheses", "lifted_key", "marked"]
 
 LiftedKey = tuple[str, tuple[tuple[SqlType, ConstantValue], ...]]
-"""An aggregate's text without constants, and these."""
+"""An aggregate's text without constants, and the constants."""
 
 
 def lifted_key(term: Term) -> LiftedKey:
     """Return the identity of an aggregate with constants in HAVING."""
     text, *constants = term.args
-    assert isinstance(text, Value), "it begins with its text"
+    assert isinstance(text, Value), "the first argument is the aggregate's text"
     return str(text.value), tuple((each.type, each.value) for each in constants if isinstance(each, Constant))
 
 
 def aggregate_text(name: str, args: Sequence[Expression], condition: Expression | None, *, distinct: bool) -> str:
-    """Return an aggregate as text; that of equal aggregates is equal."""
+    """Return an aggregate as text; equal aggregates have equal texts."""
     text = f"{name}({'DISTINCT ' * distinct}{', '.join(map(typed_text, args)) or '*'})"
     return text if condition is None else f"{text} FILTER (WHERE {typed_text(condition)})"
 
@@ -41,7 +41,7 @@ def marked(expression: Expression) -> Expression:
 
 
 def in_parentheses(expression: Expression) -> str:
-    """Return the text of a key, which stands in others as a function's would."""
+    """Return the text of a key, in parentheses unless it is a function call, so that it can be part of other texts."""
     text = typed_text(expression)
     return (
         text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"
@@ -49,7 +49,7 @@ def in_parentheses(expression: Expression) -> str:
 
 
 def typed_text(expression: Expression) -> str:
-    """Return an expression as text in which constants tell their types: equal texts are equal expressions."""
+    """Return an expression as text that includes the types of constants: equal texts mean equal expressions."""
     match expression:
         case Value(value, kind):
             text = render_part(expression)

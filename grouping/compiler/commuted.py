@@ -1,4 +1,4 @@
-"""Expressions with their operands in a canonical order, wherever order makes no difference."""
+"""Expressions with the operands of commutative operators in a canonical order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from grouping.model.expression import Call, Expression
 __all__ = ["commuted"]
 
 _COMMUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
-"""Operators that commute when Spark compares SELECT with the keys of GROUP BY."""
+"""Operators whose operands Spark reorders when it compares expressions of SELECT with the keys of GROUP BY."""
 
 
 def commuted(expression: Expression) -> Expression:
-    """Return an expression that is equal for ``n + 1`` and ``1 + n``, and for ``(a + b) + c`` of one type.
+    """Return an expression with sorted operands: the results for ``n + 1`` and ``1 + n`` are equal.
 
-    The result is for comparing: signatures keep the order in which a query has them.
+    Nested operations of one operator and type are flattened, so ``(a + b) + c`` and ``a + (b + c)`` are equal too. The
+    result is only for comparison; signatures keep the query's order of operands.
     """
     if not isinstance(expression, Call):
         return expression

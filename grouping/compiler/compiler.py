@@ -1,6 +1,6 @@
 """The compiler: from a SELECT's text to its group, its row of constants and its SELECT list. No I/O.
 
-`STAGES` lists its steps: the function of each, and the text of the tree after it.
+`STAGES` lists the stages: the name, the function, and the text of the tree after the stage.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CompilerStage(NamedTuple):
     name: str
     run: Callable[[Draft], Draft]
     shown: Callable[[Draft], str]
-    """The tree after it, as text."""
+    """Returns the tree after the stage, as text."""
 
 
 def _planned(draft: Draft) -> Draft:
@@ -97,7 +97,7 @@ def _signature(
 
 
 def _shown_signature(draft: Draft) -> str:
-    """Return the signature for display, without the literals of its shape; the group's id is of the full signature."""
+    """Return the signature for display, with hidden literals; the group's id is a hash of the full signature."""
     parts = (draft.expressions, draft.keys, draft.kept)
     if not any(isinstance(node, Value) for part in parts for each in part for node in walk(each)):
         return draft.signature
@@ -108,12 +108,12 @@ def _shown_signature(draft: Draft) -> str:
 STAGES = (
     # Names looked up, operands typed, unsupported syntax refused.
     CompilerStage("plan", _planned, planned_text),
-    # A single form for every spelling.
+    # All spellings of a predicate get the same form.
     CompilerStage("normalize", _normalized, normalized_text),
-    # A single order for every arrangement.
+    # Conjuncts and operands get a canonical order.
     CompilerStage("order", _ordered, ordered_text),
-    # Constants cut out into slots; constants of the SELECT list stay. Texts that their constants would make too long
-    # are refused.
+    # Constants are moved into slots, except constants of the SELECT list. Queries whose constants could make computed
+    # texts too long are refused.
     CompilerStage("lift", _lifted, lifted_text),
     # The remaining text is the signature.
     CompilerStage("render", _rendered, rendered_text),
@@ -122,12 +122,12 @@ STAGES = (
 
 
 def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -> Draft:
-    """Return the query that a SELECT is, after all stages.
+    """Return a SELECT after all stages.
 
     Args:
-        select: Its text.
+        select: The text of the SELECT.
         catalog: The visible sources.
-        budget: The work allowed beyond the text.
+        budget: The nodes allowed beyond the text.
 
     Raises:
         InputError: The SELECT is wrong; with the code of docs/commands.md.
@@ -142,7 +142,7 @@ def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -
 
 
 def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> Iterator[tuple[str, str]]:
-    """Yield each stage's name and the tree after the stage, a stage at a time.
+    """Yield the name of each stage and the tree after the stage as text.
 
     Raises:
         InputError: At the stage that refuses the query, with the code of docs/commands.md.
@@ -167,7 +167,7 @@ def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> 
 
 
 def finish(draft: Draft) -> CompiledQuery:
-    """Return a query's group, row and SELECT list, their ids made."""
+    """Return a query's group, row and SELECT list, with their ids."""
     stream, computation = draft.stream, draft.computation
     group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
     aggregation = _aggregation(draft)
@@ -187,7 +187,7 @@ def _aggregation(draft: Draft) -> Aggregate | None:
 
 
 def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) -> CompiledQuery:
-    """Compile a SELECT over a stream of the catalog, with the tables that are joined.
+    """Compile a SELECT over a stream of the catalog, with its joined tables.
 
     Raises:
         InputError: The SELECT is wrong; with the code of docs/commands.md.

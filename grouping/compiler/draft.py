@@ -1,4 +1,4 @@
-"""A query on its way through the compiler's stages: each of them fills in more."""
+"""The compiler's work in progress: each stage fills in further fields."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ class Draft(NamedTuple):
     catalog: Catalog
     budget: Budget
     stream: Stream = _NOT_PLANNED
-    """From here on by `plan`."""
+    """This and the following fields are set by `plan`."""
     where: Bound | None = None
     items: tuple[BoundItem, ...] = ()
-    """The SELECT list; `normalize` brings it into the canonical form too."""
+    """The SELECT list; `normalize` also normalizes its expressions."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
-    """The views that the query names, and the views that these read."""
+    """The views that the query reads, directly or through other views."""
     named: frozenset[str] = frozenset()
-    """The folded names of the sources that the query's own text names: its sender must be able to read them."""
+    """The folded names of the sources in the query's own text; the sender must have the right to read these sources."""
     aggregation: BoundAggregation | None = None
-    """The groups of the rows; None where each matching row is a result."""
+    """Keys and aggregates; None if each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
-    """By `normalize`, constants in place; put in order by `order`."""
+    """Set by `normalize`, with constants in place; sorted by `order`."""
     having: tuple[Bound, ...] = ()
     """The conjuncts of HAVING, in the form of `conjuncts`."""
     ties: bool = False
-    """By `order`: whether constants decided the order of the conjuncts."""
+    """Set by `order`: whether constants decided the order of the conjuncts."""
     expressions: tuple[Expression, ...] = ()
-    """From here on by `lift`: the conjuncts over slots."""
+    """The conjuncts over slots; this and the following fields but the last are set by `lift`."""
     keys: tuple[Expression, ...] = ()
     """The keys of GROUP BY; their slots follow the slots of WHERE."""
     kept: tuple[Expression, ...] = ()
@@ -56,4 +56,4 @@ class Draft(NamedTuple):
     select: tuple[SelectItem, ...] = ()
     """The SELECT list, whose constants stay in place."""
     signature: str = ""
-    """By `render`."""
+    """Set by `render`."""

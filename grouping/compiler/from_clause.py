@@ -1,7 +1,7 @@
-"""FROM and JOIN: streams, tables, views and subqueries become a scope and at most one computation.
+"""FROM and JOIN: sources are combined into a scope and, if tables are joined, a computation.
 
-A view or a subquery is inlined: its columns become expressions, and its WHERE is added. So a query stays in the same
-group, whether it names a view, nests the view's text or is written out.
+A view or a subquery is inlined: its columns become expressions, and its WHERE becomes a condition of the query. So a
+query that names a view is in the same group as the query that contains the view's text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Relation(NamedTuple):
     source: BoundSource
     where: tuple[Bound, ...] = ()
     scope: Scope | None = None
-    """For a view or subquery over a stream's events: the scope of its SELECT."""
+    """The scope of the SELECT of a view or subquery over a stream; None for other sources."""
 
     def scope_alone(self, budget: Budget) -> Scope:
         """Return the scope of a SELECT over a table alone."""
@@ -64,23 +64,23 @@ Inline = Callable[[exp.Select | View], InlinedSelect]
 
 
 def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget) -> Scope | Relation:
-    """Return the source of a SELECT: a stream's events with joined tables, or a table alone.
+    """Return the source of a SELECT: the scope of a stream with joined tables, or the relation of a table alone.
 
     Raises:
-        InputError: ``unknown-stream``, ``unknown-column``, ``type-mismatch``; ``unsupported-query`` for joins that are
-            not kept running.
+        InputError: ``unknown-stream``, ``unknown-column``, ``type-mismatch``; ``unsupported-query`` for unsupported
+            joins.
     """
     source = tree.args.get("from_")
     if source is None:
         raise InputError(
-            "the SELECT has no FROM", code="syntax-error", detail="It is over no stream.", hint="Name a stream."
+            "the SELECT has no FROM", code="syntax-error", detail="A query reads a stream.", hint="Name a stream."
         )
     first = _relation(source.this, catalog, inline)
     joins = tree.args.get("joins") or []
     if isinstance(first.base, Table):
         if joins:
             raise unsupported(
-                "a join that begins with a table", "Events come from a stream.", "Let the stream stand first."
+                "a join that begins with a table", "Results come from a stream's events.", "Write the stream first."
             )
         return first
     if first.scope is None:
@@ -97,7 +97,7 @@ def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
     if isinstance(node, exp.Subquery):
         select = node.this
         if not isinstance(select, exp.Select):
-            raise unsupported("a subquery of that kind", "FROM takes a SELECT in parentheses.")
+            raise unsupported("a subquery that is no SELECT", "FROM takes a SELECT in parentheses.")
         return _inlined(inline(select), _alias(node) or "the subquery", "subquery")
     if not isinstance(node, exp.Table) or not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise unsupported("a table function", "FROM names streams, tables and views.")
@@ -116,7 +116,7 @@ def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
 def _alias(node: exp.Expr) -> str | None:
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
-        raise unsupported("renaming columns after FROM", "An alias names the source only.")
+        raise unsupported("renaming columns after FROM", "An alias renames the source only.")
     return alias.name if alias is not None else None
 
 
@@ -141,8 +141,8 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     if not isinstance(right.base, Table):
         raise unsupported(
             "a join of two streams",
-            f'"{right.source.name}" is {_told(right)}, and joins in time are not kept running.',
-            "A stream is joined with tables.",
+            f'"{right.source.name}" is {_kind(right)}. A CQ does not join two streams.',
+            "Join the stream with a table (CREATE TABLE).",
         )
     table, prefix = right.base, _free_prefix(scope, right.base.name)
     if prefix != table.name:
@@ -151,7 +151,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
         raise InputError(
             f'"{right.source.name}" names two sources',
             code="syntax-error",
-            detail="A column could not say which of them it is of.",
+            detail="A column's qualifier would be ambiguous.",
             hint="Give one of them an alias.",
         )
     conditions, merged = _conditions(scope, right, node)
@@ -169,17 +169,17 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
         source = _conditional(source, (*free, *bound))
         free = bound = ()
     elif outer and bound:
-        # Whether an event meets a row at all depends on the constants.
+        # Whether an event has a join partner depends on lifted constants, so its group evaluates the condition.
         bound = (Term(LEFT_ON, (Value(prefix, str(STRING)), _all_of(bound)), BOOLEAN),)
     elif single and not outer:
         free, bound = (), rest
     join = replace(join, rest=tuple(map(settle, order(free)[0])))
-    assert scope.stream is not None, "a stream stands first"
+    assert scope.stream is not None, "the first source is a stream"
     computation = Computation.of(scope.stream.stream_id, (*scope.nodes, join))
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
 
 
-def _told(right: Relation) -> str:
+def _kind(right: Relation) -> str:
     kind = right.source.kind
     return "a stream" if kind == "stream" else f'a {kind} over stream "{right.base.name}"'
 
@@ -189,11 +189,12 @@ def _check_kind(node: exp.Join) -> bool:
     side, kind, method = (str(node.args.get(name) or "").upper() for name in ("side", "kind", "method"))
     if method or kind not in ("", "INNER", "OUTER"):
         what = f"{method or kind} JOIN"
-        raise unsupported(what if what != "CROSS JOIN" else "a join without an equality", "ON says what is joined.")
+        what = what if what != "CROSS JOIN" else "a join without an equality"
+        raise unsupported(what, "ON names the joined columns.")
     if side in ("RIGHT", "FULL"):
         raise unsupported(f"{side} JOIN", "A result belongs to an event of the stream.", "Use JOIN or LEFT JOIN.")
     if not node.args.get("on") and not node.args.get("using"):
-        raise unsupported("a join without an equality", "ON or USING says what is joined.", "Write JOIN … ON.")
+        raise unsupported("a join without an equality", "ON or USING names the joined columns.", "Write JOIN … ON.")
     return side == "LEFT"
 
 
@@ -207,7 +208,7 @@ def _free_prefix(scope: Scope, name: str) -> str:
 
 
 def _renamed(relation: Relation, old: str, new: str) -> Relation:
-    """Return a relation over a table whose columns go by another prefix, since the table is joined twice."""
+    """Return a relation over a table with another prefix for its columns, since the query joins the table twice."""
 
     def rename(leaf: Leaf) -> Leaf:
         if not isinstance(leaf, Column):
@@ -242,9 +243,9 @@ def _all_of(conditions: tuple[Bound, ...]) -> Bound:
 
 
 def _conditional(source: BoundSource, conditions: tuple[Bound, ...]) -> BoundSource:
-    """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key).
+    """Return the source of a LEFT JOIN by the primary key, with columns that are NULL if the other conditions fail.
 
-    The conditions are in canonical order, so that their order in ON tells no two SELECT lists apart.
+    The conditions of ON are put in canonical order, so that SELECT lists do not differ in the order of conditions.
     """
     condition = without_positions(_all_of(order(conditions)[0]))
     columns = {

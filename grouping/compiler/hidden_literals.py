@@ -1,6 +1,7 @@
-"""Literals that are a part of a signature's shape: people see a hash of each, for a signature holds no constant.
+"""Hides literals that belong to a signature's shape: users see hashes of them, since a signature shows no constants.
 
-Such are the delimiter of ``split``, the path of ``get_json_object``, a key of a MAP and a pattern of ``date_format``.
+Examples are the delimiter of ``split``, the path of ``get_json_object``, a key of a MAP and a pattern of
+``date_format``.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from grouping.model.expression import LEFT_ON, Call, Expression, Value
 __all__ = ["hidden_literals"]
 
 _STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "from_json", LEFT_ON))
-"""Operators with a name of the schema, a unit or a type among their arguments: no subscriber's constant."""
+"""Operators whose literals are names of the schema, units or types, which are not hidden."""
 
 
 def hidden_literals(expression: Expression) -> Expression:
-    """Return an expression with a hash in the place of each literal text or number of its shape.
+    """Return an expression with each text or number of its shape replaced by a hash.
 
     Example:
         >>> from grouping.model.expression import Column

@@ -1,4 +1,4 @@
-"""The conditions of ON: equalities that look rows of a table up, and the other conditions."""
+"""The conditions of ON: look-up equalities, which select the table's rows, and further conditions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["divide", "find_keys", "split", "without_keys"]
 
 
 def divide(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
-    """Return the conditions decided by the join, and the conditions decided by groups.
+    """Return the conditions that the join evaluates, and the conditions that groups evaluate.
 
-    An inner join's condition on earlier sources alone belongs to WHERE, where it may be written as well.
+    A condition of an inner join on earlier sources alone is evaluated like a condition of WHERE.
     """
     own = [not _has_constants(part) and (outer or _reads(part, prefix)) for part in rest]
     pairs = list(zip(rest, own, strict=True))
@@ -33,11 +33,12 @@ def without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputEr
     for equality in filter(None, (_equality(condition, prefix) for condition in conditions)):
         return unsupported(
             f"a join of {equality.left.type} with {equality.column.type}",
-            "Keys are looked up by one type.",
+            "Both sides of the equality must have one type.",
             "CAST the stream's side.",
         )
     return unsupported(
-        "a join without an equality", f'ON must say which column of "{name}" equals what stands left of it.'
+        "a join without an equality",
+        f'ON must compare a column of "{name}" for equality with an expression over the sources before it.',
     )
 
 
@@ -46,9 +47,9 @@ def split(
 ) -> tuple[list[JoinKey], tuple[Bound, ...]]:
     """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
 
-    If there are equalities without constants, equalities with constants do not look rows up: their constants are
-    lifted, so no join is made for each constant. Beside the whole primary key, further equalities of an inner join do
-    not look rows up either.
+    If there are equalities without constants, equalities with constants are not used for the look-up: their constants
+    are lifted, so that queries with different constants share a join. In an inner join by the whole primary key,
+    further equalities are not used for the look-up either.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = find_keys(plain, prefix)
@@ -75,7 +76,7 @@ def find_keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, tuple
 
 
 class _Equality(NamedTuple):
-    """An equality of a table's column with an expression over the left side."""
+    """An equality of a table's column with an expression over earlier sources."""
 
     left: Bound
     column: Column
@@ -91,7 +92,8 @@ def _equality(condition: Bound, prefix: str) -> _Equality | None:
     """Return a conjunct as a look-up equality, None for any other conjunct."""
     match condition:
         case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
-            return _equality(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
+            # BINARY values are compared by their hexadecimal digits.
+            return _equality(Term("=", (one, other), BOOLEAN), prefix)
         case Term("=", (one, other)):
             for mine, theirs in ((one, other), (other, one)):
                 if not isinstance(mine, Column) or _reads(theirs, prefix):

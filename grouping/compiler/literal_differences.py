@@ -1,7 +1,7 @@
 """Comparison of two compiled forms of one query: do they differ in literals, or only in their canonical form?
 
-A later release may bring the same query to another canonical form, with another group id. Both forms have the same
-literals then.
+A later release may compile the same query to another canonical form with another group id. The literals of both forms
+are then the same.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["differ_in_literals"]
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
     """Return whether two compiled forms of one text have different literals or constants.
 
-    Literals are compared place by place where both forms have the same tree, else as sets: literals of the SELECT list
-    with its aggregates, and all others.
+    If both forms have the same tree, literals are compared one by one. Otherwise they are compared as two sets: the
+    literals of the SELECT list with its aggregates, and all others.
     """
     if _trees(first) == _trees(second):
         return _literals(first) != _literals(second) or first.row.values != second.row.values

@@ -1,7 +1,7 @@
-"""A single form for every spelling of a predicate: NOT pushed inwards, columns left, ORs of equalities made sets.
+"""The normal form of predicates: NOT is pushed inwards, constants stand on the right, ORs of equalities become sets.
 
-Each step is exact in three-valued logic. An OR is never multiplied out, so the result is no larger than the predicate,
-except for operands repeated by IN; these copies are counted.
+Each step is exact in three-valued logic. An OR is never expanded, so the result is no larger than the predicate, except
+for copies of operands that IN repeats; the number of copies is limited.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "is_null", "like"))
 
 
 def normalize(where: Bound | None) -> tuple[Bound, ...]:
-    """Return the conjuncts of a WHERE, in no particular order; none where there is no WHERE."""
+    """Return the conjuncts of a WHERE, in no particular order; empty without WHERE."""
     if where is None:
         return ()
     predicate = _Normalizer().predicate(where, negated=False)
@@ -33,7 +33,7 @@ def normalize(where: Bound | None) -> tuple[Bound, ...]:
 
 
 def normalize_value(value: Bound) -> Bound:
-    """Return an expression of a SELECT list in the same form, a bare column as it is."""
+    """Return an expression of a SELECT list in normal form; a bare column stays unchanged."""
     return _Normalizer().value(value)
 
 
@@ -52,7 +52,8 @@ class _Normalizer:
             operand, holds = truth
             return self.predicate(operand, negated=negated == holds)
         match bound:
-            case Term(op, (left, right)) if op in _OPPOSITE:  # the first, for a predicate has thousands of these
+            # Comparisons are tested first, since a predicate may have thousands of them.
+            case Term(op, (left, right)) if op in _OPPOSITE:
                 op = _OPPOSITE[op] if negated else op
                 return _turned(op, self.value(left), self.value(right))
             case Term("not", (inner,)):
@@ -103,9 +104,9 @@ class _Normalizer:
 
 
 def _compared_with_truth(bound: Bound) -> tuple[Term, bool] | None:
-    """Return the operand of a comparison with TRUE or FALSE, and whether TRUE is asked for; None for any other tree.
+    """Return the operand of a comparison with TRUE or FALSE, and whether it must be TRUE; None for any other tree.
 
-    A column is left as it is: `flag = TRUE` is the normal form of `flag`, and its constant is lifted.
+    Comparisons of columns are excluded: `flag = TRUE` is the normal form of `flag`, and its constant is lifted.
     """
     match bound:
         case Term("=" | "<>" as op, (Term() as operand, Constant(bool() as value))) | Term(
@@ -122,7 +123,7 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.is_set:
         if constants.type in (NUMERIC, BIGINT) and not isinstance(needle, Column):
-            # A BIGINT too: another number in its place has to be read as a DECIMAL (prepared.py).
+            # Also a BIGINT: the fast path (prepared.py) may read a number that needs a DECIMAL in its place.
             constants = as_decimal(constants)
             _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)
@@ -135,7 +136,7 @@ def _check_common(one: Bound, other: Bound) -> None:
 
 
 def _turned(op: str, left: Bound, right: Bound) -> Bound:
-    """Return a comparison with its constant on the right; how two expressions stand is `signature`'s choice."""
+    """Return a comparison with its constant on the right; `order.py` sorts two non-constant operands."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         op, left, right = _TURNED[op], right, left
     if op == "<>" and isinstance(left, Column) and left.type == BOOLEAN and isinstance(right, Constant):
@@ -146,7 +147,7 @@ def _turned(op: str, left: Bound, right: Bound) -> Bound:
 
 
 def _joined(op: str, parts: Iterable[Bound]) -> Bound:
-    """Return AND or OR of parts, with no part that is the same operator."""
+    """Return AND or OR of parts; parts with the same operator are flattened."""
     flat: list[Bound] = []
     for part in parts:
         if isinstance(part, Term) and part.op == op:
@@ -159,7 +160,7 @@ def _joined(op: str, parts: Iterable[Bound]) -> Bound:
 
 
 def _sets(branches: list[Bound]) -> list[Bound]:
-    """Return the branches of an OR with the equalities and INs of each column as one set."""
+    """Return the branches of an OR, with the equalities and INs of each column merged into one set."""
     others: list[Bound] = []
     by_column: dict[Column, list[Constant]] = {}
     for branch in branches:

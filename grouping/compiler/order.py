@@ -25,7 +25,7 @@ def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:
     """Return conjuncts in canonical order, at every level.
 
     Returns:
-        The conjuncts, and whether parts of equal shape stood side by side, so that their constants decided the order.
+        The conjuncts, and whether constants decided the order, because some parts have the same shape.
     """
     orderer = _Orderer()
     keyed = orderer.sort([orderer.canonical(conjunct) for conjunct in conjuncts])
@@ -66,7 +66,7 @@ class _Orderer:
         return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
     def _sides(self, op: str, parts: list[tuple[Bound, PartOrder]]) -> tuple[str, list[tuple[Bound, PartOrder]]]:
-        """Return a comparison's sides in order; for equal shapes the operator decides, and becomes ``<``."""
+        """Return a comparison with its sides in order; sides of equal shape are turned to get ``<`` or ``<=``."""
         left, right = parts[0][1], parts[1][1]
         if op in _COMMUTING:
             return op, self.sort(parts)
@@ -76,7 +76,7 @@ class _Orderer:
 
 
 def _constant_key(constant: Constant) -> tuple[Any, ...]:
-    """Return something that orders any two constants: NULLs last, numbers among numbers, sets by their members."""
+    """Return a sort key for constants of any types: NULLs come last, and sets are compared by their members."""
     kind = str(constant.type.member)
     if constant.type.is_set:
         return (2, *[_value_key(value, kind) for value in constant.value])  # type: ignore[union-attr]

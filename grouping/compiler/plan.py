@@ -1,4 +1,4 @@
-"""From a SELECT's text to bound trees: names looked up, operands typed, everything else refused by its name."""
+"""Planning: parses a SELECT, resolves names, types operands, and refuses unsupported clauses."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class BoundItem(NamedTuple):
 
 
 class BoundAggregation(NamedTuple):
-    """The groups of a SELECT; the SELECT list and HAVING read the columns of the groups."""
+    """Keys and aggregates of a SELECT, which are the columns that the SELECT list and HAVING read."""
 
     keys: tuple[AggregateKey, ...]
     aggregates: tuple[AggregateValue, ...]
     """The aggregates of HAVING, in canonical order; then the other aggregates of the SELECT list."""
     kept: int
-    """How many of them HAVING has."""
+    """The number of aggregates in HAVING."""
     having: Bound | None
     bound_keys: tuple[Bound, ...]
     """The keys, with their constants in place."""
     lifted: Mapping[LiftedKey, AggregateValue]
-    """Terms of aggregates with constants, for HAVING, whose columns have no constants in their names."""
+    """The aggregates of HAVING with constants, by their text without constants and the constants."""
 
 
 class BoundQuery(NamedTuple):
-    """A SELECT, its names looked up."""
+    """A SELECT with resolved names."""
 
     stream: Stream
     where: Bound | None
@@ -60,11 +60,11 @@ class BoundQuery(NamedTuple):
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
-    """The views that the query names, by their names as created, and the views that these read."""
+    """The views that the query reads, directly or through other views, by their names as created."""
     aggregation: BoundAggregation | None = None
-    """The groups of the rows; None where each matching row is a result."""
+    """Keys and aggregates; None if each matching row is a result."""
     named: frozenset[str] = frozenset()
-    """The folded names of the sources that its own text names."""
+    """The folded names of the sources in the query's own text."""
 
 
 _ORDER = "Results come in the order of the events of a partition."
@@ -113,7 +113,7 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
         raise unsupported(
-            "a table without a stream", "Events of a stream make results.", "Join the table with a stream."
+            "a table without a stream", "Results come from the events of a stream.", "Join the table with a stream."
         )
     where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
@@ -157,16 +157,16 @@ class _Planner:
         aggregation = has_aggregates(tree)
         if aggregation and not outermost:
             raise unsupported(
-                "an aggregate in a view or subquery", "Only a CQ itself counts its matches.", "Aggregate in the CQ."
+                "an aggregate in a view or subquery", "Only the outermost SELECT may aggregate.", "Aggregate in the CQ."
             )
         for name, value in tree.args.items():
             if value and name not in _KEPT:
                 shown = name.strip("_").upper()
-                raise unsupported(*_PARTS.get(name, (shown, "No standing query has this clause.", _LEAVE_OUT)))
+                raise unsupported(*_PARTS.get(name, (shown, "Continuous queries do not have this clause.", _LEAVE_OUT)))
         found = read_from(tree, self._catalog, self._inline, self._budget)
         names = found.scope_alone(self._budget) if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
-        assert base is not None, "a scope that is no table's is a stream's"
+        assert base is not None, "a scope without a table has a stream"
         binder = Binder(names)
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
@@ -194,7 +194,7 @@ class _Planner:
             self._depth -= 1
 
     def _within_view(self, tree: exp.Select) -> InlinedSelect:
-        """Return the plan of a view; its owner, not the reader, needs the right to read its sources."""
+        """Return the plan of a view; the view's owner, not the query's sender, needs the right to read the sources."""
         seen, self._catalog = self._catalog, self._catalog.whole
         try:
             return self.select(tree)
@@ -203,13 +203,13 @@ class _Planner:
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
-    """Return a view's plan with its literals without positions, as they are not in the reading query's text."""
+    """Return a view's plan without positions of literals, since the query's text does not contain these literals."""
     columns = tuple((name, without_positions(value)) for name, value in select.columns)
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 
 
 def _aggregation(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundAggregation]:
-    """Return the SELECT list of a query over groups, and the groups."""
+    """Return the SELECT list of an aggregate query, and its keys and aggregates."""
     keys = bind_keys(tree, binder)
     aggregation = AggregateBinder(binder.scope, [each.key for each in keys])
     items = _items(tree.expressions, aggregation)
@@ -237,7 +237,7 @@ def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, 
                 )
     if not items:
         raise InputError(
-            "the SELECT list is empty", code="syntax-error", detail="A SELECT names a column at least.", hint="Write *."
+            "the SELECT list is empty", code="syntax-error", detail="A SELECT needs a column.", hint="Write *."
         )
     return tuple(items.values())
 
@@ -255,10 +255,10 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         return (BoundItem(name, value) for name, value in binder.star(qualifier))
     if isinstance(expression, exp.Alias):
         value = without_positions(binder.finished(binder.bind(expression.this)))
-        return [BoundItem(expression.alias, value)]  # which may stand in WHERE, HAVING and aggregates too
+        return [BoundItem(expression.alias, value)]  # without positions, since HAVING and GROUP BY may repeat it
     column = expression.unnest()
     if not isinstance(column, exp.Column):
-        binder.bind(expression)  # a fault within the expression is told first
-        raise unsupported("an expression without an alias", "Each column of a result has a name.", "Add AS and a name.")
+        binder.bind(expression)  # reports an error within the expression first
+        raise unsupported("an expression without an alias", "Each result column needs a name.", "Add AS and a name.")
     name, value = binder.column(column)
     return [BoundItem(name, binder.finished(value))]

@@ -1,7 +1,7 @@
-"""The fast path: a CREATE CQ of a shape that was seen before is compiled by reading its literals only.
+"""The fast path: a CREATE CQ with a known template is compiled by reading its literals only.
 
-The template is the text with its string and number literals, and the CQ's name, cut out (`cq_text`). When a second text
-of a template comes, the first text and its compiled form give the template's shape (`template_shape`).
+A template is a text without its string and number literals and without the CQ's name (`cq_text`). When the second text
+of a template arrives, the template's shape (`template_shape`) is made from the first text and its compiled form.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
-"""Marks that may hide a quote from the scan for literals: a text with such a mark is never a template."""
+"""Characters that may hide a quote from the scan for literals; a text with such a character has no template."""
 _MOST = 10_000
-"""Templates with a known shape, and as many seen once: seven and nine kilobytes each."""
+"""Most templates with a shape (7 kB each), and most templates with only one text so far (9 kB each)."""
 
 _Pieces = tuple[str, ...]
 """The pieces of a template."""
@@ -35,23 +35,25 @@ _Kept = TypeVar("_Kept")
 
 
 class Preparer:
-    """Compiles CREATE CQ statements, quickly where the shape is known; for one thread."""
+    """Compiles CREATE CQ statements, by the fast path if possible; not thread-safe."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._shapes: dict[_Pieces, TemplateShape] = {}
         self._firsts: dict[_Pieces, CompiledText] = {}
-        """The first text of each template that came once: making its shape takes a quarter of a compilation."""
+        """The text of each template with one text so far. A shape is made only at the second text, because making it
+        takes a quarter of the time of a compilation."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command of a CREATE CQ without its SELECT, and the compiled SELECT.
 
         Args:
             text: The command.
-            seen: The catalog as its sender sees it; None where the sender may read all sources.
+            seen: The catalog restricted to the sources that the sender may read; None for all sources.
 
         Raises:
-            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
+            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for a statement other
+                than CREATE CQ.
         """
         if not text.is_cut:
             command, draft = self._compile(str(text), seen)
@@ -59,11 +61,11 @@ class Preparer:
         pieces = text.template.pieces
         shape = self._shapes.get(pieces) or self._second(pieces)
         if shape is not None:
-            # A stream that was dropped, or created anew, takes its shapes with it.
+            # A shape is invalid once its stream was dropped, even if a new stream has the same name.
             if self._catalog.find(shape.stream.name) is not shape.stream:
                 del self._shapes[pieces]
             elif seen is not None and not all(map(seen.find_source, shape.named)):
-                pass  # the whole path tells which source its sender does not see
+                pass  # the full compilation names the unreadable source
             elif (read := shape.read(text)) is not None:
                 return read
         return self._whole_path(text, seen)
@@ -71,16 +73,18 @@ class Preparer:
     def _compile(self, text: str, seen: Catalog | None) -> tuple[CreateCq, Draft]:
         command = parse(text)
         if not isinstance(command, CreateCq):
-            raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
+            raise InputError(
+                "this is no CREATE CQ", code="unknown-statement", detail="This method compiles CREATE CQ only."
+            )
         try:
             return command, compile_draft(command.select, self._catalog if seen is None else seen)
         except InputError as error:
             raise in_statement(error, text, command.select) from None
 
     def has_fixed_literals(self, text: CqText) -> bool:
-        """Return whether literals of a text's SELECT decide more than its row of constants.
+        """Return whether literals of a text's SELECT influence more than the row of constants.
 
-        Only texts of these templates can have been compiled wrongly by the fast path of earlier versions.
+        Only for these texts could the fast path of earlier versions give a wrong result.
 
         Raises:
             InputError: As `create` does.
@@ -91,25 +95,25 @@ class Preparer:
         return _may_be_template(compiled) and has_fixed_literals(compiled)
 
     def _compiled(self, text: CqText, seen: Catalog | None) -> CompiledText:
-        """Compile a text the whole way."""
+        """Compile a text fully."""
         whole = str(text)
         parsed, draft = self._compile(whole, seen)
         start = whole.find(parsed.select, text.name_end)
         return CompiledText(text, start, draft, _without_select(parsed), finish(draft))
 
     def _whole_path(self, text: CqText, seen: Catalog | None) -> tuple[CreateCq, CompiledQuery]:
-        """Compile a text, and keep the result for further texts of its template."""
+        """Compile a text fully, and keep the result for further texts of its template."""
         compiled, pieces = self._compiled(text, seen), text.template.pieces
         if _may_be_template(compiled):
             shape = self._shapes.get(pieces)
             if shape is None:
                 _keep(self._firsts, pieces, compiled)
             elif not shape.suits(compiled):
-                del self._shapes[pieces]  # the next text of this template may suit it better
+                del self._shapes[pieces]  # the next text of this template starts a new shape
         return compiled.command, compiled.query
 
     def _second(self, pieces: _Pieces) -> TemplateShape | None:
-        """Return the shape of a template at its second text; None at its first."""
+        """Return the shape of a template whose first text is known; None if this is the first text."""
         first = self._firsts.pop(pieces, None)
         if first is None:
             return None
@@ -121,15 +125,15 @@ class Preparer:
 
 
 def _may_be_template(compiled: CompiledText) -> bool:
-    """Return whether all literals of a text are known, so that its template may have a shape."""
+    """Return whether the scan has found all literals of a text, so that its template may have a shape."""
     pieces = compiled.text.template.pieces
-    # The quote that may follow the name hides no literal.
+    # A closing quote behind the CQ's name hides no literal.
     rest = (pieces[1].removeprefix('"'), *pieces[2:])
     return compiled.start >= 0 and not any(_OPAQUE.search(piece) for piece in rest)
 
 
 def _keep(kept: dict[_Pieces, _Kept], pieces: _Pieces, new: _Kept) -> None:
-    """Keep something of a template, in the place of the oldest where there are too many."""
+    """Store a value for a template, and drop the oldest entry if there are too many."""
     if len(kept) >= _MOST:
         del kept[next(iter(kept))]
     kept[pieces] = new

@@ -1,8 +1,8 @@
 """Arithmetic, casts and functions that DuckDB computes exactly like Spark (docs/expressions.md).
 
-A failure on an event is NULL, as in the evaluator: whole numbers are computed as DECIMALs that hold every result, and
-TRY_CAST makes NULL of a result outside its type. A form repeats an argument only where the argument is a plain column
-or constant, so a filter's length grows with its query's.
+As in the evaluator, a failure on an event gives NULL: whole numbers are computed as DECIMALs that hold every result,
+and TRY_CAST turns a result outside its type into NULL. Only plain columns and constants are repeated in the SQL, so the
+length of a filter is proportional to the length of its query.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMES
 __all__ = ["TextMaker", "form_of"]
 
 TextMaker = Callable[[Sequence[str]], str]
-"""From the texts of an expression's arguments to its own, which can stand anywhere."""
+"""Returns the SQL of an expression from the SQL of its arguments; the result can be an operand of any operator."""
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _NAMES = {"STRING": "VARCHAR", "DOUBLE": "DOUBLE PRECISION", "INT": "INTEGER"}
@@ -24,7 +24,7 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799
 
 
 def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
-    """Return how a reader computes an operator or function of arguments of these types, None where none is exact.
+    """Return the SQL maker for an operator or function of arguments of some types; None if no exact SQL exists.
 
     Example:
         >>> from grouping.model.sql_type import INT
@@ -115,7 +115,7 @@ def _cast(sql_type: SqlType, result: SqlType) -> TextMaker | None:
 
 
 def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
-    """Return an operator of bits, or the choice of the greatest or least, over arguments of one type."""
+    """Return the SQL maker for an operator on bits, greatest or least, over arguments of one type."""
     if len({*kinds}) > 1 or not (_whole(kinds[0]) or (op in _CHOSEN and kinds[0] in _ORDERED)):
         return None
     if op in _CHOSEN:
@@ -168,7 +168,7 @@ def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], TextMaker | None]:
 
 
 def _part(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
-    """A part of a text: place 0 is the first for Spark, and a negative length is none."""
+    """A substring: as in Spark, position 0 means position 1, and a negative length means 0."""
     if kinds[0] != STRING or not all(isinstance(part, Slot) for part in call.args[1:]):
         return None
     if call.op == "substring":

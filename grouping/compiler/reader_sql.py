@@ -1,7 +1,7 @@
-"""A virtual destination's filter and SELECT list, as SQL that its reader applies (docs/results.md).
+"""The filter and SELECT list of a virtual destination as SQL, which its readers apply (docs/results.md).
 
-Expressions whose result in a reader's engine differs from Spark's are refused; `reader_functions.py` has the equal
-ones.
+Expressions whose result in a reader's engine may differ from Spark's are refused; `reader_functions.py` lists the
+functions with equal results.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
 _EVERYWHERE = frozenset("= <> < <= > >= <=> in and or not is_null like case coalesce nullif".split())
-"""Operators and functions on which SQL engines agree, if operands are of one type."""
+"""Operators and functions that SQL engines evaluate equally if all operands have one type."""
 
 
 def check_virtual(query: CompiledQuery) -> None:
-    """Check that a reader can apply a query by itself.
+    """Check that readers can evaluate a query themselves.
 
     Raises:
         InputError: ``unsupported-query``, naming the unsupported part.
@@ -36,7 +36,7 @@ def check_virtual(query: CompiledQuery) -> None:
         raise InputError(
             "the query cannot be published VIRTUAL",
             code="unsupported-query",
-            detail="Its rows are made of several sources, of which its reader would get one.",
+            detail="The query joins tables, but readers of a virtual destination get the events only.",
             hint="Leave VIRTUAL out.",
         )
     for expression in query.plan.conjuncts:
@@ -46,7 +46,7 @@ def check_virtual(query: CompiledQuery) -> None:
             raise InputError(
                 "the query cannot be published VIRTUAL",
                 code="unsupported-query",
-                detail=f'Its SELECT list computes "{item.name}"; its reader gets columns as the events have them.',
+                detail=f'The SELECT list computes "{item.name}", but readers of a virtual destination get the events.',
                 hint="Select plain columns, or publish SHARED or DEDICATED.",
             )
         _check(item.expression, ())
@@ -55,17 +55,17 @@ def check_virtual(query: CompiledQuery) -> None:
 def _check(expression: Expression, types: Sequence[SqlType]) -> None:
     for part in walk(expression):
         if isinstance(part, Column) and part.reference in RECORD_FIELDS:
-            why = f'The events that its reader gets do not tell "{part.stored}".'
+            why = f'The events that readers get do not contain "{part.stored}".'
         elif isinstance(part, Column) and not _plain(part.type):
-            why = f'"{part.stored}" is of type {part.type}, whose parts its reader has no exact SQL for.'
+            why = f'Readers have no exact SQL for "{part.stored}" of type {part.type}.'
         elif isinstance(part, Call) and part.op == "like" and not all(isinstance(one, Slot) for one in part.args[1:]):
-            why = "The pattern of LIKE is not a constant, and engines read a wrong one differently."
+            why = "The pattern of LIKE is not a constant, and engines read malformed patterns differently."
         elif isinstance(part, Call) and part.op not in _EVERYWHERE and _form(part, types) is None:
             shown = render_part(part)
-            why = f'Its reader has no SQL that means exactly what "{shown}" means here.'
+            why = f'Readers have no SQL with exactly the same result as "{shown}".'
         elif isinstance(part, Call) and len(mixed := _choices(part, types)) > 1:
             shown = ", ".join(sorted(map(str, mixed)))
-            why = f'The values of "{part.op}" are {shown}, which engines bring together differently.'
+            why = f'The values of "{part.op}" are {shown}, and engines choose different common types.'
         else:
             continue
         raise InputError(
@@ -81,7 +81,7 @@ def _plain(sql_type: SqlType) -> bool:
 
 
 def _kind(part: Expression, types: Sequence[SqlType]) -> SqlType:
-    """Return a part's type, which the constants of its row decide where the shape does not."""
+    """Return a part's type; if the shape leaves the type open, the constants of the row decide it."""
     if isinstance(part, Slot):
         return types[part.index]
     if isinstance(part, Call) and not part.type_text:
@@ -108,7 +108,7 @@ def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
 
 
 def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
-    """Return the predicate with its constants, ``TRUE`` where there is none.
+    """Return the predicate with its constants; ``TRUE`` without a predicate.
 
     Example:
         >>> from grouping.model.expression import Slot
@@ -137,7 +137,7 @@ def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlT
             texts.append(_quoted(part.stored))
             return Slot(len(texts) - 1)
         if isinstance(part, Value):
-            # Decimals and times are text here as they are in a result.
+            # As in results, DECIMALs and times are written as text.
             sql_type = part.type if part.type in (BOOLEAN, INT, BIGINT, DOUBLE) else STRING
             texts.append(_literal(sql_type, part.value))
             return Slot(len(texts) - 1)
@@ -146,7 +146,7 @@ def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlT
             form = _STANDARD.get(part.op) or (None if part.op in _EVERYWHERE else _form(part, types))
         if isinstance(part, Call) and form is not None:
             named = list(map(with_names, part.args))
-            # IS binds closer than AND, and than a comparison in some engines.
+            # In some engines IS binds more tightly than a comparison, so nested calls get parentheses.
             inner = [
                 f"({render_part(one, texts)})" if isinstance(one, Call) else render_part(one, texts) for one in named
             ]
@@ -171,13 +171,13 @@ def _same(sides: Sequence[str]) -> str:
 
 
 def _like(args: Sequence[str]) -> str:
-    # Spark's escape is a backslash where none is named; DuckDB has none then.
+    # Without ESCAPE, Spark escapes with a backslash, but DuckDB has no escape character.
     return f"({args[0]} LIKE {args[1]} ESCAPE {args[2] if args[2:] else _BACKSLASH})"
 
 
 _BACKSLASH = "'\\'"
 _STANDARD: dict[str, TextMaker] = {"case": _case, "<=>": _same, "like": _like}
-"""The operators that standard SQL writes otherwise than a signature does."""
+"""The operators that standard SQL writes differently than a signature."""
 
 
 def _quoted(name: str) -> str:
@@ -203,7 +203,7 @@ def _literal(sql_type: SqlType, value: ConstantValue) -> str:
 
 
 def _double(value: float) -> str:
-    """Return a literal of an approximate number, which standard SQL knows by its exponent: engines round no digits."""
+    """Return a DOUBLE literal; the exponent marks the literal as approximate in standard SQL, so no digits are lost."""
     if math.isinf(value):
         return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE PRECISION)"
     text = repr(value)

@@ -1,7 +1,7 @@
 """The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
 
-AND, OR and their operands have lines of their own. A constant is written as in SQL (``DATE '2026-11-21'``), with its
-type before it; texts and truth values show their types.
+AND, OR and each of their operands take a line. A constant is written as in SQL with its type before it
+(``DATE '2026-11-21'``), except for texts, TRUE and FALSE, which need no type.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ __all__ = [
 
 _INDENT = "  "
 _MOST_CHARACTERS = 50_000
-"""Characters of a tree, at most: one reply holds the trees of all stages."""
+"""Most characters of a tree: the trees of all stages must fit into one reply."""
 _MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
-"""Values after IN that are written: more have no place in these characters."""
+"""Most values after IN that are written: more values would exceed `_MOST_CHARACTERS`."""
 
 
 def planned_text(draft: Draft) -> str:
-    """Return the tree after `plan`: names looked up, constants read by the expression beside them."""
+    """Return the tree after `plan`: names are resolved, and constants are typed by the other operands."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     source = render_source(Scan(draft.stream), draft.computation)
     return _text([f"FROM {source}", *where, *_planned_aggregation(draft), *_items(draft.items)])
 
 
 def normalized_text(draft: Draft) -> str:
-    """Return the tree after `normalize`: conjuncts, in the one form."""
+    """Return the tree after `normalize`: conjuncts in normal form."""
     computed = _computed((item.name, item.value) for item in draft.items)
     return _text([*_conjuncts(draft.conjuncts), *_having(draft, draft.having), *computed])
 
 
 def ordered_text(draft: Draft) -> str:
-    """Return the conjuncts after `order`, and whether constants had a say in their order."""
+    """Return the conjuncts after `order`, and whether constants decided their order."""
     having = _having(draft, draft.having)
     return _text(
         [*_conjuncts(draft.conjuncts), *having, *(["their constants decided the order"] if draft.ties else [])]
@@ -58,13 +58,13 @@ def ordered_text(draft: Draft) -> str:
 
 
 def lifted_text(draft: Draft) -> str:
-    """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list with its own."""
+    """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list."""
     computed = _computed((item.name, item.expression) for item in draft.select)
     return _text([*_conjuncts(draft.expressions), *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 
 def rendered_text(draft: Draft) -> str:
-    """Return the text after `render`: the signature, whose constants are a row of its group's table."""
+    """Return the text after `render`: the signature, and the row of constants."""
     return _text([draft.signature, *_row(draft.row)])
 
 
@@ -102,7 +102,7 @@ def value_text(value: ConstantValue) -> str:
 
 
 def _text(lines: Iterable[str]) -> str:
-    """Return lines as one text, cut off where it is too long."""
+    """Return lines as one text, truncated to `_MOST_CHARACTERS`."""
     text = "\n".join(lines)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
@@ -112,7 +112,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _items(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
-    """Yield a SELECT list; nothing where it is empty."""
+    """Yield the lines of a SELECT list; nothing for an empty list."""
     for number, (name, value) in enumerate(items):
         if not number:
             yield "SELECT"
@@ -133,7 +133,7 @@ def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
 
 
 def _planned_aggregation(draft: Draft) -> Iterator[str]:
-    """Yield the keys of GROUP BY, and the condition on groups; nothing where each row is a result."""
+    """Yield the keys of GROUP BY and the condition of HAVING; nothing for a query without aggregates."""
     if draft.aggregation is None:
         return
     keys = (key.expression for key in draft.aggregation.keys)
@@ -159,7 +159,7 @@ def _shown(value: ConstantValue) -> ConstantValue:
 
 
 def _tree(node: Bound | Expression) -> Iterator[str]:
-    """Yield a predicate's lines, AND, OR and NOT above their operands."""
+    """Yield the lines of a predicate, with AND, OR and NOT above their operands."""
     if isinstance(node, Term | Call) and (node.op in ("and", "or") or (node.op == "not" and _is_logic(node.args[0]))):
         yield node.op.upper()
         for argument in node.args:
@@ -173,7 +173,7 @@ def _is_logic(node: Bound | Expression) -> bool:
 
 
 def _is_set(node: Bound | Expression) -> bool:
-    """Tell whether the right side of IN is a whole list."""
+    """Tell whether the right side of IN is a single set."""
     return isinstance(node, Slot) or (isinstance(node, Constant) and isinstance(node.value, tuple))
 
 

@@ -1,4 +1,4 @@
-"""Places in a SELECT as places in the statement that holds it: errors count from the statement's first character."""
+"""Positions of errors: lines and columns of a SELECT converted to lines and columns of the whole statement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["in_statement"]
 
 
 def in_statement(error: InputError, statement: str, select: str) -> InputError:
-    r"""Return an error of a SELECT with its place, if any, counted from the statement's start.
+    r"""Return an error of a SELECT with its line and column, if any, counted from the statement's start.
 
     Example:
         >>> error = InputError("no", code="syntax-error", detail="Line 1, column 8: there.")

@@ -1,7 +1,7 @@
-"""The shape of a template: the slot of each literal of a text, and how the literal is read there.
+"""The shape of a template: for each slot, the literal of the text that the slot comes from, and its reader.
 
-Texts whose result could differ from the full compilation (a literal that is not a lifted constant, a set that shrinks
-to one value, a number of another type where types matter, any refusal) are not read by a shape.
+A shape gives up on every text whose result could differ from the full compilation: another literal that is not lifted,
+a set that shrinks to one value, a number of another type where types matter, or any refusal.
 """
 
 from __future__ import annotations
@@ -34,42 +34,45 @@ Typed = tuple[SqlType, ConstantValue]
 
 
 class CompiledText(NamedTuple):
-    """A text, and its compilation on the whole path."""
+    """A text and its full compilation."""
 
     text: CqText
     start: int
-    """Where its SELECT begins."""
+    """The position at which the SELECT begins in the text."""
     draft: Draft
     command: CreateCq
-    """Without its SELECT."""
+    """The command without its SELECT."""
     query: CompiledQuery
 
 
 class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
-    """The literals make something that this shape does not read."""
+    """A literal may lead to a result that this shape cannot give."""
 
 
 class _ConstantSource(NamedTuple):
-    """Where a constant comes from: a literal, read in some way, or always the same."""
+    """The source of a slot's constant: a literal of the text with its reader, or a fixed value."""
 
     ordinal: int
-    """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
+    """The number of the literal in the text, counted from 1 (0 is the CQ's name); -1 for a fixed value."""
     read_text: Callable[[str], Typed]
-    """Reads a literal of the slot's kind."""
+    """Returns the type and value of the literal's text."""
     of_string: bool
+    """Whether the literal must be a string."""
     sign: str
+    """``-`` for a negated number, since the literal does not include the sign."""
     literal_type: SqlType | None
-    """The type that Spark gives the literal must be this; None where it does not matter."""
+    """The type that the literal by itself must have, because the plan depends on it; None if any type will do."""
     beside: SqlType | None
-    """The type that the constant must have one in common with; None where any number will do."""
+    """The other operand's type, which must have a common type with the constant's; None if any number will do."""
     fixed: Typed
+    """The constant in the first text."""
     is_typed: bool = False
-    """Whether the constant must have the type of `fixed`: all operands of its IN are compared as one type."""
+    """Whether the constant must have the type of `fixed`, since all operands of its IN are compared as one type."""
     pinned: frozenset[int] = frozenset()
-    """The literals on which the plan depends by way of the constant."""
+    """For a fixed value: the numbers of its literals, in which all texts of a variant must agree."""
 
     def read(self, literals: Sequence[str]) -> Typed:
-        """Return the constant's type and value in another text."""
+        """Return the constant's type and value for the literals of another text."""
         ordinal, read_text, of_string, sign, literal_type, beside, fixed, is_typed, _ = self
         if ordinal < 0:
             return fixed
@@ -90,36 +93,36 @@ class _ConstantSource(NamedTuple):
 
 
 _ESCAPED = ("escaped", "escaped ilike")
-"""The readers of patterns that another literal, of ESCAPE, has changed."""
+"""Readers of LIKE patterns with ESCAPE, whose value depends on a second literal."""
 
 
 class _Variant(NamedTuple):
-    """The clauses and the SELECT list, which depend on literals that are no constants of the predicate."""
+    """The command and the SELECT list, which depend on literals that are not lifted."""
 
     command: CreateCq
     select: SelectList
 
 
 class TemplateShape(NamedTuple):
-    """The common parts of a template's texts."""
+    """The parts of the compilation that a template's texts share."""
 
     stream: Stream
     query: CompiledQuery
     places: tuple[tuple[_ConstantSource, ...] | _ConstantSource, ...]
-    """By slot; several for a set."""
+    """The source of the constant of each slot; for a set, the sources of its members."""
     kept: tuple[int, ...]
-    """The literals in which texts of one variant agree."""
+    """The numbers of the literals in which all texts of a variant agree."""
     variants: dict[tuple[str, ...], _Variant]
     ordered: tuple[tuple[Bound, ...], ...]
-    """The conjuncts of WHERE, each key and the conjuncts of HAVING when constants decide an order, else empty."""
+    """The conjuncts of WHERE, the keys, and the conjuncts of HAVING; empty unless constants decide their order."""
     grows: bool
-    """Whether constants decide how long a text becomes."""
+    """Whether constants decide the length of a computed text."""
     named: frozenset[str]
-    """The folded names of the sources that the text names."""
+    """The folded names of the sources in the text."""
 
     @classmethod
     def of(cls, compiled: CompiledText) -> TemplateShape:
-        """Return the shape of a text's template, made from the text; a shape is usable only if it `suits` the text."""
+        """Return the shape of a template, made from one text; the shape must only be used if it `suits` this text."""
         text, start, draft, _, query = compiled
         positions = _positions(str(text), text.name_end, start)
         loose = _compared((*draft.conjuncts, *draft.having))
@@ -137,7 +140,7 @@ class TemplateShape(NamedTuple):
         return cls(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)), draft.named)
 
     def suits(self, compiled: CompiledText) -> bool:
-        """Add the variant that a text is of; return whether the text is read as it was compiled."""
+        """Add the variant of a text; return whether the shape gives the same result as the full compilation."""
         if len(self.variants) >= _VARIANTS:
             self.variants.clear()
         kept = tuple(compiled.text.literals[ordinal] for ordinal in self.kept)
@@ -145,7 +148,7 @@ class TemplateShape(NamedTuple):
         return self.read(compiled.text) == (compiled.command, compiled.query)
 
     def read(self, text: CqText) -> tuple[CreateCq, CompiledQuery] | None:
-        """Return a text's compilation as the whole path would have it; None if that is not sure, or a refusal."""
+        """Return the result of the full compilation of a text; None if it is uncertain or would be a refusal."""
         literals = text.literals
         variant = self.variants.get(tuple([literals[ordinal] for ordinal in self.kept]))
         if variant is None:
@@ -153,7 +156,7 @@ class TemplateShape(NamedTuple):
         try:
             row = self._row(literals)
         except (_Fallback, InputError):
-            return None  # the whole path makes the best refusal
+            return None  # the full compilation gives the refusal
         like = variant.command
         command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
         return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views)
@@ -162,8 +165,8 @@ class TemplateShape(NamedTuple):
         """Return the constants of a text.
 
         Raises:
-            _Fallback: They may be others.
-            InputError: A literal cannot be read, or makes a text too long.
+            _Fallback: The full compilation may give other constants.
+            InputError: A literal cannot be read, or makes a computed text too long.
         """
         types: list[SqlType] = []
         values: list[Any] = []
@@ -184,7 +187,7 @@ class TemplateShape(NamedTuple):
 
 
 def has_fixed_literals(compiled: CompiledText) -> bool:
-    """Return whether literals of a text's SELECT decide more than its row of constants, or the order of the row."""
+    """Return whether literals of a text's SELECT influence the plan, the SELECT list or the order of the slots."""
     shape = TemplateShape.of(compiled)
     positions = _positions(str(compiled.text), compiled.text.name_end, compiled.start)
     select = {ordinal for position, ordinal in positions.items() if 0 <= position < len(compiled.draft.text)}
@@ -192,7 +195,7 @@ def has_fixed_literals(compiled: CompiledText) -> bool:
 
 
 def _positions(text: str, offset: int, start: int) -> dict[int, int]:
-    """Return which literal begins at each position of the SELECT; the first of all is the name."""
+    """Return the number of the literal at each position of the SELECT, counted from 1; number 0 is the CQ's name."""
     return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
 
 
@@ -201,10 +204,10 @@ def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
 
 
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
-    """Return the type of each constant's neighbour in a comparison, by the constant's id; it decides the reader.
+    """Return the type of the other operand of each constant in a comparison, by the constant's `id`.
 
-    A constant that stands elsewhere too is left out, as the first one of ``5 IN (a, 1, 2)`` (``a = 5 OR 5 IN (1, 2)``):
-    the comparison alone does not decide its type.
+    A constant that is also an operand elsewhere is left out, because the comparison alone does not decide its type: in
+    ``5 IN (a, 1, 2)``, which becomes ``a = 5 OR 5 IN (1, 2)``, the constant 5.
     """
     found = {}
     elsewhere: set[int] = set()
@@ -231,22 +234,22 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
-    if constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
+    if constant.reader != "decimal":  # other readers do not depend on the other operand
         return _ConstantSource(ordinal, READERS[constant.reader], of_string, sign, sql_type, None, fixed)
     return _ConstantSource(ordinal, READERS["decimal"], of_string, sign, sql_type, beside, fixed, beside is None)
 
 
 def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:
-    """Return the predicates and keys that constants are lifted from, in the order of the slots."""
+    """Return the predicates and keys from which constants are lifted, in the order of the slots."""
     keys = draft.aggregation.bound_keys if draft.aggregation else ()
     return (draft.conjuncts, *((key,) for key in keys), draft.having)
 
 
 def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
-    """Return the row of conjuncts with these constants, put in canonical order again.
+    """Return the row of constants after the conjuncts with these constants are put in canonical order again.
 
     Raises:
-        _Fallback: Some constants are no slots: they belong to the signature (`constants.lift`).
+        _Fallback: Some constants have no slot, because they belong to the signature (`constants.lift`).
     """
     leaves = sum(isinstance(node, Constant) for conjuncts in predicates for each in conjuncts for node in nodes(each))
     if leaves != len(values):

@@ -27,7 +27,7 @@ from tests.spark.expressions import COLUMNS, GRAMMAR, ROWS, Generator, data
 from tests.unit.matching.matching import Events, entry, snapshot
 
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>"))
-_REFUSED = re.compile("No DECIMAL holds both sides|have no common DECIMAL|Spark rounds it to 34 digits")
+_REFUSED = re.compile("No DECIMAL holds both sides|have no common DECIMAL|Spark rounds the result to 34 digits")
 """Why a generated expression may be refused."""
 _BATCH = 200
 _ALL = np.arange(ROWS)

@@ -1,4 +1,4 @@
-"""Functions applied to bound arguments: each fitted to its parameter, constants read for their place."""
+"""Functions applied to bound arguments: each argument is fitted to its parameter."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
 
 
 _SPARK_TAKES_MORE = {
-    "from_json": ("from_json with options", "It reads as with none: what is broken is NULL.", "Leave them out.")
+    "from_json": ("from_json with options", "Broken JSON always gives NULL.", "Leave the options out.")
 }
 """By function: why an argument that Spark takes is refused."""
 
@@ -76,7 +76,7 @@ def _alike(name: str, args: Sequence[Bound]) -> tuple[Bound, ...]:
         _check_alike(name, args)
     fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
     if name in ("greatest", "least") and not fitted[0].type.is_ordered:
-        raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
+        raise unsupported(f'"{name}" of {fitted[0].type}', f"Values of type {fitted[0].type} have no order.")
     return fitted
 
 
@@ -105,10 +105,10 @@ def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
     if not isinstance(place.value, int) or not 0 <= place.value < width:
         raise unsupported(
             f"the bit {place.value} of {number.type}",
-            f"Its bits have the places 0 to {width - 1}.",
-            "Write one of these.",
+            f"The bits are numbered from 0 to {width - 1}.",
+            "Write a number of this range.",
         )
-    # Another literal in its place has to be checked again.
+    # Pinned, because another literal would have to be checked again.
     return Term(name, (number, pinned(place)), result_type(name, [number.type, place.type]))
 
 
@@ -122,16 +122,16 @@ def _only(name: str, args: tuple[Bound, ...]) -> Bound | None:
 
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:
-    """Refuse a text beside a time; only CASE and its like cast the text implicitly."""
+    """Refuse a STRING beside another type; an implicit CAST is supported in CASE and coalesce, but not here."""
     kinds = [argument.type for argument in args if not is_null(argument) or is_text_null(argument)]
     if STRING in kinds and len({*kinds}) > 1:
-        raise mismatch(f'"{name}" mixes kinds', f"Its operands are {', '.join(map(str, kinds))}.", "CAST them.")
+        raise mismatch(f'"{name}" mixes kinds', f"The operands are {', '.join(map(str, kinds))}.", "CAST them.")
 
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     """Return the operands of nullif: the first one is the result, and keeps its type."""
     if any(argument.type == BINARY for argument in args):
-        raise unsupported('"nullif" of a BINARY', "Its operands are compared by their digits.", "Use CASE.")
+        raise unsupported('"nullif" of a BINARY', "nullif compares no BINARY values.", "Use CASE.")
     read = read_as([one.type for one in args])
     if read is not None and args[1].type == STRING and not isinstance(args[1], Constant):
         args = (args[0], cast(args[1], read))
@@ -155,7 +155,7 @@ def _without_case(name: str, args: tuple[Bound, ...]) -> Term:
 
 
 def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """Return the arguments of LIKE with ESCAPE: no other pattern may take a constant one's place unchecked."""
+    """Return the arguments of LIKE with ESCAPE; a constant pattern is pinned, as another would have to be checked."""
     text, pattern, escape = args
     if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
         check_escapes(str(pattern.value), str(escape.value))
@@ -166,7 +166,7 @@ def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
 def _escape(argument: Bound) -> Constant:
     if isinstance(argument, Constant) and isinstance(argument.value, str) and len(argument.value) == 1:
         return Constant(argument.value, STRING, position=argument.position, is_pinned=True)
-    raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
+    raise mismatch("ESCAPE is not one character", "ESCAPE takes a string of one character.")
 
 
 def _is_strict(row: Function, argument: Bound, kind: str) -> bool:
@@ -224,7 +224,7 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
         return argument
     if param.reader:
         if not isinstance(argument, Constant):
-            raise unsupported(f"{what} that is no constant", f"It must be one of type {param.null}.")
+            raise unsupported(f"{what} that is no constant", f"It must be a constant {param.null}.")
         if argument.type != param.null:
             raise mismatch(f"{what} is {argument.type}", f"It must be {param.null}.")
         return read_again(argument, param.reader)
@@ -249,4 +249,4 @@ _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
     "ilike": _without_case,
     "nullif": lambda _, args: args[0] if is_null(args[0]) else None,
 }
-"""By function: a check of fitted arguments, and the result where it is no plain call of the function."""
+"""By function: checks the fitted arguments; returns the result, or None for a plain call of the function."""

@@ -1,4 +1,4 @@
-"""Functions of texts that Spark has for BINARY values as well."""
+"""Text functions that also take BINARY values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grouping.model.sql_type import BINARY, INT, STRING
 __all__ = ["OF_BYTES", "bytes_call"]
 
 OF_BYTES = frozenset(("concat", "left", "substring"))
-"""Functions of BINARY that are computed."""
+"""The text functions that are supported for BINARY."""
 
 
 def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
@@ -22,14 +22,14 @@ def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
         args: As many as the function takes; places and lengths are INT.
 
     Raises:
-        InputError: ``unsupported-query`` where texts are among them, ``type-mismatch``.
+        InputError: ``unsupported-query`` for texts beside BINARY, ``type-mismatch`` for other types.
     """
     if name == "concat":
         return _joined(args)
     text, *places = args
     if text.type != BINARY or any(place.type != INT for place in places):
         shown = next((place.type for place in places if place.type != INT), text.type)
-        raise mismatch(f'an argument of "{name}" is {shown}', "A place and a length are INT.", "CAST it.")
+        raise mismatch(f'an argument of "{name}" is {shown}', "A position and a length must be INT.", "CAST it.")
     if name == "left":
         places = [Constant(1, INT), *places]
     return Term("substring of bytes", (text, *places), BINARY)
@@ -39,7 +39,7 @@ def _joined(args: Sequence[Bound]) -> Bound:
     """Return the concatenation of bytes, via their hexadecimal digits."""
     if any(argument.type != BINARY and not is_null(argument) for argument in args):
         raise unsupported(
-            '"concat" of BINARY and STRING', "Spark reads the bytes as UTF-8, which they may not be.", "Use encode."
+            '"concat" of BINARY and STRING', "Spark reads the bytes as UTF-8; they may be invalid.", "Use encode."
         )
     if len(args) == 1:
         return args[0]

@@ -33,19 +33,19 @@ _BINDERS: dict[str, Callable[..., Bound]] = {
     **TIME_CALLS,
     **VARIANT_CALLS,
 }
-"""By function: the binder of calls that are more than the function over arguments fitted to its parameters."""
+"""By function: the binder of a function that needs more than arguments fitted to its parameters."""
 _PAIRS = ("nvl", "ifnull")
 """Names of coalesce that take two arguments."""
 _TRIMS = ("trim", "ltrim", "rtrim")
-"""Names under which Spark has the characters first."""
+"""Functions that Spark calls with the characters to trim before the text."""
 
 
 def function_name(written: str) -> str:
-    """Return the name that a query calls a function by, in lower case.
+    """Return the name of a called function in lower case.
 
     Raises:
-        InputError: ``unknown-function``, or ``unsupported-query`` for a function of Spark that no continuous query can
-            have.
+        InputError: ``unknown-function``, or ``unsupported-query`` for a function of Spark that continuous queries do
+            not support.
     """
     name = written.lower()
     if name not in ALIASES and name not in FUNCTIONS:
@@ -65,7 +65,7 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     """
     if name in LAMBDAS:
         raise unsupported(
-            f'"{name}" without a lambda', "Its last argument is a lambda.", "Write exists(tags, t -> t = 'a')."
+            f'"{name}" without a lambda', "The last argument is a lambda.", "Write exists(tags, t -> t = 'a')."
         )
     row = FUNCTIONS[ALIASES.get(name, name)]
     if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(row.name, args)) is not None:

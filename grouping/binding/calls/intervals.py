@@ -1,4 +1,4 @@
-"""Functions that make an interval of numbers: make_dt_interval and make_ym_interval."""
+"""Functions that make an interval from numbers: make_dt_interval and make_ym_interval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING = Constant(0, INT)
 def _months(name: str, *args: Bound) -> Bound:
     """Return an interval of years and months; missing arguments are 0."""
     years, months = (*(_whole(name, part) for part in args), _NOTHING, _NOTHING)[:2]
-    # As whole numbers of 64 bits, and then of 32: the sum may fit where the years alone do not.
+    # Added as BIGINT and then CAST to INT: the sum of both may fit into an INT although the years alone do not.
     wide = arithmetic("+", _times(years, 12), cast(months, BIGINT))
     return interval("MONTH", cast(wide, INT))
 
@@ -60,4 +60,4 @@ def _micros(name: str, seconds: Bound) -> Bound:
 
 
 INTERVAL_CALLS: dict[str, Callable[..., Bound]] = {"make_dt_interval": _days, "make_ym_interval": _months}
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

@@ -23,11 +23,11 @@ _DECIMALS = {
     "DOUBLE": decimal(30, 15),
     "STRING": decimal(38, 18),
 }
-"""As which DECIMAL Spark takes a value of each type."""
+"""By type: the DECIMAL to which Spark casts the value."""
 
 
 def _to_number(name: str, text: Bound, form: Bound) -> Bound:
-    """Return the DECIMAL that a text is by a format; a text that does not fit the format is NULL.
+    """Return a text parsed by a format as a DECIMAL; NULL for a text that does not fit the format.
 
     Raises:
         InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
@@ -43,7 +43,7 @@ def _to_number(name: str, text: Bound, form: Bound) -> Bound:
 
 
 def number_text(name: str, value: Bound, pattern: str) -> Bound:
-    """Return a number by a format as text.
+    """Return a number formatted as text.
 
     Raises:
         InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
@@ -58,4 +58,4 @@ def number_text(name: str, value: Bound, pattern: str) -> Bound:
 
 
 NUMBER_CALLS: dict[str, Callable[..., Bound]] = dict.fromkeys(("to_number", "try_to_number"), _to_number)
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

@@ -1,4 +1,4 @@
-"""format_string: a format, which belongs to the predicate's shape, and its arguments."""
+"""format_string; the format belongs to the predicate's shape."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from grouping.binding.bound import Bound, Constant, Term, is_null
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, INT, SMALLINT, STRING, TINYINT
+from grouping.model.wording import are, counted
 from grouping.values.printf import Conversion, parse_format
 
 __all__ = ["printed"]
@@ -22,7 +23,7 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
     """
     form, *shown = args
     if not isinstance(form, Constant):
-        raise unsupported("a format that is no constant", "It must be one of type STRING.")
+        raise unsupported("a format that is no constant", "It must be a constant STRING.")
     if is_null(form):
         return Constant(None, STRING)
     if form.type != STRING:
@@ -34,14 +35,16 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
 
 
 _SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}
-"""Types of arguments by conversion; conversions not listed take INT and BIGINT alone."""
+"""By conversion: the types that it takes; other conversions take INT and BIGINT only."""
 
 
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:
     if part.argument >= len(shown):
-        raise mismatch("a format shows more than there is", f"It has no argument {part.argument + 1}.")
+        raise mismatch(
+            f"the format needs {counted(part.argument + 1, 'argument')}", f"There {are(len(shown))} {len(shown)}."
+        )
     sql_type = shown[part.argument].type
     wanted = _SHOWN.get(part.kind, (INT, BIGINT))
     if sql_type not in wanted and not is_null(shown[part.argument]):
         names = ", ".join(map(str, wanted))
-        raise unsupported(f"%{part.kind} of {sql_type}", f"It shows {names} exactly.", "CAST it to STRING.")
+        raise unsupported(f"%{part.kind} of {sql_type}", f"%{part.kind} takes {names}.", "CAST the value to STRING.")

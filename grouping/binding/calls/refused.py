@@ -1,4 +1,4 @@
-"""Refusals of expressions that no continuous query has: each names the expression, and the form that works here."""
+"""Refusals of unsupported expressions: each names the expression, the reason, and a form that works."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from grouping.statements.tokens import clipped
 
 __all__ = ["PATHS", "no_in_query", "no_path", "present_time", "refusal", "unparenthesized"]
 
-_NO_OPERATOR = "No operator of queries has this form."
+_NO_OPERATOR = "Continuous queries do not have this operator."
 _JOINED = "JOIN takes the rows of a table: FROM quotes q JOIN limits l ON l.symbol = q.symbol."
-_SUBQUERY = ("a subquery in an expression", "An expression reads one event and the rows that are joined with it.")
+_SUBQUERY = ("a subquery in an expression", "An expression reads one event and its joined rows.")
 _WINDOWED = (
     "A window function needs an order of several events.",
     "GROUP BY symbol EVERY '5 minutes' computes aggregates of the events of each 5 minutes.",
@@ -45,10 +45,10 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str, str | None]] = {
     ),
     exp.Lambda: (
         "a lambda as an operand",
-        "A lambda is an argument of exists, filter, transform and their like; array_sort takes none.",
+        "A lambda is an argument of functions such as exists, filter and transform; array_sort takes none.",
         "Write exists(tags, t -> t = 'a').",
     ),
-    exp.Slice: ("a part of an ARRAY in brackets", "Brackets take one place.", "Write slice(tags, 1, 2)."),
+    exp.Slice: ("a range in brackets", "Brackets take one index.", "Write slice(tags, 1, 2)."),
     exp.AtTimeZone: ("AT TIME ZONE", _NO_OPERATOR, "Write from_utc_timestamp(at, 'Europe/Madrid')."),
     exp.RegexpILike: ('"~*"', _NO_OPERATOR, "Write RLIKE '(?i)pattern'."),
     exp.SimilarTo: ("SIMILAR TO", "Spark has no SIMILAR TO.", "Write LIKE, or RLIKE with a regular expression."),
@@ -60,7 +60,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str, str | None]] = {
     ),
     exp.Tuple: ("a row of values", "Rows are compared only with = and IN.", "Compare the values one by one, with AND."),
 }
-"""By the parser's class: the name in SQL's words, the reason, and the form to write."""
+"""By the parser's class: the name in SQL, the reason, and the form to write instead."""
 _NOW: dict[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "current_timestamp",
@@ -122,12 +122,12 @@ def no_path(node: exp.Expr, base: Bound) -> InputError:
 
 def unparenthesized(inner: str, outer: str) -> InputError:
     """Return the refusal of two operators on bits whose order differs between Spark and sqlglot."""
-    detail = f'Systems differ in which of "{inner}" and "{outer}" comes first.'
+    detail = f'The precedence of "{inner}" and "{outer}" differs between systems.'
     return unsupported("a chain of operators on bits without parentheses", detail, "Write (a | b) & c, or a | (b & c).")
 
 
 def refusal(node: exp.Expr) -> InputError:
-    """Return why an expression is refused, ``unsupported-query``."""
+    """Return the refusal of an expression, ``unsupported-query``."""
     kind = type(node)
     if (now := _NOW.get(kind)) is not None:
         return present_time(now)

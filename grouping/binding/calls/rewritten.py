@@ -46,20 +46,20 @@ def _number(name: str, argument: Bound) -> Bound:
 
 
 def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
-    """Return the bytes of a text in a form; NULL for a malformed text.
+    """Return the bytes of a text in a format; NULL for a malformed text.
 
-    `unbase64` skips characters that `to_binary` refuses, so base64 is refused.
+    The format base64 is refused, because `unbase64` skips characters for which Spark's `to_binary` fails.
     """
     written = str(fixed(form, STRING, f'the format of "{name}"').value).lower()
     if written == "hex":
         return apply("unhex", (text,))
     if written in ("utf-8", "utf8"):
         return apply("encode", (text, Constant("UTF-8", STRING)))
-    raise unsupported(f"the format '{written}' of \"{name}\"", "It is 'hex' or 'utf-8'.", "Use unbase64.")
+    raise unsupported(f"the format '{written}' of \"{name}\"", "The format must be 'hex' or 'utf-8'.", "Use unbase64.")
 
 
 def _or_zero(op: str) -> CallBinder:
-    """Make nullifzero or zeroifnull of nullif or coalesce."""
+    """Return the binder of nullifzero (a nullif) or zeroifnull (a coalesce)."""
     return lambda name, number: apply(op, (_number(name, number), Constant(0, INT)))
 
 
@@ -97,4 +97,4 @@ REWRITTEN_CALLS: dict[str, CallBinder] = {
     "try_subtract": _calculated("-"),
     "zeroifnull": _or_zero("coalesce"),
 }
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

@@ -1,4 +1,4 @@
-"""round, bround, floor and ceil to a scale: of a DECIMAL the scale is part of the result's type, so of the shape."""
+"""round, bround, floor and ceil to a scale; the scale of a DECIMAL's rounding belongs to its type and to the shape."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TO_NEAREST = frozenset(("round", "bround"))
 
 
 def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
-    """Return the rounding of a DECIMAL to a scale, None for a rounding that has a type of its own.
+    """Return the rounding of a DECIMAL to a scale; None for a plain call of the function.
 
-    floor and ceil with a scale make a DECIMAL of a whole number.
+    floor and ceil with a scale turn a whole number into a DECIMAL.
 
     Args:
         name: A function of `ROUNDINGS`.
@@ -31,7 +31,7 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
     """
     number, *scales = args
     if name in _TO_NEAREST and number.type == FLOAT:
-        raise unsupported(f'"{name}" of a FLOAT', "Spark rounds how Java writes it.", "CAST it to DOUBLE.")
+        raise unsupported(f'"{name}" of a FLOAT', "Spark rounds Java's text of the number.", "CAST it to DOUBLE.")
     if not scales or (name in _TO_NEAREST and not number.type.is_decimal):
         return None
     (scale,) = scales
@@ -39,7 +39,7 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
         raise unsupported(f'"{name}" of a DECIMAL to NULL', "The scale is part of the result's type.")
     if not number.type.is_decimal:
         if number.type.name in ("FLOAT", "DOUBLE"):
-            why = "Spark makes a DECIMAL of how Java writes it."
+            why = "Spark makes a DECIMAL from Java's text of the number."
             raise unsupported(f'"{name}" of a {number.type} to a scale', why, "CAST a DECIMAL column, or use round.")
         sql_type = decimal(*exact_size(number.type))
         number = Constant(None, sql_type) if is_null(number) else cast(typed(number), sql_type)

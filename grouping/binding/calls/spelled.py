@@ -13,7 +13,7 @@ SPELLED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StrPosition: ("locate", ("substr", "this")),
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
 }
-"""By the parser's kind of call: the function, and where its arguments are, of which the last ones may be missing."""
+"""By the parser's kind of node: the function, and the node's fields with the arguments; the last may be missing."""
 
 
 def spelled_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:

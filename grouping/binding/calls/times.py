@@ -1,4 +1,4 @@
-"""Functions of times and their texts: by a format, which is part of a query's shape, or as a CAST without one."""
+"""Functions between times and texts: by a format, which belongs to a query's shape, or without format as a CAST."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["TIME_CALLS"]
 
 _TIMES = (DATE, TIMESTAMP)
 _USUAL = "yyyy-MM-dd HH:mm:ss"
-"""The format of unix_timestamp and from_unixtime without one."""
+"""The default format of unix_timestamp and from_unixtime."""
 
 
 def _to_char(name: str, value: Bound, form: Bound) -> Bound:
-    """Return a time or a number by a format, or bytes by a code, as text.
+    """Return a time, a number or a BINARY as text, by a format.
 
     Raises:
         InputError: ``unsupported-query`` for a format that is not exact, ``type-mismatch`` for another value.
@@ -36,7 +36,7 @@ def _to_char(name: str, value: Bound, form: Bound) -> Bound:
         case "BINARY", "utf-8":
             return _term("decode", value, Value("UTF-8", "STRING"))
         case "BINARY", _:
-            raise unsupported(f'"{name}" of BINARY by "{pattern[:60]}"', "It is by hex, base64 or utf-8.")
+            raise unsupported(f'"{name}" of BINARY by "{pattern[:60]}"', "The format must be hex, base64 or utf-8.")
     return number_text(name, value, pattern)
 
 
@@ -59,10 +59,10 @@ def _to_timestamp(name: str, text: Bound, form: Bound | None = None) -> Bound:
 
 
 def _read(text: Bound, pattern: str) -> Bound:
-    """Return the TIMESTAMP that a text is by a format."""
+    """Return a text parsed by a format as a TIMESTAMP."""
     read_format(pattern, reads=True)
     if text.type != STRING:
-        raise mismatch(f"a time is read of {text.type}", "It must be a STRING, a DATE or a TIMESTAMP.", "CAST it.")
+        raise mismatch(f"a time is read from {text.type}", "It must be a STRING, a DATE or a TIMESTAMP.", "CAST it.")
     return _term("to_timestamp", text, Value(pattern, "STRING"))
 
 
@@ -74,7 +74,7 @@ def _to_date(name: str, text: Bound, form: Bound | None = None) -> Bound:
 def _unix_timestamp(name: str, text: Bound, form: Bound | None = None) -> Bound:
     pattern = _pattern(name, form)
     time = as_timestamp(text) if text.type in _TIMES else _read(text, pattern)
-    # As Spark has it here: cut towards 1970, where unix_seconds goes down.
+    # As in Spark, fractions of a second are cut towards 1970, whereas unix_seconds rounds down.
     return _term("div", _term("unix_micros", time), Value(1_000_000, "BIGINT"))
 
 
@@ -101,4 +101,4 @@ TIME_CALLS: dict[str, Callable[..., Bound]] = {
     "to_timestamp": _to_timestamp,
     "unix_timestamp": _unix_timestamp,
 }
-"""Binders by function, each of the function's name and its arguments."""
+"""Binders by function, called with the function's name and the bound arguments."""

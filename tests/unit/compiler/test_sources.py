@@ -291,10 +291,10 @@ _JOINED = "FROM quotes q JOIN profiles p ON p.symbol = q.symbol"
 @pytest.mark.parametrize(
     ("select", "hint"),
     [
-        (f"SELECT quotes.symbol {_JOINED}", "Write q.symbol: the alias takes the place of the name."),
-        (f"SELECT PROFILES.symbol {_JOINED}", "Write p.symbol: the alias takes the place of the name."),
+        (f"SELECT quotes.symbol {_JOINED}", "Write q.symbol: the alias replaces the name."),
+        (f"SELECT PROFILES.symbol {_JOINED}", "Write p.symbol: the alias replaces the name."),
         (f"SELECT profile.symbol {_JOINED.replace(' p ', ' ').replace('p.', 'profiles.')}", 'Did you mean "profiles"?'),
-        ("SELECT hot.s FROM hot h", "Write h.s: the alias takes the place of the name."),
+        ("SELECT hot.s FROM hot h", "Write h.s: the alias replaces the name."),
         (f"SELECT p._time AS t {_JOINED}", "Write q._time."),
         (f"SELECT p.PRICE AS t {_JOINED}", "Write q.price."),
         (f"SELECT q.industry AS t {_JOINED}", "Write p.industry."),
@@ -326,11 +326,11 @@ def test_hints(select: str, hint: str | None) -> None:
         ),
         (
             "SELECT q.symbol FROM quotes q JOIN hot h ON h.s = q.symbol",
-            '"h" is a view over stream "quotes", and joins in time are not kept running.',
+            '"h" is a view over stream "quotes". A CQ does not join two streams.',
         ),
         (
             "SELECT q.symbol FROM quotes q JOIN (SELECT symbol AS s FROM eu.trades-1) h ON h.s = q.symbol",
-            '"h" is a subquery over stream "eu.trades-1", and joins in time are not kept running.',
+            '"h" is a subquery over stream "eu.trades-1". A CQ does not join two streams.',
         ),
     ],
 )

@@ -153,10 +153,10 @@ def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, 
 
 @pytest.mark.parametrize("where", ["coalesce(volume, 2.5) > 5", "CASE WHEN flag THEN d ELSE volume END > 2"])
 def test_a_choice_of_several_types_is_refused(where: str) -> None:
-    """Which type a choice between two has is each engine's own."""
+    """Engines choose different types for a choice between values of two types."""
     with pytest.raises(InputError, match="cannot be published VIRTUAL") as caught:
         check_virtual(_compiled(where))
-    assert "bring together differently" in (caught.value.detail or "")
+    assert "choose different common types" in (caught.value.detail or "")
 
 
 def test_rows_hold_what_the_records_hold() -> None:
