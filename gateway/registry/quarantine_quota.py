@@ -53,5 +53,5 @@ class QuarantineQuota:
             detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they ended "
             f"workers, or took too much CPU time. The limit is {limit}; new groups are refused until "
             f"{instant(over_ms[-limit])}.",
-            hint="DESCRIBE CQ shows which of your CQs are quarantined, and why: drop these CQs.",
+            hint="DESCRIBE CQ shows whether a CQ is quarantined, and why. Drop the quarantined CQs.",
         )

@@ -159,7 +159,7 @@ def _repeat(name: str, value: Bound, count: Bound) -> Bound:
 
 def _out_of_range(what: str, found: object, allowed: str) -> InputError:
     shown = f"{found:,}" if isinstance(found, int) else "NULL"
-    return InputError(f"{what} is {shown}", code="unsupported-query", detail=f"Allowed are {allowed}.")
+    return InputError(f"{what} is {shown}", code="unsupported-query", detail=f"The allowed range is {allowed}.")
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:

@@ -22,7 +22,7 @@ _USUAL = "yyyy-MM-dd HH:mm:ss"
 
 
 def _to_char(name: str, value: Bound, form: Bound) -> Bound:
-    """Return a time, a number or a BINARY as text, by a format.
+    """Return a time, a number or a BINARY as a text in a given format.
 
     Raises:
         InputError: ``unsupported-query`` for a format that is not exact, ``type-mismatch`` for another value.
