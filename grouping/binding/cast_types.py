@@ -23,7 +23,9 @@ def cast_type(target: exp.Expr) -> SqlType:
     sql_type = _type(target)
     if sql_type is None:
         known = f"CAST takes {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
-        raise unsupported(f"CAST to {target.sql()[:60]}", known, "A VARIANT is also CAST to ARRAY, MAP and STRUCT.")
+        raise unsupported(
+            f"CAST to {target.sql('spark')[:60]}", known, "A VARIANT is also CAST to ARRAY, MAP and STRUCT."
+        )
     return sql_type
 
 

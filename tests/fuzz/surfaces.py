@@ -33,6 +33,7 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import match
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.rows.events import Events
+from spark_jobs.runtime.kafka.range_reader import HEADERS
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text
@@ -116,6 +117,7 @@ def _records(stream: Stream, values: list[bytes]) -> Events:
             "partition": pa.array([0] * count, pa.int32()),
             "offset": pa.array(range(count), pa.int64()),
             "timestamp": pa.array([0] * count, pa.timestamp("us", "UTC")),
+            "headers": pa.array([None] * count, HEADERS),
         }
     )
     events, letters = decode(batch, stream, _settings())

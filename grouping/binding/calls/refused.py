@@ -104,7 +104,7 @@ def no_path(node: exp.Expr, base: Bound) -> InputError:
     column = node.this.unnest()
     name = clipped(column.sql()) if isinstance(column, exp.Column) else "body"
     written = node.expression
-    text = written.name if isinstance(written, exp.Literal) else written.sql().strip("'")
+    text = written.name if isinstance(written, exp.Literal) else written.sql("spark").strip("'")
     steps = _STEPS.findall(text[:_MOST_SHOWN]) or ["name"]
     path = "$." + ".".join(steps)
     match base.type.name:
