@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -98,9 +99,9 @@ class LaneQuery:
 
     def _run(self) -> None:
         context = self._spark.sparkContext
-        context.setJobGroup(self._group, "a micro-batch of the lane", interruptOnCancel=True)
-        context.setLocalProperty(QUERY_ID, self._checkpoint.query_id())
         try:
+            context.setJobGroup(self._group, "a micro-batch of the lane", interruptOnCancel=True)
+            context.setLocalProperty(QUERY_ID, self._checkpoint.query_id())
             if self._under_way is not None:
                 ends = {topic: _numbered(self._under_way.get(topic, {})) for topic in self._topics}
                 self._carry_out(self._batch + 1, ends)
@@ -115,7 +116,8 @@ class LaneQuery:
             if not self._stopping.is_set():
                 self.failure = str(exc) or type(exc).__name__
         finally:
-            self._task.forget()
+            with suppress(Exception):  # py4j's, where the JVM has ended
+                self._task.forget()
 
     def _advance(self) -> bool:
         """Carry out a micro-batch of the new events; return whether there were any."""
