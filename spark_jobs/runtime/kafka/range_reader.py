@@ -118,14 +118,16 @@ class RangeReader:
     def _pieces(self, wanted: SourceRange) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range, some megabytes at a time."""
         self._consumer.begin({wanted.place: wanted.first})
-        held: list[Message] = []
+        held, size = list[Message](), 0
         while held or self._consumer.reached[wanted.place] < wanted.end:
             complete = self._consumer.reached[wanted.place] >= wanted.end
             if not complete:
-                held += self._taken([wanted.place])
-            if complete or sum(map(_size, held)) >= self._held_bytes:
+                records = self._taken([wanted.place])
+                held += records
+                size += sum(map(_size, records))
+            if complete or size >= self._held_bytes:
                 yield record_batch(held, wanted.end)
-                held = []
+                held, size = [], 0
 
     def _taken(self, left: object) -> list[Message]:
         records = self._consumer.take(_POLL_SECONDS)

@@ -210,8 +210,7 @@ class Lane:
             self.leave(source_id, at_once=True)
         if self._query is None and self.log.is_broken():
             self._leaving |= dict.fromkeys(self._seats, True)
-        changes = self._joining or self._leaving
-        if changes and (self._query is None or self._clock() >= self._rests_until):
+        if (self._joining or self._leaving) and (self._query is None or self._clock() >= self._rests_until):
             self._change()
         if self._query is None and self._seats and self._clock() >= self._start_at:
             at_fault |= self._start()
@@ -252,11 +251,8 @@ class Lane:
         self._seats |= self._joining
         self._joining = {}
 
-    def _streams(self) -> list[Stream]:
-        return [seat.stream for seat in self._seats.values()]
-
     def _topics(self) -> list[str]:
-        return [stream.topic for stream in self._streams()]
+        return [seat.stream.topic for seat in self._seats.values()]
 
     def _start(self) -> dict[str, str]:
         """Start the query; return the failures of streams that prevent the start."""

@@ -71,9 +71,7 @@ class LaneLog:
         self._store = store
         self._checkpoints = checkpoints
         name = settings.evaluator.name
-        self.query_name = f"{LANE}-{name}" if name else LANE
-        """The name of the lane's query, and of its checkpoint's folder."""
-        self.checkpoint = checkpoints.of(self.query_name)
+        self.checkpoint = checkpoints.of(f"{LANE}-{name}" if name else LANE)
         """The files of the lane's checkpoint."""
         self._kept: dict[str, Seat] = {}
         """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
