@@ -22,6 +22,9 @@ settings.load_profile("any-machine")
 # more. Polars reads the variable at its import, later than this file.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
+# A failure of these helpers tells the two sides of its comparison.
+pytest.register_assert_rewrite("tests.stack.steady_load", "tests.stack.lives")
+
 collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
 """The file runs in a separate Python with Pathway."""
 _COSTS = ("tests/spark/", "tests/stack/", CRASHES, "tests/cluster/")

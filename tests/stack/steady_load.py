@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import closing
 
 from confluent_kafka import Producer
 
-from gateway.sdk import Client
+from gateway.sdk import Client, Digest, Match
 from tests.kafka_client import wait_until
+from tests.kafka_tail import Tail
 
 __all__ = ["SteadyLoad"]
 
-_STREAM = "CREATE STREAM {0} (n BIGINT) WITH (topic = '{0}', format = 'json', partitions = 3)"
+_PARTITIONS = 3
+_STREAM = "CREATE STREAM {0} (n BIGINT) WITH (topic = '{0}', format = 'json', partitions = {1})"
 _CQ = "CREATE CQ {1} AS SELECT n FROM {0} WHERE n % 2 = 0 {2}"
 
 
@@ -31,7 +34,8 @@ class SteadyLoad:
         self.stream = stream
         self._published = self._commands = 0
         self._client = client
-        self._execute(_STREAM.format(stream))
+        self._bootstrap = bootstrap
+        self._execute(_STREAM.format(stream, _PARTITIONS))
         self._execute(_CQ.format(stream, "even", "DO PUBLISH SHARED"))
         self._execute(_CQ.format(stream, "by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
         self._producer = Producer(
@@ -45,7 +49,7 @@ class SteadyLoad:
     def _publish(self) -> None:
         while not self._stop.is_set():
             body = json.dumps({"n": self._published}).encode()
-            self._producer.produce(self.stream, body, partition=self._published // 2 % 3)
+            self._producer.produce(self.stream, body, partition=self._published // 2 % _PARTITIONS)
             self._producer.poll(0)
             self._published += 1
             self._stop.wait(0.005)
@@ -90,17 +94,37 @@ class SteadyLoad:
             thread.join(150)
             assert not thread.is_alive()
         assert self._producer.flush(60) == 0
-        expected = list(range(0, self._published, 2))
-        assert expected == sorted(self._rows("even", len(expected)))
-        assert expected == sorted(self._rows("by_tick", len(expected)))
+        events = self._events()
+        assert {*events.values()} == {*range(0, self._published, 2)}
+        assert events == dict(self._results("even", len(events)))
+        numbers = [number for _, number in self._results("by_tick", len(events))]
+        assert sorted(events.values()) == sorted(numbers)
         assert self._commands + 2 == len(self._client.listing())
 
-    def _rows(self, name: str, count: int) -> list[int]:
-        """Return the numbers of a CQ's results from the first one on, as many as there should be."""
-        found: list[int] = []
+    def _events(self) -> dict[str, int]:
+        """Return the second numbers that are in the topic, by the `ce_id` of their results.
+
+        The topic tells what results there should be: a producer may publish a number twice when a leader is cut off.
+        """
+        with closing(Tail(self._bootstrap)) as tail:
+            for partition in range(_PARTITIONS):
+                tail.add(self.stream, partition, 0)
+            found = {
+                f"{self.stream}/{each.partition()}/{each.offset()}": json.loads(each.value())["n"]
+                for each in tail.drain()
+            }
+        return {result_id: number for result_id, number in found.items() if number % 2 == 0}
+
+    def _results(self, name: str, count: int) -> list[tuple[str, int]]:
+        """Return as many rows as there should be of a CQ's results, each with the id of its result, and its number."""
+        found: list[tuple[str, int]] = []
         with self._client.subscribe(name) as results:
             for result in results:
-                found += [row["n"] for row in getattr(result, "rows", None) or [result.row]]
+                match result:
+                    case Match():
+                        found.append((result.id, result.row["n"]))
+                    case Digest():
+                        found += [(str(result.tick), row["n"]) for row in result.rows]
                 if len(found) >= count:
                     return found
         raise AssertionError(f"the CQ ended after {len(found)}")
