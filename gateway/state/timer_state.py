@@ -112,6 +112,16 @@ class TimerState:
             )
         return [(name.decode(), int(score)) for name, score in found]
 
+    def with_ticks(self, until_ms: Mapping[StreamId, int]) -> set[StreamId]:
+        """Return the streams with a destination that is armed up to the stream's instant; Redis is asked once."""
+        if not until_ms:
+            return set()
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for stream_id, at_ms in until_ms.items():
+                pipeline.zrangebyscore(self._connection.keys.timers(stream_id), "-inf", at_ms, start=0, num=1)
+            return {stream_id for stream_id, found in zip(until_ms, pipeline.execute(), strict=True) if found}
+
     def due_count(self, stream_id: StreamId, until_ms: int) -> int:
         """Return the number of destinations with a tick up to an instant; destinations that need a look don't count."""
         with mapped():
@@ -178,9 +188,7 @@ class TimerState:
                     pipeline.hset(self._connection.keys.cursors, mapping=kept)
                 if gone:
                     pipeline.hdel(self._connection.keys.cursors, *gone)
-        for stream_id, note in progress.items():
-            if note is not None:
-                self.note_progress(stream_id, note)
+        self.note_progress({stream_id: note for stream_id, note in progress.items() if note is not None})
         self.note_position(read)
 
     def note_position(self, read: int) -> None:
@@ -194,10 +202,12 @@ class TimerState:
             body = self._redis.hget(self._connection.keys.progress, stream_id)
         return None if body is None else msgspec.msgpack.decode(body, type=ProgressNote)
 
-    def note_progress(self, stream_id: StreamId, note: ProgressNote) -> None:
-        """Note up to when the ticks of a stream have fired."""
-        with self._connection.writing() as pipeline:
-            pipeline.hset(self._connection.keys.progress, stream_id, _encode(note))
+    def note_progress(self, notes: Mapping[StreamId, ProgressNote]) -> None:
+        """Note up to when the ticks of streams have fired."""
+        if notes:
+            with self._connection.writing() as pipeline:
+                packed = {stream_id: _encode(note) for stream_id, note in notes.items()}
+                pipeline.hset(self._connection.keys.progress, mapping=packed)
 
 
 _NEW = Cursor()

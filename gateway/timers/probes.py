@@ -148,7 +148,7 @@ class ProgressProbes:
         progress.turn_back(now_ms)
         self.turned_back = True
         self._missed.pop(stream_id, None)
-        self._state.note_progress(stream_id, self.note(stream_id))
+        self._state.note_progress({stream_id: self.note(stream_id)})
 
     def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
         """Doubt the probes so far when the source has partitions that they did not look at."""
@@ -180,13 +180,14 @@ class ProgressProbes:
                 LATE_TICKS.inc()
         return due_ms
 
-    def settle(self, stream_id: StreamId, at_ms: int) -> None:
-        """Note that all ticks of a stream up to an instant have fired."""
-        self.progress(stream_id).settle(at_ms)
-        missed = self._missed.get(stream_id)
-        if missed is not None and at_ms >= missed.until_ms:
-            del self._missed[stream_id]
-        self._state.note_progress(stream_id, self.note(stream_id))
+    def settle(self, fired: Mapping[StreamId, int]) -> None:
+        """Note that all ticks of some streams have fired, each up to an instant."""
+        for stream_id, at_ms in fired.items():
+            self.progress(stream_id).settle(at_ms)
+            missed = self._missed.get(stream_id)
+            if missed is not None and at_ms >= missed.until_ms:
+                del self._missed[stream_id]
+        self._state.note_progress({stream_id: self.note(stream_id) for stream_id in fired})
 
     def note(self, stream_id: StreamId) -> ProgressNote:
         """Return a stream's progress in the form that Kafka and Redis keep."""

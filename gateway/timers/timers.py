@@ -148,9 +148,7 @@ class Timers:
                 self.busy = True
                 return
             self.busy = self._big.step() or self.busy
-            for stream_id in list(self._working.inventory.streams):
-                if stream_id != self._big.stream_id:
-                    self._advance(stream_id, now_ms)
+            self._advance(now_ms)
         if not self.busy:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
@@ -167,15 +165,20 @@ class Timers:
             return True
         return False
 
-    def _advance(self, stream_id: StreamId, now_ms: int) -> None:
-        """Fire the ticks that a stream's progress allows; the progress moves on when no tick is left to fire."""
-        due_ms = self._probes.due(stream_id, now_ms)
-        if due_ms <= self._fired_ms(stream_id):
-            return
-        if self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
-            self.busy = True
-        elif not self._firing.windows.waiting(stream_id):
-            self._probes.settle(stream_id, due_ms)
+    def _advance(self, now_ms: int) -> None:
+        """Fire the ticks that the streams' progress allows; a stream without a tick left to fire moves on."""
+        streams = [name for name in self._working.inventory.streams if name != self._big.stream_id]
+        due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
+        with_ticks = self._state.with_ticks(due)
+        settled = {}
+        for stream_id, due_ms in due.items():
+            if stream_id not in with_ticks and not self._firing.windows.waiting(stream_id):
+                settled[stream_id] = due_ms
+            elif self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
+                self.busy = True
+            elif not self._firing.windows.waiting(stream_id):
+                settled[stream_id] = due_ms
+        self._probes.settle(settled)
 
     def _fired_ms(self, stream_id: StreamId) -> int:
         return self._probes.progress(stream_id).fired_ms
