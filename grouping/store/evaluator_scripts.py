@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["COUNT", "PIN"]
 
 # KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
-# batch, run id of the server, the fence's holder. Nil: the tables are not confirmed, or the record of their version is
+# batch, the fence's holder. Nil: the tables are not confirmed, or the record of their version is
 # lost; empty: somebody else has the fence; "committed": the batch is committed. A stream that was dropped has tables
 # without rows. The number of the stream's declaration is read by a pattern, since texts within JSON have their quotes
 # escaped.
@@ -13,7 +13,7 @@ PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
 epoch = cjson.decode(epoch)
-if epoch.run_id ~= ARGV[3] then return nil end
+if epoch.run_id ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return nil end
 local pinned = redis.call('HGET', KEYS[3], ARGV[2])
 if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
 if tonumber(ARGV[2]) < tonumber(redis.call('GET', KEYS[6]) or 0) then return 'committed' end
@@ -22,7 +22,7 @@ local stream = redis.call('HGET', KEYS[4], ARGV[1])
 local live = stream ~= false
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
-if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[4] then return '' end
+if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[3] then return '' end
 pinned = epoch.epoch .. ':' .. version
 local paused = {}
 for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
@@ -36,15 +36,17 @@ redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
 
-# KEYS: matches, counted, output, next batch. ARGV: source partition, micro-batch, the fields of `Output`, values. 0:
-# nothing waits, or the micro-batch was counted before.
+# KEYS: matches, counted, output, next batch, and the stream's fence where there is one. ARGV: source partition,
+# micro-batch, the fields of `Output`, the fence's holder, values. 0: nothing waits, or the micro-batch was counted
+# before; -1: somebody else has the fence.
 COUNT = """
+if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[6] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 for at, field in ipairs({'matches', 'results', 'nbytes'}) do
   if ARGV[2 + at] ~= '0' then redis.call('HINCRBY', KEYS[3], field, ARGV[2 + at]) end
 end
-if not ARGV[6] then return 0 end
-return redis.call('RPUSH', KEYS[1], unpack(ARGV, 6))
+if not ARGV[7] then return 0 end
+return redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
 """

@@ -80,6 +80,17 @@ class FenceWatch:
             holder = self._redis.get(fence.key)
         return holder.decode() if holder else None
 
+    def told(self, fence: Fence, holder: str | None, asked_at: float) -> None:
+        """Take the holder of a fence from an answer of Redis to somebody else.
+
+        Args:
+            fence: The fence.
+            holder: The holder; None where Redis has lost it.
+            asked_at: When Redis was asked, by the watch's clock.
+        """
+        if holder == fence.token:
+            self._passed = (fence, asked_at)
+
     def check(self, fence: Fence) -> None:
         """Return when the fence is the holder's own; waits while Redis does not tell, for it may be anybody's then.
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
-from grouping.store.fence import transaction
+from grouping.store.fence import Fence, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
 
@@ -27,14 +27,16 @@ class LaneHand:
         self._hand = keys.lane_hand(settings.evaluator.name)
         self._seconds = keys.lane_seconds(settings.evaluator.name)
 
-    def take(self, task: int, batch: int, source_id: str) -> None:
-        """Note that a task of a micro-batch begins to evaluate a stream.
+    def take(self, task: int, batch: int, source_id: str, fence: Fence) -> str | None:
+        """Note that a task of a micro-batch begins to evaluate a stream, and return who holds the stream's fence.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            self._redis.hset(self._hand, str(task), f"{batch} {source_id}")
+            pipeline = self._redis.pipeline(transaction=False).hset(self._hand, str(task), f"{batch} {source_id}")
+            _, holder = pipeline.get(fence.key).execute()
+        return holder.decode() if holder else None
 
     def done(self, task: int, seconds: Mapping[str, float]) -> None:
         """Note that a task has ended, and how long it took for each stream.

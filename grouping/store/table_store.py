@@ -22,13 +22,13 @@ from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, check_primary, connect, mapped
 from grouping.store.constant_table import Segment, net
-from grouping.store.evaluator_scripts import COUNT, PIN
+from grouping.store.evaluator_scripts import PIN
 from grouping.store.fence import LeaseLost, transaction
 from grouping.store.keys import RedisKeys
-from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output, Pin, ReplicaNote, TablePins
+from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Pin, ReplicaNote, TablePins
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, VersionSpan, chain
+from grouping.store.task_counts import CountWriter
 
 __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 
@@ -40,8 +40,6 @@ _WRITER_MS = 30_000
 """A worker that writes dead letters of a table is succeeded after this silence."""
 _REPLICAS_SECONDS = 3600
 """How long the last note of a worker on a table is kept."""
-_FEW_WAITING = 64
-_NO_OUTPUT = Output()
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
@@ -68,9 +66,8 @@ class TableStore:
         self._fences = fences
         self._redis = connect(settings)
         self._pin = self._redis.register_script(PIN)
-        self._most_waiting: dict[str, int] = {}
-        """By stream: the number of values with counts of matches that may wait for the gateway before they are summed
-        up."""
+        self.counts = CountWriter(self._redis, self._keys, fences)
+        """The counts of matches."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
         """Return the tables that this micro-batch sees; the first task to ask decides.
@@ -82,16 +79,7 @@ class TableStore:
             LeaseLost: Another evaluator has taken over.
         """
         with mapped():
-            run_id = self._redis.info("server")["run_id"]
-            keys = self._keys
-            asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses]
-            asked.append(keys.next_batch(stream_id))
-            args: list[str | int] = [stream_id, batch, run_id]
-            if self._fences is not None:
-                fence = self._fences.stream(stream_id)
-                asked.append(fence.key)
-                args.append(fence.token)
-            pinned = self._pin(keys=asked, args=args)
+            pinned = self._pin(*self._pin_question(stream_id, batch))
         if pinned == b"":
             raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
         if pinned == b"committed":
@@ -100,6 +88,30 @@ class TableStore:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         check_primary(self._redis)
         return Pin.unpack(pinned)
+
+    def pin_together(self, stream_ids: Iterable[StreamId], batch: int) -> dict[StreamId, Pin]:
+        """Return the pins of many streams' micro-batches of one number; a pin that cannot be had is left out.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, or is not the primary any more.
+        """
+        asked = list(stream_ids)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for stream_id in asked:
+                self._pin(*self._pin_question(stream_id, batch), client=pipeline)
+            found = zip(asked, pipeline.execute(), strict=True)
+        check_primary(self._redis)
+        return {stream_id: Pin.unpack(pinned) for stream_id, pinned in found if pinned not in (None, b"", b"committed")}
+
+    def _pin_question(self, stream_id: StreamId, batch: int) -> tuple[list[str], list[str | int]]:
+        """Return the keys and arguments of the script `PIN`."""
+        keys = self._keys
+        asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses, keys.next_batch(stream_id)]
+        if self._fences is None:
+            return asked, [stream_id, batch]
+        fence = self._fences.stream(stream_id)
+        return [*asked, fence.key], [stream_id, batch, fence.token]
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net changes of the versions (`since`, `until`] of an epoch, read piece by piece.
@@ -313,31 +325,6 @@ class TableStore:
         """Note which checkpoint a stream is evaluated by from now on."""
         with mapped():
             self._transaction(stream_id).set(self._keys.checkpoint(stream_id), name).execute()
-
-    def count_matches(
-        self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
-    ) -> None:
-        """Add a task's matches, for the gateway to take; while it is away, waiting counts are summed up now and then.
-
-        Args:
-            stream_id: The stream.
-            tally: The matches by destination, None where no destination counts any.
-            partition: The task's source partition.
-            batch: The micro-batch, with a name of its own for ever: a replay is not counted again.
-            output: The task's findings and writes, counted at once.
-        """
-        key = self._keys.matches(stream_id)
-        with mapped():
-            counted, written = self._keys.counted(stream_id), self._keys.output(stream_id)
-            keys = [key, counted, written, self._keys.next_batch(stream_id)]
-            values = () if tally is None else tally.encode()
-            counting = self._transaction(stream_id).eval(COUNT, len(keys), *keys, partition, batch, *output, *values)
-            waiting = int(counting.execute()[0])
-            if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
-                # Should the process end in between, they are not counted: the figures inform.
-                total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
-                self._redis.rpush(key, *total)
-                self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
 
     def tell_statistics(self, stream_id: StreamId, partition: int, statistics: PartitionStatistics) -> None:
         """Write the latest statistics of a source partition, for the gateway."""

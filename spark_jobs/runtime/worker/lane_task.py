@@ -24,7 +24,7 @@ from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable,
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
 from spark_jobs.runtime.kafka.sink import Produce, fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker.worker import BATCH_ID
+from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS
 
 __all__ = ["RANGES", "LaneStream", "LaneTask", "StreamFailed"]
 
@@ -84,18 +84,29 @@ class LaneTask:
         """
         for _ in batches:
             pass  # the rows have nothing but the number of tasks
+        task, batch, ranges = _work()
+        stream_ids = {self._streams.value[each.topic].stream_id for each in ranges}
+        with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):
+            seconds = self._write(task, batch, ranges)
+        # While Kafka is away, no stream is at fault.
+        _hand(self._settings).done(task, seconds)
+        record_writer(self._settings).flush()
+        yield from ()
+
+    def _write(self, task: int, batch: int, ranges: list[SourceRange]) -> dict[str, float]:
+        """Write the results of the ranges' records, and return how many seconds each stream took, by `source_id`."""
         hand, watch = _hand(self._settings), fence_watch(self._settings)
         writer = record_writer(self._settings)
-        task, batch, ranges = _work()
         seconds: dict[str, float] = {}
         taken = ""
         for topic, records in self._read(ranges):
             source_id, stream_id, produce = self._streams.value[topic]
-            if source_id != taken:
-                hand.take(task, batch, source_id)
-                taken = source_id
             began = time.monotonic()
-            may_write = partial(watch.check, self._fences.stream(stream_id))
+            fence = self._fences.stream(stream_id)
+            if source_id != taken:
+                watch.told(fence, hand.take(task, batch, source_id, fence), began)
+                taken = source_id
+            may_write = partial(watch.check, fence)
             try:
                 may_write()
                 for rows in produce(records):
@@ -105,10 +116,7 @@ class LaneTask:
                     raise
                 raise StreamFailed(source_id, error) from error
             seconds[source_id] = seconds.get(source_id, 0.0) + time.monotonic() - began
-        # While Kafka is away, no stream is at fault.
-        hand.done(task, seconds)
-        writer.flush()
-        yield from ()
+        return seconds
 
     def _read(self, ranges: list[SourceRange]) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
         """Yield the topic and the records of each source partition."""
@@ -120,15 +128,20 @@ class LaneTask:
 
 
 @lru_cache(maxsize=4)
+def _unpickled(settings: bytes) -> Settings:
+    return pickle.loads(settings)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4)
 def _hand(settings: bytes) -> LaneHand:
     """Return the worker's notes, which last as long as the process."""
-    return LaneHand(pickle.loads(settings))
+    return LaneHand(_unpickled(settings))
 
 
 @lru_cache(maxsize=1)
 def _reader(settings: bytes) -> RangeReader:
     """Return the worker's reader, which stays connected as long as the process lasts."""
-    return RangeReader(pickle.loads(settings))
+    return RangeReader(_unpickled(settings))
 
 
 def _work() -> tuple[int, int, list[SourceRange]]:

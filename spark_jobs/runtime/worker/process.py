@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,10 +15,10 @@ from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
-from grouping.store.match_tally import MatchTally
-from grouping.store.notes import Output, TableVersion
+from grouping.store.notes import Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted, TableStore
+from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
@@ -74,6 +75,12 @@ class WorkerProcess:
         self._joined_tables: JoinedTables | None = None
         """The tables that any stream joins."""
         self._garbage = GarbagePolicy()
+        self._in_lane = False
+        """Whether a task of the lane is carried out."""
+        self._pins: dict[StreamId, Pin] = {}
+        """By stream: the pins that a task of the lane asked for together."""
+        self._counts: list[TaskCount] = []
+        """The counts that wait for the end of the lane's task."""
 
     def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
         """Begin a task: forget streams without a task for long, and return the observations of this stream."""
@@ -107,7 +114,8 @@ class WorkerProcess:
         while True:
             try:
                 store = self._store(settings)
-                version, paused, revision = store.pin(stream_id, batch.number)
+                pin = self._pins.get(stream_id) or store.pin(stream_id, batch.number)
+                version, paused, revision = pin
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
                 if paused:
                     snapshot = snapshot.without(paused)
@@ -119,6 +127,7 @@ class WorkerProcess:
                 if waits % 50 == 0:
                     log.warning("no tables yet", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
+                self._pins.clear()
                 waits += 1
                 self._sleep(WAIT_SECONDS)
 
@@ -185,23 +194,41 @@ class WorkerProcess:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
-    def count(
-        self,
-        batch: MicroBatch,
-        partition: int,
-        tally: MatchTally | None,
-        output: Output,
-        stream: Stream,
-        settings: Settings,
-    ) -> None:
-        """Add a task's matches and output to the counts in Redis; they are not counted where Redis does not answer."""
-        stream_id = stream.stream_id
+    def count(self, counts: TaskCount, settings: Settings) -> None:
+        """Add the matches and output of a task in one source partition; they wait for the end of a lane's task."""
+        self._counts.append(counts)
+        if not self._in_lane:
+            self._write_counts(settings)
+
+    def _write_counts(self, settings: Settings) -> None:
+        """Write the counts of tasks to Redis; they are not counted where Redis does not answer."""
+        counts, self._counts = self._counts, []
         try:
-            name = f"{batch.query_id}/{batch.number}"
-            self._store(settings).count_matches(stream_id, tally, partition, name, output)
+            self._store(settings).counts.add(counts)
         except OperationalError as error:
             self._stores.clear()
-            log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})
+            log.warning("matches not counted", extra={"tasks": len(counts), "reason": error.message})
+
+    @contextmanager
+    def lane_task(
+        self, stream_ids: Iterable[StreamId], batch: int, settings: Settings, fences: EvaluatorFences
+    ) -> Iterator[None]:
+        """Carry out a task of the lane: the streams' pins are asked for together, and their counts written together.
+
+        Args:
+            stream_ids: The streams.
+            batch: The number of their micro-batch.
+            settings: The evaluator's settings.
+            fences: The evaluator's fences.
+        """
+        self._fences, self._in_lane = fences, True
+        try:
+            with suppress(OperationalError):  # each stream asks for itself then
+                self._pins = self._store(settings).pin_together(stream_ids, batch)
+            yield
+            self._write_counts(settings)
+        finally:
+            self._in_lane, self._pins, self._counts = False, {}, []
 
     def _joined(self, settings: Settings) -> JoinedTables:
         if self._joined_tables is None:

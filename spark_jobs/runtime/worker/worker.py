@@ -20,6 +20,7 @@ from grouping.settings.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
 from grouping.store.ownership import EvaluatorFences
+from grouping.store.task_counts import TaskCount
 from grouping.store.work_units import SLOW
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
@@ -179,7 +180,8 @@ class _TaskRun:
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
         counts = self._observer.counts
         if any(output := counts.output()):
-            PROCESS.count(batch, counts.partition, counts.tally(), output, self._task.stream, self._settings)
+            name, stream_id = f"{batch.query_id}/{batch.number}", self._task.stream.stream_id
+            PROCESS.count(TaskCount(stream_id, counts.tally(), counts.partition, name, output), self._settings)
         if self._letters:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
         if misfits := self._observer.misfits:

@@ -14,6 +14,7 @@ from grouping.model.catalog import Stream
 from grouping.settings.settings import RedisSettings, Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.table_store import TableStore
+from grouping.store.task_counts import TaskCount
 from tests.stack.server import Stack
 
 
@@ -37,13 +38,13 @@ def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> No
     working = _opened(settings)
     counts, store = MatchCounts(working), TableStore(settings)
     key = working.connection.keys.match_totals("s_1")
-    store.count_matches("s_1", MatchTally.of(np.array([7, 70_000, 150_000, 7, 7, 150_000]), 1000), 0, "q/0")
+    store.counts.add([TaskCount("s_1", MatchTally.of(np.array([7, 70_000, 150_000, 7, 7, 150_000]), 1000), 0, "q/0")])
     counts.step()
     saved = []
     for batch in range(1, 5):
         counts.save()
         saved.append(sorted(working.connection.redis.hkeys(key)))
-        store.count_matches("s_1", MatchTally.of(np.array([7]), 2000), 0, f"q/{batch}")
+        store.counts.add([TaskCount("s_1", MatchTally.of(np.array([7]), 2000), 0, f"q/{batch}")])
         counts.step()
     assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
     counts.save(all_of_it=True)
@@ -61,9 +62,8 @@ def test_what_waits_for_the_gateway_is_bounded(settings: Settings) -> None:
     """While no gateway runs a thousand tasks leave few values, with each destination's own count and time."""
     working, store = _opened(settings), TableStore(settings)
     for task in range(1000):
-        store.count_matches(
-            "s_1", MatchTally.of(np.array([task % 10, task % 10, 50, 200_000 + task]), task), 0, f"q/{task}"
-        )
+        tally = MatchTally.of(np.array([task % 10, task % 10, 50, 200_000 + task]), task)
+        store.counts.add([TaskCount("s_1", tally, 0, f"q/{task}")])
     assert 70 >= working.connection.redis.llen(working.connection.keys.matches("s_1"))
     counts = MatchCounts(working)
     counts.step()
@@ -75,5 +75,5 @@ def test_a_replayed_batch_counts_once(settings: Settings) -> None:
     working, store = _opened(settings), TableStore(settings)
     tally = MatchTally.of(np.array([7]), 1000)
     for batch, partition in (("q/1", 0), ("q/1", 0), ("q/1", 1), ("q/2", 0), ("q/2", 1), ("q/2", 0), ("new/1", 0)):
-        store.count_matches("s_1", tally, partition, batch)
+        store.counts.add([TaskCount("s_1", tally, partition, batch)])
     assert (5, 1000) == MatchCounts(working).of("s_1", 7)

@@ -22,6 +22,7 @@ from grouping.store.notes import ExecutorsNote, Output
 from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore
 from grouping.store.table_store import BatchCommitted, TableStore
+from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.rows.headers import packed_headers
 from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.record_writer import record_writer
@@ -88,9 +89,9 @@ def test_a_batch_that_is_committed_is_pinned_no_more(opened: Ground) -> None:
             store.pin("s_1", batch)
     assert before == RedisCopy.of(settings)
     assert pinned == store.pin("s_1", 8)
-    store.count_matches("s_1", None, 0, "query/8", Output(1, 2, 3))
+    store.counts.add([TaskCount("s_1", None, 0, "query/8", Output(1, 2, 3))])
     counted = redis.hgetall(RedisKeys.of(settings).output("s_1"))
-    store.count_matches("s_1", None, 0, "query/7", Output(1, 2, 3))
+    store.counts.add([TaskCount("s_1", None, 0, "query/7", Output(1, 2, 3))])
     assert counted == redis.hgetall(RedisKeys.of(settings).output("s_1"))
     store.unpin("s_1", 5)  # a checkpoint that was taken back
     assert pinned == store.pin("s_1", 5)
@@ -106,7 +107,7 @@ def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[
         lambda: store.committed("s_1", 7, {"0": 9}),
         lambda: store.note_checkpoint("s_1", "first"),
         lambda: store.tell_statistics("s_1", 0, statistics),
-        lambda: store.count_matches("s_1", None, 0, "query/7", Output(1, 2, 3)),
+        lambda: store.counts.add([TaskCount("s_1", None, 0, "query/7", Output(1, 2, 3))]),
         lambda: store.letters_written("t_1", {0: 5}),
         lambda: store.tell_executors(ExecutorsNote(batch)),
         lambda: quarantine.put("s_1", {"g_1": Quarantine(1, 2, "it raised")}),

@@ -22,6 +22,7 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted
+from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.runtime.kafka.table_log import TableAway
 from spark_jobs.runtime.worker import process, worker
@@ -70,12 +71,14 @@ class _Redis(Store):
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
         return self.lost & set(table_ids)
 
-    def count_matches(
-        self, _stream_id: str, tally: MatchTally | None, _partition: int, _batch: str, output: Output
-    ) -> None:
+    @property
+    def counts(self) -> _Redis:
+        return self
+
+    def add(self, counts: Sequence[TaskCount]) -> None:
         self._answer()
-        self.counted.append(tally)
-        self.output.append(output)
+        self.counted += [each.tally for each in counts]
+        self.output += [each.output for each in counts]
 
     def tell_statistics(self, *_told: object) -> None:
         self._answer()

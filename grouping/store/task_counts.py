@@ -1,0 +1,93 @@
+"""The counts of matches and of output that tasks leave in Redis, for the gateway to take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from grouping.model.ids import StreamId
+from grouping.store.connection import mapped
+from grouping.store.evaluator_scripts import COUNT
+from grouping.store.fence import LeaseLost
+from grouping.store.keys import RedisKeys
+from grouping.store.match_tally import MatchTally
+from grouping.store.notes import Output
+from grouping.store.ownership import EvaluatorFences
+
+__all__ = ["CountWriter", "TaskCount"]
+
+_FEW_WAITING = 64
+_LOST = -1
+"""The answer of `COUNT` where somebody else has the fence."""
+
+
+class TaskCount(NamedTuple):
+    """The matches and the output of a task in one source partition."""
+
+    stream_id: StreamId
+    tally: MatchTally | None
+    """The matches by destination; None where no destination counts any."""
+    partition: int
+    batch: str
+    """The micro-batch, with a name of its own for ever: a replay is not counted again."""
+    output: Output = Output()
+
+
+class CountWriter:
+    """Writes the counts of tasks. For one thread."""
+
+    def __init__(self, redis: Any, keys: RedisKeys, fences: EvaluatorFences | None) -> None:
+        """Take the connection of a store.
+
+        Args:
+            redis: The client.
+            keys: The names of the keys.
+            fences: The evaluator's fences; None for a store that counts for nobody.
+        """
+        self._redis = redis
+        self._keys = keys
+        self._fences = fences
+        self._count = redis.register_script(COUNT)
+        self._most_waiting: dict[str, int] = {}
+        """By stream: how many values may wait for the gateway before they are summed up."""
+
+    def add(self, counts: Sequence[TaskCount]) -> None:
+        """Add the matches and the output of tasks; Redis is asked once.
+
+        While the gateway is away, waiting values are summed up now and then.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+            LeaseLost: Another evaluator has taken a stream; its counts are left out.
+        """
+        if not counts:
+            return
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for each in counts:
+                keys, token = self._places(each.stream_id)
+                values = () if each.tally is None else each.tally.encode()
+                arguments = [each.partition, each.batch, *each.output, token, *values]
+                self._count(keys, arguments, client=pipeline)
+            found = list(map(int, pipeline.execute()))
+            for each, waiting in zip(counts, found, strict=True):
+                self._sum_up(each.stream_id, waiting)
+        if _LOST in found:
+            raise LeaseLost("another evaluator has taken over", detail="Its streams' counts are left out.")
+
+    def _places(self, stream_id: StreamId) -> tuple[list[str], str]:
+        """Return the keys of a stream for the script `COUNT`, and who must hold the stream's fence."""
+        keys = [self._keys.matches(stream_id), self._keys.counted(stream_id), self._keys.output(stream_id)]
+        keys.append(self._keys.next_batch(stream_id))
+        if self._fences is None:
+            return keys, ""
+        fence = self._fences.stream(stream_id)
+        return [*keys, fence.key], fence.token
+
+    def _sum_up(self, stream_id: StreamId, waiting: int) -> None:
+        """Make one value of many that wait; a process that ends meanwhile loses them, which only inform."""
+        if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
+            key = self._keys.matches(stream_id)
+            total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
+            self._redis.rpush(key, *total)
+            self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
