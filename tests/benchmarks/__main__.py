@@ -13,7 +13,17 @@ from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.result import RESULTS
-from tests.benchmarks.whole import churn, expiry, fairness, latency, many_streams, recovery, registration, start
+from tests.benchmarks.whole import (
+    beside_streams,
+    churn,
+    expiry,
+    fairness,
+    latency,
+    many_streams,
+    recovery,
+    registration,
+    start,
+)
 
 BENCHMARKS = {
     "throughput": throughput,
@@ -31,6 +41,7 @@ BENCHMARKS = {
     "fairness": fairness,
     "latency": latency,
     "many_streams": many_streams,
+    "beside_streams": beside_streams,
     "registration": registration,
     "start": start,
     "recovery": recovery,
