@@ -108,6 +108,6 @@ def _topic(source: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the options that say how a topic is read."""
     return {
         name: source[name]
-        for name in ("topic", "format", "framing", "schema", "access", "lenient", "timestamps", "explode")
+        for name in ("topic", "format", "framing", "schema", "access", "lenient", "timestamps", "decimals", "explode")
         if source.get(name) is not None
     }

@@ -156,6 +156,8 @@ def _show(answer: Mapping[str, Any]) -> None:
             print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
     for name, table in answer["tables"].items():
         print(f"  table {name}: {_table_line(table)}")
+        for warning in table.get("warnings", ()):
+            print(f"    {warning}")
 
 
 def _process(role: Mapping[str, Any]) -> str:

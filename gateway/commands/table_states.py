@@ -10,6 +10,12 @@ from grouping.model.table import Table
 
 __all__ = ["TableStates"]
 
+_SPLIT_KEYS = (
+    "A key is in several partitions of its topic, where its changes have no order; the row in the highest partition "
+    "counts. The likely cause is a producer whose partitioner differs from the other's (librdkafka's default is not "
+    "Java's; set partitioner = murmur2_random), or a topic that got more partitions."
+)
+
 
 class TableStates:
     """Compares replicas in the workers with the topics of their tables."""
@@ -24,7 +30,7 @@ class TableStates:
         `state` is ``unread`` where no worker holds the table, as no event has met it lately; ``loading`` where a
         micro-batch waits for the table, ``lagging`` where it waits for many changes; ``topic-lost``; else ``ready``.
         `rows`, `bytes` (in each worker) and `lag` (changes that the next micro-batch reads first) are None where nobody
-        knows them.
+        knows them. `warnings` is there where a key was met in two partitions.
 
         Raises:
             OperationalError: A server does not answer.
@@ -48,6 +54,7 @@ class TableStates:
                 "bytes": None if figures is None else figures.nbytes,
                 "workers": 0 if figures is None else figures.workers,
                 "lag": None if figures is None or table.topic not in there else _lag(table, figures, ends),
+                **({"warnings": [_SPLIT_KEYS]} if figures is not None and figures.split_keys else {}),
             }
         return states
 

@@ -37,6 +37,8 @@ class ReplicaFigures:
     """Whether a micro-batch waits because many changes are still to be read."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
     """By name of the evaluator: memory in its largest worker."""
+    split_keys: bool = False
+    """Whether a worker met a key in two partitions."""
 
     @classmethod
     def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:
@@ -53,7 +55,8 @@ class ReplicaFigures:
         for note in fresh:
             most[note.evaluator] = max(note.nbytes, most.get(note.evaluator, 0))
         waiting = any(note.waiting and note.at_ms > now_ms - _WAITING_MS for note in fresh)
-        return cls(last.rows, max(most.values()), len(fresh), reached, waiting, most)
+        split = any(note.split_keys for note in fresh)
+        return cls(last.rows, max(most.values()), len(fresh), reached, waiting, most, split)
 
 
 class Replicas:

@@ -19,6 +19,7 @@ _encode = msgspec.json.Encoder().encode
 class _ColumnForm(msgspec.Struct, frozen=True):
     name: str
     type: str
+    place: str = msgspec.field(default="", name="from")
 
 
 class TableForm(msgspec.Struct, frozen=True):
@@ -35,7 +36,7 @@ class TableForm(msgspec.Struct, frozen=True):
         """Read DESCRIBE TABLE's answer.
 
         Raises:
-            GatewayError: The table's topic holds no JSON.
+            GatewayError: The table's topic holds no JSON, or the table has columns in the key of the record.
         """
         form = msgspec.convert(described, cls)
         if form.format != "json":
@@ -43,6 +44,12 @@ class TableForm(msgspec.Struct, frozen=True):
                 f'the rows of table "{form.table}" are not of JSON',
                 detail=f'The format of its topic "{form.topic}" is {form.format}.',
                 hint="Write its records with the program that has the schema.",
+            )
+        if any(column.place for column in form.columns):
+            raise GatewayError(
+                f'the rows of table "{form.table}" lie partly in the keys of its records',
+                detail="A column of the table has FROM KEY.",
+                hint="Write its records with a Kafka client.",
             )
         return form
 
@@ -59,8 +66,19 @@ class TableForm(msgspec.Struct, frozen=True):
         if missing := [name for name, value in key.items() if value is None]:
             raise ValueError(f'"{missing[0]}" is of the PRIMARY KEY of table "{self.table}", and has no value')
         if self._of_text:
-            return str(key[self.primary_key[0]]).encode()
+            text = str(key[self.primary_key[0]])
+            return _encode(text) if self._looks_like_json(text) else text.encode()
         return _encode(key)
+
+    def _looks_like_json(self, text: str) -> bool:
+        """Tell whether a key in plain text would be read as JSON."""
+        if text[:1] not in ('"', "{"):
+            return False
+        try:
+            found = msgspec.json.decode(text)
+        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+            return False
+        return isinstance(found, str) or self.primary_key[0] in found or found.keys() == {"schema", "payload"}
 
     @property
     def _of_text(self) -> bool:

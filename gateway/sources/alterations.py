@@ -11,7 +11,7 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels
 from grouping.model.query import AlterStream
-from grouping.statements.stream_declaration import check_format, check_outer
+from grouping.statements.stream_declaration import check_envelope_field, check_format, check_outer
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
 __all__ = ["alter_stream"]
@@ -66,7 +66,9 @@ def _check_column(stream: Stream, added: StreamColumn) -> None:
                 detail=f'Stream "{stream.name}" has it with the type {column.type}.',
                 hint="Choose another name.",
             )
-    if added.from_text:
+    if not added.from_text:
+        check_envelope_field(stream.format, added.name)
+    else:
         check_format(stream.format, (), [added.name])
         check_outer({added.name: added.from_text}, len(explode_levels(stream.explode)) if stream.explode else 0)
     if stream.avro_schema is not None:

@@ -73,7 +73,8 @@ def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColum
     """Return the columns that a statement declares, as the catalog keeps them."""
     if isinstance(statement, CreateStream):
         return statement.stream_columns
-    return tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns)
+    places = statement.places or {}
+    return tuple(StreamColumn(name, str(kind), places.get(name, "")) for name, kind in statement.columns)
 
 
 def describe_topic(source: Stream | Table) -> dict[str, object]:
@@ -146,17 +147,18 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
             if isinstance(statement, CreateView) or not isinstance(statement, wanted):
                 return False
             there = source.columns, source.topic, source.format, source.avro_schema, source.framing
-            rest = (
-                source.key if isinstance(source, Table) else (source.lenient, source.timestamps, source.explode or None)
-            )
+            if isinstance(source, Table):
+                rest: tuple[object, ...] = source.key, source.decimals or None, source.timestamps or None
+            else:
+                rest = source.lenient, source.timestamps, source.explode or None, source.decimals or None
             return _declaration(statement) == (*there, rest)
 
 
 def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
-    rest = (
-        statement.key
+    rest: tuple[object, ...] = (
+        (statement.key, statement.decimals, statement.timestamps)
         if isinstance(statement, CreateTable)
-        else (statement.lenient, statement.timestamps, statement.explode)
+        else (statement.lenient, statement.timestamps, statement.explode, statement.decimals)
     )
     columns = declared_columns(statement)
     return columns, statement.topic, statement.format, statement.schema, statement.framing, rest

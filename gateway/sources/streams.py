@@ -60,6 +60,7 @@ def create_stream(
         lenient=statement.lenient,
         timestamps=statement.timestamps,
         explode=statement.explode or msgspec.UNSET,
+        decimals=statement.decimals or msgspec.UNSET,
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
@@ -95,6 +96,7 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         **({"lenient": True} if stream.lenient else {}),
         **({"timestamps": stream.timestamps} if stream.timestamps else {}),
         **({"explode": stream.explode} if stream.explode else {}),
+        **({"decimals": stream.decimals} if stream.decimals else {}),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

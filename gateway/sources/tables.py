@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
@@ -57,6 +59,8 @@ def create_table(
         topic_id=form.topic_id,
         owner=origin.owner,
         access=Access(statement.access),
+        decimals=statement.decimals or "" if statement.format == "debezium-json" else msgspec.UNSET,
+        timestamps=statement.timestamps or msgspec.UNSET,
     )
     warning = exactness(declaration.settings, topics, table)
     declaration.working.unit.sources.put_table(table)
@@ -109,10 +113,13 @@ def drop_table(
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:
     """Return a table as CREATE TABLE, DESCRIBE TABLE and SHOW TABLES answer it."""
+    decimals = table.encoding.decimals if table.format == "debezium-json" else ""
     return {
         "table": table.name,
         "id": table.table_id,
         **describe_topic(table),
+        **({"decimals": decimals} if decimals else {}),
+        **({"timestamps": table.timestamps} if table.timestamps else {}),
         "primary_key": list(table.key),
         "created_at": table.created_at,
         **({} if warning is None else {"warning": warning}),

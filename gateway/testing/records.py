@@ -80,7 +80,7 @@ def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> byte
     if value is None or isinstance(value, bytes):
         return value
     declared = stream.declared
-    if declared.format == "json":
+    if declared.format != "avro":
         return json_record(value)
     schema = declared.avro_schema or ""
     body = BytesIO()

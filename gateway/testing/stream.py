@@ -66,6 +66,7 @@ class Stream:
             lenient=statement.lenient,
             timestamps=statement.timestamps,
             explode=statement.explode or msgspec.UNSET,
+            decimals=statement.decimals or msgspec.UNSET,
         )
         """As the gateway and the evaluator know it."""
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from grouping.model.change_format import ValueEncoding, is_change_format
 from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
@@ -68,7 +69,7 @@ class Stream(msgspec.Struct, frozen=True):
     columns: tuple[StreamColumn, ...]
     topic: str
     format: str
-    """``json`` or ``avro``."""
+    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     start_offsets: dict[str, int]
     """Partition number (as text, for JSON) to the first position that belongs to the stream."""
     created_at: str
@@ -92,8 +93,16 @@ class Stream(msgspec.Struct, frozen=True):
     explode: str | msgspec.UnsetType = msgspec.UNSET
     """The path to the elements that are events, as `explode.explode_text` writes it; unset where the record is one
     event."""
+    decimals: str | msgspec.UnsetType = msgspec.UNSET
+    """How texts for DECIMAL columns of Debezium are written: ``string`` or ``base64``; unset without the option."""
     alterations: Alterations | msgspec.UnsetType = msgspec.UNSET
     """The number of the declaration, and earlier ones; unset for a stream that ALTER STREAM never changed."""
+
+    @property
+    def encoding(self) -> ValueEncoding:
+        """How values of changes are written where the record itself does not tell."""
+        unknown = "" if self.format == "debezium-json" else "string"
+        return ValueEncoding(self.format, unknown if self.decimals is msgspec.UNSET else self.decimals, self.timestamps)
 
     @property
     def revision(self) -> int:
@@ -146,7 +155,7 @@ class Stream(msgspec.Struct, frozen=True):
     def record_fields(self) -> dict[str, SqlType]:
         """The record's own fields that no column hides, by name."""
         hidden = {column.name.casefold() for column in self.columns}
-        if self.format != "json":
+        if self.format != "json" and not is_change_format(self.format):
             hidden.add("_value")
         return {name: sql_type for name, sql_type in RECORD_FIELDS.items() if name not in hidden}
 

@@ -125,7 +125,8 @@ class CreateStream:
     columns: tuple[tuple[str, SqlType], ...]
     """(name, type) in order."""
     topic: str
-    format: Literal["json", "avro"]
+    format: str
+    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     partitions: int | None = None
     start: Literal["latest", "earliest"] = "latest"
     schema: str | None = None
@@ -139,6 +140,8 @@ class CreateStream:
     """The unit of numbers for TIMESTAMP columns; empty without the option."""
     explode: str | None = None
     """The path to the elements that are events (`explode.explode_text`); None where the record is one event."""
+    decimals: str | None = None
+    """How texts for DECIMAL columns of Debezium are written."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:
@@ -156,12 +159,19 @@ class CreateTable:
     key: tuple[str, ...]
     """The columns of the PRIMARY KEY, spelt as declared."""
     topic: str
-    format: Literal["json", "avro", "debezium-json"]
+    format: str
+    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     partitions: int | None = None
     schema: str | None = None
     framing: Literal["single-object", "confluent", "raw"] = "single-object"
     access: AccessKind | None = None
     if_not_exists: bool = False
+    places: Mapping[str, str] | None = None
+    """By column, the text of its FROM; None without any."""
+    decimals: str | None = None
+    """How texts for DECIMAL columns of changes are written."""
+    timestamps: str | None = None
+    """The unit of numbers for TIMESTAMP columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from grouping.model.change_format import ValueEncoding
 from grouping.model.column import StreamColumn
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.source_access import Access
@@ -25,7 +26,7 @@ class Table(msgspec.Struct, frozen=True):
     """The columns of the PRIMARY KEY, in their order there, spelt as declared."""
     topic: str
     format: str
-    """``json``, ``avro`` or ``debezium-json``."""
+    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     created_at: str
     avro_schema: str | None = None
     """The writer's schema, for Avro."""
@@ -37,6 +38,22 @@ class Table(msgspec.Struct, frozen=True):
     """The subscriber that created the table; the table counts against its limits."""
     access: Access = Access()
     """Who else may read it."""
+    decimals: str | msgspec.UnsetType = msgspec.UNSET
+    """How texts for DECIMAL columns of Debezium are written: ``string``, ``base64``, or empty where that is unknown.
+    Unset for other formats, and for a table of an earlier version, which reads decimal text."""
+    timestamps: str | msgspec.UnsetType = msgspec.UNSET
+    """The unit of numbers for TIMESTAMP columns, as of a stream; unset without the option."""
+
+    @property
+    def encoding(self) -> ValueEncoding:
+        """How values are written where the record itself does not tell.
+
+        Example:
+            >>> Table("t_1", "prices", (), ("id",), "prices", "debezium-json", "").encoding.decimals
+            'string'
+        """
+        decimals = "string" if self.decimals is msgspec.UNSET else self.decimals
+        return ValueEncoding(self.format, decimals, "" if self.timestamps is msgspec.UNSET else self.timestamps)
 
     @property
     def source_id(self) -> str:

@@ -10,15 +10,16 @@ from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError, near_name
-from grouping.model.refusals import unsupported
 from grouping.model.sql_type import SqlType
 from grouping.statements.column_parts import read_place, read_type
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = [
-    "NamesAndTypes",
+    "DECIMALS",
     "DeclaredColumns",
+    "NamesAndTypes",
     "OptionValues",
+    "check_decimals",
     "check_options",
     "read_column",
     "read_columns",
@@ -30,6 +31,8 @@ NamesAndTypes = tuple[tuple[str, SqlType], ...]
 OptionValues = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
+DECIMALS = ("string", "base64")
+"""The choices of the option `decimals`."""
 _MOST_PARTITIONS = 10_000
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
 """Kafka's rule for the name of a topic."""
@@ -50,7 +53,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
 
     Args:
         tokens: The statement, before the parenthesis.
-        keyed: Whether the columns belong to a table, which has a PRIMARY KEY and no FROM.
+        keyed: Whether the columns belong to a table, which has a PRIMARY KEY.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
@@ -68,13 +71,11 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
             raise _without_watermark("WATERMARK")
         name, sql_type = read_column(tokens, columns, reserved=keyed)
         columns[name.casefold()] = (name, sql_type)
+        place = read_place(tokens)
         if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
-        elif keyed and tokens.word() == "FROM":
-            raise unsupported(
-                "FROM in a TABLE", f'Column "{name}" is the field of its name.', "A column of a STREAM can have FROM."
-            )
-        elif place := read_place(tokens):
+            place = place or read_place(tokens)
+        if place:
             places[name] = place
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.R_PAREN, ")")
@@ -231,4 +232,19 @@ def check_options(options: OptionValues, what: str) -> None:
             code="stream-mismatch",
             detail=f"The format of the {what} is {options['format']}.",
             hint="Leave it out, or choose format = 'avro'.",
+        )
+
+
+def check_decimals(options: OptionValues) -> None:
+    """Refuse the option `decimals` where the format is none of Debezium.
+
+    Raises:
+        InputError: ``stream-mismatch``.
+    """
+    if "decimals" in options and options["format"] != "debezium-json":
+        raise InputError(
+            'option "decimals" is for Debezium only',
+            code="stream-mismatch",
+            detail=f"The format is {options['format']}, in which the text of a DECIMAL is a decimal number.",
+            hint="Leave it out, or choose format = 'debezium-json'.",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, cast
 
+from grouping.model.change_format import CHANGE_FORMATS, ENVELOPE_FIELDS, is_change_format
 from grouping.model.column import StreamColumn
 from grouping.model.column_place import ColumnPlace
 from grouping.model.errors import InputError
@@ -14,19 +15,47 @@ from grouping.model.source_access import AccessKind
 from grouping.model.wording import counted
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.column_parts import read_place
-from grouping.statements.declaration import check_options, read_column, read_columns, read_options
+from grouping.statements.declaration import (
+    DECIMALS,
+    check_decimals,
+    check_options,
+    read_column,
+    read_columns,
+    read_options,
+)
 from grouping.statements.tokens import Tokens
 
-__all__ = ["CHOICES", "OPTIONS", "check_format", "check_outer", "read_alter_stream", "read_stream"]
+__all__ = [
+    "CHOICES",
+    "OPTIONS",
+    "check_envelope_field",
+    "check_format",
+    "check_outer",
+    "read_alter_stream",
+    "read_stream",
+]
 
 CHOICES = {
-    "format": ("json", "avro"),
+    "format": ("json", "avro", *CHANGE_FORMATS),
     "start": ("latest", "earliest"),
     "framing": ("single-object", "confluent", "raw"),
     "access": ACCESS_CHOICES,
     "timestamps": ("seconds", "millis", "micros"),
+    "decimals": DECIMALS,
 }
-OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing", "access", "lenient", "timestamps", "explode")
+OPTIONS = (
+    "topic",
+    "format",
+    "partitions",
+    "start",
+    "schema",
+    "framing",
+    "access",
+    "lenient",
+    "timestamps",
+    "explode",
+    "decimals",
+)
 _OF_JSON = ("lenient", "timestamps", "explode")
 _CHANGEABLE = ("lenient", "timestamps")
 
@@ -43,7 +72,11 @@ def read_stream(tokens: Tokens) -> CreateStream:
     tokens.expect("WITH")
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
+    check_decimals(options)
     check_format(str(options["format"]), [each for each in _OF_JSON if each in options], places)
+    for column, _ in columns:
+        if column not in places:
+            check_envelope_field(str(options["format"]), column)
     levels = explode_levels(str(options["explode"])) if "explode" in options else ()
     check_outer(places, len(levels))
     return CreateStream(
@@ -51,7 +84,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
         columns=columns,
         places=places,
         topic=str(options["topic"]),
-        format=cast(Literal["json", "avro"], options["format"]),
+        format=str(options["format"]),
         partitions=cast(int | None, options.get("partitions")),
         start=cast(Literal["latest", "earliest"], options.get("start", "latest")),
         schema=cast(str | None, options.get("schema")),
@@ -61,6 +94,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
         lenient=bool(options.get("lenient", False)),
         timestamps=str(options.get("timestamps", "")),
         explode=explode_text(levels) if levels else None,
+        decimals=cast(str | None, options.get("decimals")),
     )
 
 
@@ -99,6 +133,15 @@ def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> No
     """
     if form == "json":
         return
+    if is_change_format(form):
+        if "explode" in options:
+            raise InputError(
+                'option "explode" is for JSON only',
+                code="stream-mismatch",
+                detail=f"A record of format {form} is one event.",
+                hint="With format = 'json' and FROM '^.…' each element of an array in a change is an event.",
+            )
+        return
     for option in options:
         raise InputError(
             f'option "{option}" is for JSON only',
@@ -112,6 +155,23 @@ def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> No
             code="stream-mismatch",
             detail=f"FROM is for JSON streams, and the format of the stream is {form}.",
             hint="Name the column as the field of the schema.",
+        )
+
+
+def check_envelope_field(form: str, column: str) -> None:
+    """Refuse a column without FROM that no change has as a field beside its rows; other formats pass.
+
+    Raises:
+        InputError: ``stream-mismatch``.
+    """
+    known = ENVELOPE_FIELDS.get(form, (column,))
+    if column not in known:
+        row = {"maxwell-json": "data", "canal-json": "data[0]"}.get(form, "after")
+        raise InputError(
+            f'column "{column}" is no field of a change',
+            code="stream-mismatch",
+            detail=f"The event of a stream of {form} is the change, with the fields {', '.join(known)}.",
+            hint=f"FROM '$.{row}.{column}' is a column of the row.",
         )
 
 

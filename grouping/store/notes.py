@@ -86,6 +86,8 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     """Records that a micro-batch waits for at this moment."""
     evaluator: str = ""
     """The name of the worker's evaluator."""
+    split_keys: bool = False
+    """Whether a key was met in two partitions."""
 
     @classmethod
     def unpack(cls, body: bytes) -> ReplicaNote:

@@ -20,6 +20,7 @@ from gateway.cli.records.json_lines import json_lines
 from gateway.cli.records.streams import declared_stream
 from gateway.sdk.publisher import DeliveryReports
 from grouping.model.catalog import Stream
+from grouping.model.change_format import is_change_format
 from grouping.model.column_place import RecordPath
 from grouping.model.errors import OperationalError
 from grouping.model.explode import explode_levels
@@ -46,7 +47,7 @@ class Form(StrEnum):
 
 
 def publish(
-    stream: Annotated[str, typer.Argument(help="The stream, of format json.")],
+    stream: Annotated[str, typer.Argument(help="The stream, of format json or of changes.")],
     file: Annotated[Path, typer.Argument(help="JSON lines, or CSV (.csv); - for the input.")] = Path("-"),
     form: Annotated[
         Form | None, typer.Option("--format", help="The form of the input.", show_default="by the file's name")
@@ -60,7 +61,7 @@ def publish(
     """Publish records to a stream's topic; a broken line is told and left out, and the exit code is 1 then."""
     with client_of(data, kafka, subscriber) as client:
         declared = declared_stream(client, stream)
-    if declared.format != "json":
+    if declared.format != "json" and not is_change_format(declared.format):
         raise OperationalError(
             f'stream "{declared.name}" has records of format {declared.format}, and cq publish writes JSON',
             hint="Publish with a Kafka client that has the schema.",
@@ -142,6 +143,11 @@ class _Publication:
         if self._form == Form.JSON:
             yield from json_lines(source, self._key_path(), longest)
             return
+        if is_change_format(self._stream.format):
+            raise OperationalError(
+                f"a row of CSV is no record of format {self._stream.format}",
+                hint="Publish JSON lines, each of which is one change.",
+            )
         if self._stream.explode:
             raise OperationalError(
                 "a row of CSV is no record of a stream with explode",

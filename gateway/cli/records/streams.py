@@ -87,4 +87,5 @@ def _stream(described: Mapping[str, Any]) -> Stream:
         lenient=described.get("lenient", False),
         timestamps=described.get("timestamps", ""),
         explode=described.get("explode", msgspec.UNSET),
+        decimals=described.get("decimals", msgspec.UNSET),
     )

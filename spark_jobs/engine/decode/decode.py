@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.change_format import is_change_format
 from grouping.model.column_place import ColumnPlace
 from grouping.model.sql_type import VARIANT
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.avro_events import AvroReader
+from spark_jobs.engine.decode.envelopes.change_events import envelopes, read_change_events
 from spark_jobs.engine.decode.exploded_events import exploded_events
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_lenient import STRICT, Leniency
@@ -26,7 +28,7 @@ from spark_jobs.engine.decode.record_parts import PartsReader
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.output import dead_letters
 
-__all__ = ["Events", "decode", "decode_pieces", "record_reader"]
+__all__ = ["Events", "decode", "decode_pieces", "json_reader", "record_reader"]
 
 
 def decode_pieces(
@@ -54,19 +56,48 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     Returns:
         The good records, and a dead letter (code ``undecodable``) for each bad one; None when there is none.
     """
+    if is_change_format(stream.format):
+        return _decode_changes(batch, stream, settings)
     in_value = tuple(column for column in stream.columns if column.place.kind == "value")
     misfits: Counter[str] = Counter()
     if stream.format == "json":
-        read, wrong, misfits = _json_reader(in_value, _leniency(stream)).read(batch["value"])
+        read, wrong, misfits = json_reader(in_value, _leniency(stream)).read(batch["value"])
     else:
         read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
-    if len(in_value) < len(stream.columns):
-        read, wrong = _with_parts(batch, stream, read, wrong, misfits)
+    outside = tuple(column for column in stream.columns if column.place.kind != "value")
+    if outside:
+        read, wrong = _with_parts(batch, stream, outside, read, wrong, misfits)
+    return _good_events(batch, stream, read, wrong, misfits, _read_whole, settings)
+
+
+def _decode_changes(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
+    """Decode records that are changes of rows; a tombstone is no event."""
+    batch, read, wrong, misfits = read_change_events(batch, stream, _leniency(stream))
+    outside = tuple(column for column in stream.columns if column.place.kind == "header")
+    if outside:
+        read, wrong = _with_parts(batch, stream, outside, read, wrong, misfits)
+
+    def read_whole(values: pa.Array) -> pa.Array:
+        return _read_whole(pa.array(envelopes(values.to_pylist(), stream.format), pa.binary()))
+
+    return _good_events(batch, stream, read, wrong, misfits, read_whole, settings)
+
+
+def _good_events(
+    batch: pa.RecordBatch,
+    stream: Stream,
+    read: Read,
+    wrong: dict[int, str],
+    misfits: Counter[str],
+    read_whole: Callable[[pa.Array], pa.Array],
+    settings: Settings,
+) -> tuple[Events, pa.RecordBatch | None]:
+    """Return the good records of a batch as events, and the dead letters of the others."""
     if not wrong:
-        return Events(stream, batch, read, misfits, _read_whole), None
+        return Events(stream, batch, read, misfits, read_whole), None
     good = np.ones(batch.num_rows, bool)
     good[list(wrong)] = False
-    events = Events(stream, batch.filter(pa.array(good)), read, misfits, _read_whole)
+    events = Events(stream, batch.filter(pa.array(good)), read, misfits, read_whole)
     return events, dead_letters(batch, wrong, "undecodable", stream, settings)
 
 
@@ -75,7 +106,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 def _read_whole(values: pa.Array) -> pa.Array:
     """Return JSON records as VARIANTs; NULL for a record that no VARIANT can be, which a query must not refuse."""
-    read, refused, _ = _json_reader((_WHOLE,), STRICT).read(values)
+    read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
 
@@ -88,10 +119,14 @@ Read = Callable[[StreamColumn], list[Any]]
 
 
 def _with_parts(
-    batch: pa.RecordBatch, stream: Stream, read: Read, refused: dict[int, str], misfits: Counter[str]
+    batch: pa.RecordBatch,
+    stream: Stream,
+    outside: tuple[StreamColumn, ...],
+    read: Read,
+    refused: dict[int, str],
+    misfits: Counter[str],
 ) -> tuple[Read, dict[int, str]]:
     """Add the columns from keys and headers to the columns from the values."""
-    outside = tuple(column for column in stream.columns if column.place.kind != "value")
     found, wrong = _parts_reader(outside, _leniency(stream))(batch, misfits)
     of_value = [row for row in range(batch.num_rows) if row not in refused]
     kept = [place for place, row in enumerate(of_value) if row not in wrong]
@@ -111,7 +146,8 @@ def _parts_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> Part
 
 
 @lru_cache(maxsize=1024)
-def _json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonReader:
+def json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonReader:
+    """Return the reader for JSON records, made once for equal arguments."""
     return JsonReader(columns, leniency)
 
 
@@ -129,4 +165,4 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
         schema: The writer's schema, for Avro.
         framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
     """
-    return _json_reader(columns, STRICT) if form == "json" else AvroReader(columns, schema, framing)
+    return json_reader(columns, STRICT) if form == "json" else AvroReader(columns, schema, framing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.record_fields import header_maps, key_texts, once_each
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["Events", "arrow_type"]
+__all__ = ["Events", "arrow_type", "column_array"]
 
 _TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
@@ -58,6 +58,18 @@ def _with_entries(value: Any, sql_type: SqlType) -> Any:
     if sql_type.key:
         return [{"key": key, "value": _with_entries(each, sql_type.element)} for key, each in value.items()]
     return [_with_entries(each, sql_type.element) for each in value]
+
+
+def column_array(values: Sequence[object], sql_type: SqlType) -> pa.Array:
+    """Return values of a type, in which maps are dicts, as an array.
+
+    Example:
+        >>> column_array([{"a": 1}, None], SqlType.of("MAP<STRING, INT>")).to_pylist()
+        [[{'key': 'a', 'value': 1}], None]
+    """
+    if _holds_maps(sql_type):
+        values = [_with_entries(value, sql_type) for value in values]
+    return pa.array(values, arrow_type(sql_type))
 
 
 def _as_none(values: pa.Array) -> pa.Array:
@@ -188,10 +200,7 @@ class Events:
 
     def _build(self, name: Reference) -> pa.Array:
         if name in self._declared:
-            sql_type, values = self._declared[name].type, self.values(name)
-            if _holds_maps(sql_type):
-                values = [_with_entries(value, sql_type) for value in values]
-            return pa.array(values, arrow_type(sql_type))
+            return column_array(self.values(name), self._declared[name].type)
         match name:
             case "_key":
                 return once_each(key_texts, self.source["key"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from grouping.store.table_store import TableStore
 from spark_jobs.engine.operators.lookup_join.replica import Replica, TablePin
 
 __all__ = ["ReplicaNotes"]
+
+log = logging.getLogger(__name__)
 
 _EVERY_MS = 2_000
 _LONG = 10_000
@@ -34,6 +37,7 @@ class ReplicaNotes:
         self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not the module's: it is imported before the fork
         self._told_ms: int | None = None
         self._waiting = False
+        self._logged = False
 
     def before(self, pin: TablePin, store: TableStore) -> None:
         """Tell that a batch waits for many records.
@@ -65,11 +69,18 @@ class ReplicaNotes:
         self._tell(store, self._waits_for(pin))
 
     def after(self, store: TableStore) -> None:
-        """Tell how the replica is, unless that was told lately.
+        """Tell how the replica is, unless that was told lately; log once that a key is in two partitions.
 
         Raises:
             OperationalError: Redis did not answer.
         """
+        if self._replica.split_keys and not self._logged:
+            self._logged = True
+            table = self._replica.table
+            log.warning(
+                "a key of a table is in several partitions; producers may have different partitioners",
+                extra={"table": table.name, "topic": table.topic},
+            )
         if self._waiting or not self._told_lately():
             self._waiting = False
             self._tell(store, 0)
@@ -83,6 +94,12 @@ class ReplicaNotes:
     def _tell(self, store: TableStore, waiting: int) -> None:
         replica, self._told_ms = self._replica, self._clock()
         note = ReplicaNote(
-            self._told_ms, replica.count, replica.nbytes, dict(replica.reached), waiting, self._evaluator
+            self._told_ms,
+            replica.count,
+            replica.nbytes,
+            dict(replica.reached),
+            waiting,
+            self._evaluator,
+            replica.split_keys,
         )
         store.tell_replica(replica.table.source_id, self._worker, note)

@@ -6,8 +6,8 @@ that removes a missing row is no dead letter, because the row may be missing onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import STRING
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
-from spark_jobs.engine.decode.decode import FormatReader, record_reader
+from spark_jobs.engine.decode.decode import FormatReader, json_reader, record_reader
+from spark_jobs.engine.decode.envelopes.row_writer import flat_columns
+from spark_jobs.engine.decode.json_lenient import Leniency
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.debezium import read_envelopes
-from spark_jobs.engine.operators.lookup_join.images import Images
-from spark_jobs.engine.operators.lookup_join.text_keys import read_text_keys
-from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.operators.lookup_join.images import naming, read_images
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
+from spark_jobs.engine.rows.events import column_array
 from spark_jobs.engine.rows.output import dead_letters
 
 __all__ = ["Changes", "decode_changes"]
+
+_NO_PREFIXES: Mapping[int, str] = {}
+_WITHOUT_ORDER = (
+    "The record removes all rows, and its topic has several partitions: which rows of the others come before it is "
+    "unknown. Give the topic one partition."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,10 @@ class Changes:
     """By change: the index of the new row in `rows`; -1 where the change removes a row."""
     rows: pa.RecordBatch
     """The rows that changes set, with all columns."""
+    unavailable: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """By column: which of `rows` keep the value of the row before, since the record does not have it."""
+    emptied: tuple[int, ...] = ()
+    """The offsets of records that remove all rows; only where the topic has one partition."""
 
     def __len__(self) -> int:
         return int(self.offset.size)
@@ -53,7 +63,18 @@ class Changes:
         """Return the changes of all parts, in their order."""
         if len(parts) == 1:
             return parts[0]
-        before = np.cumsum([0, *(part.rows.num_rows for part in parts)])
+        counts = [part.rows.num_rows for part in parts]
+        before = np.cumsum([0, *counts])
+        names = {name for part in parts for name in part.unavailable}
+        unavailable = {
+            name: np.concatenate(
+                [
+                    part.unavailable.get(name, np.zeros(count, np.bool_))
+                    for part, count in zip(parts, counts, strict=True)
+                ]
+            )
+            for name in names
+        }
         rows = [np.where(part.row < 0, -1, part.row + first) for part, first in zip(parts, before, strict=False)]
         return cls(
             np.concatenate([part.partition for part in parts]),
@@ -61,40 +82,59 @@ class Changes:
             tuple(pa.concat_arrays(arrays) for arrays in zip(*(part.keys for part in parts), strict=True)),
             np.concatenate(rows).astype(np.int32),
             pa.concat_batches([part.rows for part in parts]),
+            unavailable,
+            tuple(offset for part in parts for offset in part.emptied),
         )
 
+    def between(self, begin: int, end: int) -> Changes:
+        """Return the changes of records at offsets from `begin` to before `end`, of a topic with one partition."""
+        first, last = np.searchsorted(self.offset, [begin, end]).tolist()
+        some = slice(first, last)
+        keys = tuple(array.slice(first, last - first) for array in self.keys)
+        return Changes(self.partition[some], self.offset[some], keys, self.row[some], self.rows, self.unavailable)
 
-_OF_KEY = "The record has no value, and its key names no row. "
-"""The beginning of a dead letter's detail, for a record that should have removed a row."""
 
-
-def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> tuple[Changes, pa.RecordBatch | None]:
+def decode_changes(
+    batch: pa.RecordBatch, table: Table, settings: Settings, partitions: int = 1
+) -> tuple[Changes, pa.RecordBatch | None]:
     """Decode a batch of a table's records.
 
     Args:
         batch: Columns key, value, partition and offset of Spark's Kafka source.
         table: The table.
         settings: The evaluator's settings, with the topic of dead letters.
+        partitions: How many partitions the topic has. A record that removes all rows of the table has a place among the
+            changes of one partition only, so with more it becomes a dead letter.
 
     Returns:
         The changes of the good records, and a dead letter (code ``undecodable``) for each bad record; None when
         all are good.
     """
     wrong: dict[int, str] = {}
-    images = _images(batch, table, wrong)
+    images = read_images(batch, table, wrong)
+    if partitions > 1:
+        wrong.update(dict.fromkeys(images.emptied_at, _WITHOUT_ORDER))
     key_columns = tuple(column for name in table.key for column in table.columns if column.name == name)
-    set_at, rows = _decoded(images.set, images.set_at, _row_reader(table), table.columns, wrong)
-    key_reader, of_key = _key_reader(table, key_columns), "" if table.format == "debezium-json" else _OF_KEY
-    removed_at, removed = _decoded(images.removed, images.removed_at, key_reader, key_columns, wrong, of_key)
+    of_key = dict.fromkeys(images.named_at, naming(table))
+    which, rows = _decoded(images.set, images.set_at, _row_reader(table), table.columns, wrong)
+    set_at = images.set_at[which]
+    left, removed = _decoded(
+        images.removed, images.removed_at, _flat_reader(table, key_columns), key_columns, wrong, of_key
+    )
+    removed_at = images.removed_at[left]
     for name in table.key:
         _note_nulls(rows.column(name), set_at, name, wrong)
         _note_nulls(removed.column(name), removed_at, name, wrong, of_key)
     if wrong:
         bad = np.array(list(wrong))
-        kept, left = ~np.isin(set_at, bad), ~np.isin(removed_at, bad)
-        set_at, rows = set_at[kept], rows.filter(pa.array(kept))
-        removed_at, removed = removed_at[left], removed.filter(pa.array(left))
+        kept, still = ~np.isin(set_at, bad), ~np.isin(removed_at, bad)
+        which, set_at, rows = which[kept], set_at[kept], rows.filter(pa.array(kept))
+        removed_at, removed = removed_at[still], removed.filter(pa.array(still))
     letters = dead_letters(batch, dict(sorted(wrong.items())), "undecodable", table, settings) if wrong else None
+    unavailable = _masks(images.unavailable, which)
+    if unavailable:
+        again = _set_again(removed_at, removed, set_at, rows, table.key, np.logical_or.reduce([*unavailable.values()]))
+        removed_at, removed = removed_at[~again], removed.filter(pa.array(~again))
     keys = [rows.column(name) for name in table.key]
     row = np.arange(set_at.size, dtype=np.int32)
     at = set_at
@@ -106,36 +146,20 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
         places = pa.array(order)
         keys = [pa.concat_arrays([removed.column(name), rows.column(name)]).take(places) for name in table.key]
     partition: NDArray[np.int32] = batch["partition"].to_numpy()[at]
-    return Changes(partition, batch["offset"].to_numpy()[at], tuple(keys), row, rows), letters
-
-
-def _images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Images:
-    """Return the rows set and the keys removed by records, before they are decoded."""
-    if table.format == "debezium-json":
-        return read_envelopes(batch["value"], wrong)
-    present = batch["value"].is_valid()
-    set_at = np.flatnonzero(present.to_numpy(zero_copy_only=False))
-    if set_at.size == batch.num_rows:
-        return Images(batch["value"], set_at, batch["key"].slice(0, 0), set_at[:0])
-    keys, at = [], []
-    for row in np.flatnonzero(~present.to_numpy(zero_copy_only=False)).tolist():
-        if (key := batch["key"][row].as_py()) is None:
-            wrong[row] = "The record has neither a value nor a key."
-        else:
-            keys.append(key)
-            at.append(row)
-    return Images(batch["value"].filter(present), set_at, pa.array(keys, pa.binary()), np.array(at, np.int64))
+    offsets = batch["offset"].to_numpy()
+    emptied = tuple(int(offsets[place]) for place in images.emptied_at if place not in wrong)
+    return Changes(partition, offsets[at], tuple(keys), row, rows, unavailable, emptied), letters
 
 
 def _row_reader(table: Table) -> FormatReader:
-    form = "json" if table.format == "debezium-json" else table.format
-    return record_reader(form, table.columns, table.avro_schema or "", table.framing)
+    """Return the reader of rows; those of JSON and of changes are flat objects, each column under its name."""
+    if table.format == "avro":
+        return record_reader(table.format, table.columns, table.avro_schema or "", table.framing)
+    return _flat_reader(table, table.columns)
 
 
-def _key_reader(table: Table, columns: tuple[StreamColumn, ...]) -> FormatReader:
-    if table.format != "debezium-json" and len(columns) == 1 and columns[0].type == STRING:
-        return read_text_keys
-    return record_reader("json", columns, "", "")
+def _flat_reader(table: Table, columns: tuple[StreamColumn, ...]) -> FormatReader:
+    return json_reader(flat_columns(columns), Leniency(timestamps=table.encoding.timestamps))
 
 
 def _decoded(
@@ -144,18 +168,57 @@ def _decoded(
     reader: FormatReader,
     columns: Sequence[StreamColumn],
     wrong: dict[int, str],
-    of_key: str = "",
+    of_key: Mapping[int, str] = _NO_PREFIXES,
 ) -> tuple[Ints, pa.RecordBatch]:
-    """Return the places and columns of the good values; `wrong` gets the detail of each bad value, by record."""
+    """Return which values are good, and their columns; `wrong` gets the detail of each bad value, by record."""
     read, refused = reader(values)
-    arrays = {column.name: pa.array(read(column), arrow_type(column.type)) for column in columns}
+    arrays = {column.name: column_array(read(column), column.type) for column in columns}
+    which = np.arange(at.size)
     if refused:
-        wrong.update({int(at[place]): of_key + detail for place, detail in refused.items()})
-        at = np.delete(at, list(refused))
-    return at, pa.record_batch(arrays)
+        found = ((int(at[place]), detail) for place, detail in refused.items())
+        wrong.update({record: of_key.get(record, "") + detail for record, detail in found})
+        which = np.delete(which, list(refused))
+    return which, pa.record_batch(arrays)
 
 
-def _note_nulls(keys: pa.Array, at: Ints, name: str, wrong: dict[int, str], of_key: str = "") -> None:
+def _note_nulls(
+    keys: pa.Array, at: Ints, name: str, wrong: dict[int, str], of_key: Mapping[int, str] = _NO_PREFIXES
+) -> None:
     if keys.null_count:
-        for place in np.flatnonzero(pc.is_null(keys).to_numpy(zero_copy_only=False)).tolist():
-            wrong.setdefault(int(at[place]), f'{of_key}Column "{name}" of the PRIMARY KEY is NULL.')
+        for record in at[pc.is_null(keys).to_numpy(zero_copy_only=False)].tolist():
+            wrong.setdefault(record, f'{of_key.get(record, "")}Column "{name}" of the PRIMARY KEY is NULL.')
+
+
+def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str, NDArray[np.bool_]]:
+    """Return by column which rows keep the value of the row before.
+
+    Args:
+        unavailable: By number of an image, the columns that keep their value.
+        which: By row, the number of its image; ascending.
+    """
+    masks: dict[str, NDArray[np.bool_]] = {}
+    for number, names in unavailable.items():
+        place = int(np.searchsorted(which, number))
+        if place < which.size and which[place] == number:
+            for name in names:
+                masks.setdefault(name, np.zeros(which.size, np.bool_))[place] = True
+    return masks
+
+
+def _set_again(
+    removed_at: Ints,
+    removed: pa.RecordBatch,
+    set_at: Ints,
+    rows: pa.RecordBatch,
+    key: Sequence[str],
+    keeping: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Tell which removals are of a row that the same record sets again, keeping values of the removed row."""
+    again = np.zeros(removed_at.size, np.bool_)
+    both = np.flatnonzero(keeping & np.isin(set_at, removed_at))
+    if both.size:
+        places = np.searchsorted(removed_at, set_at[both])
+        before = KeyTuples([removed.column(name).take(pa.array(places)) for name in key])
+        after = KeyTuples([rows.column(name).take(pa.array(both)) for name in key])
+        again[places[before.same(after)]] = True
+    return again

@@ -13,6 +13,7 @@ from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.lookup_join.changes import Changes, decode_changes
+from spark_jobs.engine.operators.lookup_join.kept_values import OldRows, with_kept_values
 from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart, added
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
@@ -138,6 +139,11 @@ class Replica:
         return self._count
 
     @property
+    def split_keys(self) -> bool:
+        """Whether a key was met in two partitions."""
+        return self._scattered
+
+    @property
     def nbytes(self) -> int:
         """Memory of rows and indexes in bytes."""
         return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)
@@ -152,7 +158,7 @@ class Replica:
         rows = size = 0
         for batch in self._log.read(self.table.topic, self._reached, ends):
             progress()
-            changes, wrong = decode_changes(batch, self.table, self._settings)
+            changes, wrong = decode_changes(batch, self.table, self._settings, len(pin))
             held.append(changes)
             letters += [] if wrong is None else [wrong]
             partitions, offsets = batch["partition"].to_numpy(), batch["offset"].to_numpy()
@@ -176,13 +182,32 @@ class Replica:
         """Apply all of the changes or none, and note up to which offsets the topic was read."""
         if held:
             try:
-                self._apply(Changes.concat(held), reached)
+                self._apply_all(Changes.concat(held), reached)
             except BaseException:
                 self._clear()  # half of the changes must not be seen; the next call loads the table anew
                 raise
         self._reached = dict(reached)
         for records in letters:
             self._report(records)
+
+    def _apply_all(self, changes: Changes, reached: TablePin) -> None:
+        """Apply changes, and the records among them that remove all rows."""
+        begin = 0
+        for offset in changes.emptied:
+            self._apply(changes.between(begin, offset), reached)
+            self._end_all(offset)
+            begin = offset
+        self._apply(changes.between(begin, NEVER) if begin else changes, reached)
+
+    def _end_all(self, offset: int) -> None:
+        """Note that the record at an offset removed all rows; the topic has one partition."""
+        for part in self._parts:
+            rows = np.arange(len(part), dtype=np.int32)
+            if part.ended is not None:
+                rows = rows[part.ended == NEVER]
+            if rows.size:
+                part.end(rows, np.full(rows.size, offset))
+        self._count = 0
 
     def _apply(self, changes: Changes, reached: TablePin) -> None:
         horizon = self._bounds(reached, self._horizon or {})
@@ -197,14 +222,40 @@ class Replica:
             again &= ~elsewhere
         ended = np.append(np.where(again, offset[1:], NEVER), [NEVER] if offset.size else []).astype(np.int64)
         first = np.flatnonzero(np.append([True] if offset.size else [], ~again).astype(bool))
-        self._end_rows(keys.take(first), partition[first], offset[first])
         row = changes.row[order]
+        kept_columns = self._kept_columns(changes, keys.take(first), partition[first], row, first)
+        self._end_rows(keys.take(first), partition[first], offset[first])
         self._count += int(np.count_nonzero((row >= 0) & (ended == NEVER)))
         kept = np.flatnonzero((row >= 0) & (ended >= horizon[partition]))
         places = pa.array(row[kept])
-        columns = {column.name: changes.rows.column(column.name).take(places) for column in self.table.columns}
+        columns = {
+            column.name: kept_columns[column.name].take(pa.array(kept))
+            if column.name in kept_columns
+            else changes.rows.column(column.name).take(places)
+            for column in self.table.columns
+        }
         part = TablePart.of(columns, partition[kept], offset[kept], ended[kept], horizon)
         self._parts = added(self._parts, part, self.table.key, horizon)
+
+    def _kept_columns(
+        self, changes: Changes, keys: KeyTuples, partitions: NDArray[np.int32], row: NDArray[np.int32], first: Ints
+    ) -> dict[str, pa.Array]:
+        """Return by change the values of the columns in which some row keeps the value of the row before.
+
+        Args:
+            changes: The changes.
+            keys: The distinct keys within each partition.
+            partitions: By key, its partition.
+            row: By change, sorted by key and order: the row that the change sets, -1 for a removal.
+            first: The first change of each key.
+        """
+        if not changes.unavailable:
+            return {}
+        old = OldRows(self._parts, self.table.key, keys, partitions)
+        return {
+            name: with_kept_values(changes.rows.column(name), row, keeps, first, old.column(name, first.size))
+            for name, keeps in changes.unavailable.items()
+        }
 
     def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
         """Note which changes ended the counting rows with some keys; the keys are distinct within each partition."""

@@ -1,0 +1,43 @@
+"""A change of a row, as the envelopes of all formats have it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+__all__ = ["RowChange", "RowChanges", "merged_row"]
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class RowChange(NamedTuple):
+    """A change of one row, or of all of them."""
+
+    removed: bytes | None = None
+    """The row before, as JSON, of which the key is removed."""
+    set: bytes | None = None
+    """The row after, as JSON."""
+    by_key: bool = False
+    """Whether the row that the record's key names is removed."""
+    empties: bool = False
+    """Whether all rows are removed."""
+
+
+class RowChanges(NamedTuple):
+    """The changes by one record."""
+
+    changes: list[RowChange]
+    schema: bytes = b""
+    """The JSON text of the record's schema; empty without."""
+
+
+def merged_row(row: bytes, before: bytes) -> bytes:
+    """Return a row with the values that some of its columns had before.
+
+    Example:
+        >>> merged_row(b'{"id": 2, "n": 1}', b'{"id": 1}')
+        b'{"id":1,"n":1}'
+    """
+    return _encode(_decode(row) | _decode(before))

@@ -1,0 +1,129 @@
+"""Streams of changes: each record is an event, with the fields of its envelope and of its rows as columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.change_format import ValueEncoding
+from grouping.model.column_place import RecordPath
+from spark_jobs.engine.decode.envelopes.canal import row_count
+from spark_jobs.engine.decode.envelopes.debezium import DebeziumRecord, split_record
+from spark_jobs.engine.decode.envelopes.row_writer import RowWriter, flat_columns
+from spark_jobs.engine.decode.json_events import JsonReader
+from spark_jobs.engine.decode.json_exact import WrongRecord
+from spark_jobs.engine.decode.json_lenient import Leniency
+
+__all__ = ["ChangeEvents", "envelopes", "read_change_events"]
+
+_NOTHING = b"null"
+_MILLIS, _MICROS, _NANOS = 1_000, 1_000_000, 1_000_000_000
+_DEBEZIUM_TIMES: dict[RecordPath, int] = {
+    (*above, name): per_second
+    for above in ((), ("source",))
+    for name, per_second in (("ts_ms", _MILLIS), ("ts_us", _MICROS), ("ts_ns", _NANOS))
+}
+_TIMES: dict[str, dict[RecordPath, int]] = {
+    "debezium-json": _DEBEZIUM_TIMES,
+    "maxwell-json": {("ts",): 1},
+    "canal-json": {("es",): _MILLIS, ("ts",): _MILLIS},
+}
+"""By format: the envelope's own numbers since 1970, with how many are a second."""
+_SEVERAL_ROWS = (
+    "The record has {count} rows, and a column takes one of them. A stream with format = 'json', lenient = true, "
+    "explode = '$.data[*]' has an event for each row."
+)
+
+
+class ChangeEvents(NamedTuple):
+    """The records of a batch that are events."""
+
+    batch: pa.RecordBatch
+    """The records without tombstones."""
+    column: Callable[[StreamColumn], list[Any]]
+    """Gives a column of the good records."""
+    wrong: dict[int, str]
+    """By row of `batch`, the faults of the bad records."""
+    misfits: Counter[str]
+    """By column of a lenient stream, how many values did not fit and are NULL."""
+
+
+class _ChangeReader:
+    """Reads the records of one stream."""
+
+    def __init__(self, columns: tuple[StreamColumn, ...], encoding: ValueEncoding, leniency: Leniency) -> None:
+        self._form = encoding.form
+        opens: tuple[RecordPath, ...] = (("before",), ("after",)) if encoding.form == "debezium-json" else ()
+        self._writer = RowWriter(columns, encoding, opens=opens, times=_TIMES[encoding.form])
+        self._json = JsonReader(flat_columns(columns), leniency)
+        self._lenient = leniency.lenient
+        self._one_row = encoding.form == "canal-json" and any(
+            each.place.path is not None and each.place.path[:1] in (("data",), ("old",)) and len(each.place.path) > 1
+            for each in columns
+        )
+
+    def read(self, batch: pa.RecordBatch) -> ChangeEvents:
+        """Read a batch with columns key and value."""
+        kept: list[int] = []
+        texts: list[bytes | None] = []
+        faults: dict[int, str] = {}
+        misfits: Counter[str] = Counter()
+        for row, (value, key) in enumerate(zip(batch["value"].to_pylist(), batch["key"].to_pylist(), strict=True)):
+            try:
+                record = _split(value, self._form)
+                if record is None:
+                    continue
+                if self._one_row and (count := row_count(record.envelope)) > 1:
+                    raise WrongRecord(_SEVERAL_ROWS.format(count=count))
+                counted = misfits if self._lenient else None
+                texts.append(self._writer.write(record.envelope, record.schema, key, counted).text)
+            except WrongRecord as exc:
+                faults[len(kept)] = str(exc)
+                texts.append(None)
+            kept.append(row)
+        if len(kept) < batch.num_rows:
+            batch = batch.take(pa.array(kept, pa.int64()))
+        column, wrong, unfit = self._json.read(pa.array(texts, pa.binary()))
+        misfits.update(unfit)
+        return ChangeEvents(batch, column, dict(sorted((wrong | faults).items())), misfits)
+
+
+def read_change_events(batch: pa.RecordBatch, stream: Stream, leniency: Leniency) -> ChangeEvents:
+    """Read the columns of a stream of changes that lie in the values and keys of records.
+
+    Args:
+        batch: Columns key and value.
+        stream: The stream.
+        leniency: Its options.
+    """
+    inside = tuple(column for column in stream.columns if column.place.kind in ("value", "key"))
+    return _reader(inside, stream.encoding, leniency).read(batch)
+
+
+@lru_cache(maxsize=1024)
+def _reader(columns: tuple[StreamColumn, ...], encoding: ValueEncoding, leniency: Leniency) -> _ChangeReader:
+    return _ChangeReader(columns, encoding, leniency)
+
+
+def envelopes(values: Sequence[bytes | None], form: str) -> list[bytes | None]:
+    """Return the envelopes of records, for the field `_value`; None for a record that is none."""
+    found: list[bytes | None] = []
+    for value in values:
+        try:
+            record = _split(value, form)
+        except WrongRecord:
+            record = None
+        found.append(None if record is None else record.envelope)
+    return found
+
+
+def _split(value: bytes | None, form: str) -> DebeziumRecord | None:
+    """Return a record without what is around its envelope; None for a tombstone."""
+    if form == "debezium-json":
+        return split_record(value)
+    return None if value is None or value.strip() == _NOTHING else DebeziumRecord(value)

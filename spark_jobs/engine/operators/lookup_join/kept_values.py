@@ -1,0 +1,84 @@
+"""Columns of rows that keep the value of the row before: the record does not have it (Debezium's placeholder)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
+from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart
+from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
+
+__all__ = ["OldRows", "with_kept_values"]
+
+
+class OldRows:
+    """The rows that count before some changes, for the first change of each key."""
+
+    def __init__(
+        self, parts: Sequence[TablePart], key: Sequence[str], keys: KeyTuples, partitions: NDArray[np.int32]
+    ) -> None:
+        """Look the rows up.
+
+        Args:
+            parts: The rows of the table.
+            key: The columns of the PRIMARY KEY.
+            keys: The keys; distinct within each partition.
+            partitions: By key, the partition of its changes.
+        """
+        self._parts = parts
+        self._found: list[tuple[Ints, Ints]] = []
+        """By part: places of keys, and their rows."""
+        probes = SoughtValues(keys)
+        for part in parts:
+            probe, row = part.find(tuple(key), probes)
+            counts = part.partition[row] == partitions[probe]
+            if part.ended is not None:
+                counts &= part.ended[row] == NEVER
+            self._found.append((probe[counts], row[counts]))
+
+    def column(self, name: str, count: int) -> tuple[list[pa.Array], Ints]:
+        """Return the values of a column in these rows, and by key which of them is its own, -1 where there is no row.
+
+        Args:
+            name: The column.
+            count: The number of keys.
+        """
+        values: list[pa.Array] = []
+        places, total = np.full(count, -1), 0
+        for part, (probe, row) in zip(self._parts, self._found, strict=True):
+            values.append(plain(part.columns[name].take(pa.array(row))))
+            places[probe] = total + np.arange(row.size)
+            total += row.size
+        return values, places
+
+
+def with_kept_values(
+    values: pa.Array, row: NDArray[np.int32], keeps: NDArray[np.bool_], first: Ints, old: tuple[list[pa.Array], Ints]
+) -> pa.Array:
+    """Return by change the value of a column in the row that the change sets.
+
+    Args:
+        values: The column in the rows that changes set.
+        row: By change, sorted by key and order: its row; -1 where it removes the row.
+        keeps: By row, whether it keeps the value of the row before.
+        first: The first change of each key.
+        old: By `OldRows.column`, the values before the first change of each key.
+
+    Returns:
+        The values; NULL for a removal, and where a row keeps the value of a row that is not there.
+    """
+    keeping = (row >= 0) & keeps[row]
+    pointer = row.astype(np.int64)
+    starts = first[keeping[first]]
+    before = old[1][np.flatnonzero(keeping[first])]
+    pointer[starts] = np.where(before < 0, -1, len(values) + before)
+    concrete = ~keeping
+    concrete[first] = True
+    pointer = pointer[np.maximum.accumulate(np.where(concrete, np.arange(row.size), 0))]
+    pool = pa.concat_arrays([values, *old[0]])
+    return pool.take(pa.array(pointer, mask=pointer < 0))
