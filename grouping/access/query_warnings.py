@@ -1,4 +1,4 @@
-"""Warnings about an accepted query with a condition that can never hold as intended."""
+"""Warnings about an accepted query with a condition that can never hold as intended, or not for some texts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,37 @@ from collections.abc import Iterator
 
 from grouping.model.expression import Call, Column, Expression, Slot, walk
 from grouping.model.group import ConstantRow, ConstantValue
+from grouping.model.sql_type import STRING
 from grouping.plan.expression_text import render_part
 from grouping.plan.group import GroupPlan
+from grouping.statements.cq_text import CqText
 
 __all__ = ["query_warnings"]
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
+_AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
+"""Comparisons that are NULL instead of TRUE where a text with a fraction is CAST to BIGINT."""
+_ARITHMETIC = frozenset("+-*/%") | {"neg", "div"}
+_WHOLE_CAST = " AS BIGINT)"
+_WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
 """Two backslashes before a sign that a single backslash would make special or plain."""
+_MOST = 80
+"""Characters of an operand that a warning repeats."""
 
 
-def query_warnings(plan: GroupPlan, row: ConstantRow) -> tuple[str, ...]:
+def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None) -> tuple[str, ...]:
     r"""Return warnings of oddities in the predicate of a query with these constants, each text once.
 
-    Two mistakes are found: a comparison with NULL, which is never TRUE, and a regular expression with doubled
-    backslashes, which look for backslashes in the text.
+    Three mistakes are found: a comparison with NULL, which is never TRUE; a regular expression with doubled
+    backslashes, which look for backslashes in the text; and a STRING beside a whole number, which Spark casts to
+    BIGINT, so that a text such as ``99.5`` is NULL.
+
+    Args:
+        plan: The group of the query.
+        row: The constants of the query.
+        text: The command. A command that names BIGINT itself has no warning about a cast to BIGINT.
 
     Example:
         >>> equal = Call("=", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
@@ -31,11 +46,16 @@ def query_warnings(plan: GroupPlan, row: ConstantRow) -> tuple[str, ...]:
         >>> query_warnings(GroupPlan("g_1", "s_1", "", (equal,)), ConstantRow(("DOUBLE",), (1.0,)))
         ()
     """
-    if not _may_be_odd(row):
+    odd = _may_be_odd(row)
+    cast = _WHOLE_CAST in plan.signature and not (text is not None and _WHOLE_NAME.search(str(text)))
+    if not odd and not cast:
         return ()
     parts = (*plan.conjuncts, *(plan.kept.having if plan.kept is not None else ()))
-    calls = (node for part in parts for node in walk(part) if isinstance(node, Call))
-    return tuple(dict.fromkeys(text for call in calls for text in _warnings(call, row)))
+    calls = [node for part in parts for node in walk(part) if isinstance(node, Call)]
+    found = [warning for call in calls for warning in _warnings(call, row)] if odd else []
+    if cast:
+        found += [warning for call in calls for warning in _whole_warnings(call, row)]
+    return tuple(dict.fromkeys(found))
 
 
 def _may_be_odd(row: ConstantRow) -> bool:
@@ -67,6 +87,40 @@ def _warnings(call: Call, row: ConstantRow) -> Iterator[str]:
                     f'The pattern of RLIKE has "{found[0]}", which looks for a backslash. '
                     f'In a string a backslash stands for itself: write "{found[0][1:]}".'
                 )
+
+
+def _whole_warnings(call: Call, row: ConstantRow) -> Iterator[str]:
+    """Yield the warning about a comparison of a STRING that Spark casts to BIGINT."""
+    if call.op not in _AS_WHOLE:
+        return
+    for operand, other in (call.args, call.args[::-1]):
+        if (text := _text_as_whole(operand)) is None:
+            continue
+        shown = _shown(text, row)
+        number = row.values[other.index] if isinstance(other, Slot) else None
+        write = f"{number}.0 instead of {number}" if isinstance(number, int) else f"CAST({shown} AS DOUBLE)"
+        yield (
+            f'"{shown}" is a STRING beside a whole number and is read as BIGINT: a text such as 99.5 is NULL, '
+            f"and the comparison is not TRUE. Write {write} to compare as DOUBLE."
+        )
+
+
+def _text_as_whole(operand: Expression) -> Expression | None:
+    """Return the STRING that an operand casts to BIGINT, itself or within arithmetic; None where it casts none."""
+    if not isinstance(operand, Call):
+        return None
+    if operand.op == "cast" and operand.type_text == "BIGINT":
+        text = operand.args[0]
+        return text if isinstance(text, Call | Column) and text.type == STRING else None
+    found = map(_text_as_whole, operand.args) if operand.op in _ARITHMETIC else ()
+    return next((text for text in found if text is not None), None)
+
+
+def _shown(operand: Expression, row: ConstantRow) -> str:
+    """Return an operand with its constants, cut where it is long."""
+    constants = [f"'{value}'" if isinstance(value, str) else str(value) for value in row.values]
+    text = render_part(operand, constants)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
 
 
 def _constants(operands: tuple[Expression, ...], row: ConstantRow) -> list[ConstantValue]:

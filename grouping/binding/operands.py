@@ -84,7 +84,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         raise unsupported(
             f"a comparison of {sql_type}",
             f"Values of type {sql_type} cannot be compared.",
-            "variant_get(value, '$.name', 'INT') returns a part that can be compared."
+            "variant_get(value, '$.name', 'DOUBLE') returns a part that can be compared."
             if sql_type == VARIANT
             else "Compare a field or an element, or the result of a function such as size.",
         )

@@ -54,6 +54,46 @@ def test_an_ordinary_predicate(where: str) -> None:
     assert () == query_warnings(query.plan, query.row)
 
 
+@pytest.mark.parametrize(
+    ("where", "written", "instead"),
+    [
+        ("get_json_object(symbol, '$.risk') > 70", "get_json_object(symbol, '$.risk')", "70.0 instead of 70"),
+        ("70 <= get_json_object(symbol, '$.risk')", "get_json_object(symbol, '$.risk')", "70.0 instead of 70"),
+        ("NOT trim(symbol) = 7", "trim(symbol)", "7.0 instead of 7"),
+        ("symbol < volume", "symbol", "CAST(symbol AS DOUBLE)"),
+        ("trim(symbol) + 1 > 70", "trim(symbol)", "70.0 instead of 70"),
+        ("upper(symbol) BETWEEN 1 AND volume", "upper(symbol)", "1.0 instead of 1"),
+        ("replace(symbol, 'a') > 5", "replace(symbol, 'a')", "5.0 instead of 5"),
+    ],
+)
+def test_a_text_beside_a_whole_number(where: str, written: str, instead: str) -> None:
+    """A STRING that is read as BIGINT is NULL for a fraction: the warning has the form that compares as DOUBLE."""
+    text = f"CREATE CQ a AS SELECT symbol FROM quotes WHERE {where}"
+    query = compile_select(text.partition(" AS ")[2], catalog())
+    warnings = " ".join(query_warnings(query.plan, query.row, CqText.cut(text)))
+    assert f'"{written}" is a STRING beside a whole number and is read as BIGINT' in warnings
+    assert f"Write {instead} to compare as DOUBLE." in warnings
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "get_json_object(symbol, '$.risk') > 70.0",
+        "get_json_object(symbol, '$.user') = 7",
+        "trim(symbol) IN (1, 2)",
+        "CAST(symbol AS BIGINT) > 70",
+        "bigint(symbol) > 70",
+        "CAST(price AS INT) > 70",
+        "volume > '70'",
+    ],
+)
+def test_a_text_that_is_read_as_written(where: str) -> None:
+    """A comparison as DOUBLE, an equality, and a CAST that the text names have no warning."""
+    text = f"CREATE CQ a AS SELECT symbol FROM quotes WHERE {where}"
+    query = compile_select(text.partition(" AS ")[2], catalog())
+    assert () == query_warnings(query.plan, query.row, CqText.cut(text))
+
+
 def test_the_fast_path_warns_too() -> None:
     """A pattern read by the fast path is looked at like the first one of its template."""
     preparer = Preparer(catalog())
