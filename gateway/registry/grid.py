@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cronsim import CronSim
 
 from gateway.model.records import Cq, TriggerSpec, millis
-from grouping.values.time_zone import iana_zone
+from grouping.values.time_zone import cron_zone
 
 __all__ = ["next_tick", "next_tick_of", "previous_tick"]
 
@@ -56,7 +56,7 @@ def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
 
 def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
     try:
-        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(iana_zone(trigger.zone))
+        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(cron_zone(trigger.zone))
         found = next(CronSim(trigger.cron, local, reverse=reverse), None)
         return None if found is None else millis(found.astimezone(UTC))
     except OverflowError:  # beyond the years 1 to 9999

@@ -14,10 +14,10 @@ from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
 from grouping.model.refusals import unsupported
 from grouping.statements.refused_forms import CLAUSE_HINTS, check_words
 from grouping.statements.tokens import Tokens, clipped
+from grouping.values.cron import parse_cron
 from grouping.values.times import (
     format_instant,
     format_interval,
-    parse_cron,
     parse_every,
     parse_instant,
     parse_interval,

@@ -9,35 +9,15 @@ from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, decimal, map_of, struct_of
+from grouping.model.type_names import WITHOUT_SIGN, nearest_type
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["OTHER_SPELLINGS", "read_place", "read_type"]
+__all__ = ["read_place", "read_type"]
 
 _LONGEST_HEADER = 255
 
-OTHER_SPELLINGS = {
-    "BLOB": "BINARY",
-    "BOOL": "BOOLEAN",
-    "BYTE": "TINYINT",
-    "BYTES": "BINARY",
-    "CHAR": "STRING",
-    "DATETIME": "TIMESTAMP",
-    "DEC": "DECIMAL",
-    "INTEGER": "INT",
-    "JSON": "VARIANT",
-    "JSONB": "VARIANT",
-    "LONG": "BIGINT",
-    "NUMERIC": "DECIMAL",
-    "REAL": "FLOAT",
-    "SHORT": "SMALLINT",
-    "TEXT": "STRING",
-    "TIMESTAMP_LTZ": "TIMESTAMP",
-    "TIMESTAMP_NTZ": "TIMESTAMP",
-    "TIMESTAMPTZ": "TIMESTAMP",
-    "VARCHAR": "STRING",
-}
-"""Names of types in other systems, for the hint only."""
-_NESTED = ("STRUCT", "ARRAY", "MAP")
+_FORMS = {"STRUCT": "STRUCT<name: type, …>", "ARRAY": "ARRAY<type>", "MAP": "MAP<STRING, type>"}
+_NESTED = tuple(_FORMS)
 _DEEPEST = 16
 """Types that may stand around a type."""
 _DEFAULT_DECIMAL = (10, 0)
@@ -56,22 +36,56 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
     word = tokens.word()
     if word in PLAIN_TYPES:
         tokens.index += 1
+        _check_behind(tokens, word)
         return PLAIN_TYPES[word]
     if word == "DECIMAL":
         tokens.index += 1
         return _decimal(tokens)
     if word in _NESTED:
         return _nested(tokens, depth)
-    if not word:
+    name = " ".join(tokens.source().upper().split())  # two words may be one token, such as DOUBLE PRECISION
+    if not word and (not name.replace(" ", "").isidentifier() or nearest_type(name) is None):
         raise tokens.unexpected("the type of the column")
-    nearest = OTHER_SPELLINGS.get(word)
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
         detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
         "MAP<STRING, type>.",
-        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
+        hint=nearest_type(name, _size(tokens)) or near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
     )
+
+
+def _check_behind(tokens: Tokens, name: str) -> None:
+    """Refuse what other systems write behind the name of a type: a length, a sign, brackets, a time zone.
+
+    Raises:
+        InputError: ``syntax-error`` with the nearest form.
+    """
+    word = tokens.word()
+    if tokens.type() is TokenType.L_PAREN:
+        what, instead = f'type "{name}" takes no length', name
+    elif tokens.type() is TokenType.L_BRACKET:
+        what, instead = f'an ARRAY is not written "{name}[]"', f"ARRAY<{name}>"
+    elif word in ("UNSIGNED", "ZEROFILL"):
+        what, instead = f'type "{name} {word}" does not exist', WITHOUT_SIGN.get(name, name)
+    elif word == "SIGNED" or (word in ("WITH", "WITHOUT") and tokens.word(1) in ("TIME", "LOCAL")):
+        what, instead = f'type "{name} {word}" does not exist', name
+    else:
+        return
+    raise InputError(
+        what,
+        code="syntax-error",
+        detail="The name of a type stands alone, but for DECIMAL(p,s), STRUCT, ARRAY and MAP.",
+        hint=f'Use "{instead}".',
+    )
+
+
+def _size(tokens: Tokens) -> str:
+    """Return the digits in parentheses behind the next word, without blanks; empty where there are none."""
+    behind = [tokens.source(ahead) for ahead in range(1, 6)]
+    length = 3 if behind[2] == ")" else 5
+    text = "".join(behind[:length])
+    return text if text[1:-1].replace(",", "").isdigit() and text[0] + text[-1] == "()" else ""
 
 
 def _nested(tokens: Tokens, depth: int) -> SqlType:
@@ -81,12 +95,13 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
         what = f"a type of more than {_DEEPEST} levels"
         raise unsupported(what, "STRUCT, ARRAY and MAP are limited in depth.", "Declare the deep part as VARIANT.")
     tokens.index += 1
-    tokens.expect_symbol(TokenType.LT, "<")
+    if not tokens.accept_symbol(TokenType.LT):
+        raise tokens.unexpected(f'"<" behind {word}', hint=f"Write {_FORMS[word]}.")
     if word == "STRUCT":
         return _struct(tokens, depth)
     if word == "MAP":
         if tokens.word() != "STRING":
-            raise tokens.unexpected("STRING, the type of the keys")
+            raise tokens.unexpected("STRING, the type of the keys", hint=f"Write {_FORMS[word]}.")
         tokens.index += 1
         tokens.expect_symbol(TokenType.COMMA, ",")
     element = read_type(tokens, depth + 1)

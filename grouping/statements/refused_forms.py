@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
-from grouping.statements.column_parts import OTHER_SPELLINGS
+from grouping.model.type_names import OTHER_SPELLINGS
 from grouping.statements.tokens import Tokens
 
 __all__ = ["CLAUSE_HINTS", "check_forms", "check_words", "ksqldb_declaration"]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
-__all__ = ["iana_zone", "iana_zones", "time_zone"]
+__all__ = ["cron_zone", "iana_zone", "iana_zones", "time_zone"]
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<time>[0-9]{1,2}|[0-9]{4}|[0-9]{6}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)", re.ASCII
@@ -59,6 +59,11 @@ def time_zone(name: str) -> tzinfo:
     if "/" in name and name in iana_zones():
         return iana_zone(name)
     raise ValueError(f'no time zone "{name}"')
+
+
+def cron_zone(name: str) -> tzinfo:
+    """Return the zone of a cron trigger: of the IANA database, or a fixed offset such as ``+02:00``."""
+    return time_zone(name) if name[0] in "+-" else iana_zone(name)
 
 
 @lru_cache(maxsize=1024)

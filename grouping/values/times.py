@@ -1,4 +1,4 @@
-"""Instants, intervals and cron expressions: from a statement's strings and back to ISO 8601."""
+"""Instants and intervals: from a statement's strings and back to ISO 8601."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import isodate
-from cronsim import CronSim, CronSimError
 
-from grouping.model.errors import InputError, near_name
-from grouping.model.query import CronBased, TimerBased
+from grouping.model.errors import InputError
+from grouping.model.query import TimerBased
 from grouping.model.wording import counted
 from grouping.values.iso8601 import parse_time
-from grouping.values.time_zone import iana_zones
 
 __all__ = [
     "LONGEST_INTERVAL",
@@ -21,7 +19,6 @@ __all__ = [
     "format_instant",
     "format_interval",
     "instant",
-    "parse_cron",
     "parse_every",
     "parse_instant",
     "parse_interval",
@@ -41,9 +38,6 @@ _UNITS = {
     **dict.fromkeys(("w", "wk", "week"), "week"),
 }
 """From a unit as people abbreviate it to its name; "m" is the minute, as in Prometheus and Go."""
-_CRON_FIELDS = 5
-_CRON_BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where the search for a first tick begins; an expression has one from anywhere or from nowhere."""
 _TEXT_LENGTH = 200
 """Longer strings are no time; reading them could take quadratic time."""
 _INTERVAL_FORMS = (
@@ -121,38 +115,6 @@ def parse_every(text: str) -> TimerBased:
     return TimerBased(interval)
 
 
-def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
-    """Read EVERY CRON's expression of five fields, and its zone's name in any case.
-
-    Raises:
-        InputError: ``bad-interval``; also for an expression that no day ever meets.
-
-    Example:
-        >>> parse_cron("0 8 * * MON", "europe/madrid")
-        CronBased(cron='0 8 * * MON', zone='Europe/Madrid')
-    """
-    fields = expression.split()
-    detail = "It has the fields minute, hour, day of month, month and day of week."
-    try:
-        if len(fields) != _CRON_FIELDS or len(expression) > _TEXT_LENGTH:
-            raise CronSimError("Wrong number of fields")
-        next(CronSim(expression, _CRON_BASE))
-    except (CronSimError, ValueError, ArithmeticError, AssertionError) as error:
-        raise InputError(
-            f'cron expression "{_shown(expression)}" is not valid',
-            code="bad-interval",
-            detail=f"{error}. {detail}" if isinstance(error, CronSimError) else detail,
-            hint="'0 8 * * MON' is every Monday at eight.",
-        ) from None
-    except StopIteration:
-        raise InputError(
-            f'cron expression "{_shown(expression)}" never fires',
-            code="bad-interval",
-            detail="No day meets all its fields.",
-        ) from None
-    return CronBased(" ".join(fields), _zone(zone))
-
-
 def format_instant(instant: datetime) -> str:
     """Return an instant as ISO 8601 in UTC, with a fraction only where there is one.
 
@@ -186,23 +148,6 @@ def format_interval(interval: timedelta) -> str:
         ('PT1H30M', 'P7D')
     """
     return str(isodate.duration_isoformat(interval))
-
-
-def _zone(name: str) -> str:
-    known = _zones().get(name.strip().casefold())
-    if known is None:
-        raise InputError(
-            f'time zone "{_shown(name)}" is not known',
-            code="bad-interval",
-            detail="Zones are those of the IANA time zone database.",
-            hint=near_name(name[:_TEXT_LENGTH], _zones().values()) or "Europe/Madrid is one.",
-        )
-    return known
-
-
-@lru_cache(maxsize=1)
-def _zones() -> dict[str, str]:
-    return {zone.casefold(): zone for zone in iana_zones()}
 
 
 def _nearest_interval(text: str) -> str | None:

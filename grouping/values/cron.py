@@ -1,0 +1,192 @@
+"""Cron expressions: five fields, with the names and short forms that other schedulers have, and their zone."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from cronsim import CronSim, CronSimError
+
+from grouping.model.errors import InputError, near_name
+from grouping.model.query import CronBased
+from grouping.model.wording import counted
+from grouping.values.time_zone import iana_zones, time_zone
+
+__all__ = ["parse_cron"]
+
+_FIELDS = 5
+_QUARTZ_FIELDS = (6, 7)
+_BASE = datetime(2000, 1, 1, tzinfo=UTC)
+"""Where the search for a first tick begins; an expression has one from anywhere or from nowhere."""
+_LONGEST = 200
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_DAYS = "SUNDAY MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY".split()
+_MONTHS = "JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER".split()
+_NAMES = {3: ("month", _MONTHS, 1), 4: ("day of week", _DAYS, 0)}
+"""By field: the word for it, its names, and the number of the first one."""
+_BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_RANGE = re.compile(r"([0-9]{1,2}|[A-Za-z]{3})-([0-9]{1,2}|[A-Za-z]{3})", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", re.ASCII | re.IGNORECASE)
+_EVERY = re.compile(r"@every\s+([0-9]{1,9})([smhd])|rate\(([0-9]{1,9}) (minute|hour|day)s?\)", re.ASCII)
+_UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day"}
+_EXAMPLE = "'0 8 * * MON' is every Monday at eight."
+
+
+def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
+    """Read EVERY CRON's expression of five fields, or a short form such as ``@daily``, and its zone in any case.
+
+    Names of days and months may be written out, and ``?`` stands for any day, as in Quartz.
+
+    Raises:
+        InputError: ``bad-interval`` with the nearest right form; also for an expression that no day ever meets.
+
+    Example:
+        >>> parse_cron("0 8 * * MON", "europe/madrid")
+        CronBased(cron='0 8 * * MON', zone='Europe/Madrid')
+        >>> parse_cron("@daily", "UTC+2")
+        CronBased(cron='0 0 * * *', zone='+02:00')
+    """
+    fields = _MACROS.get(expression.strip().lower(), expression).split()
+    known = [_plain(field, place) for place, field in enumerate(fields)]
+    try:
+        if len(fields) != _FIELDS or len(expression) > _LONGEST:
+            raise CronSimError("Wrong number of fields")
+        next(CronSim(" ".join(known), _BASE))
+    except (CronSimError, ValueError, ArithmeticError, AssertionError) as error:
+        detail = "It has the fields minute, hour, day of month, month and day of week."
+        raise InputError(
+            f'cron expression "{_shown(expression)}" is not valid',
+            code="bad-interval",
+            detail=f"{error}. {detail}" if isinstance(error, CronSimError) else detail,
+            hint=_nearest(expression.strip(), known) or _EXAMPLE,
+        ) from None
+    except StopIteration:
+        raise InputError(
+            f'cron expression "{_shown(expression)}" never fires',
+            code="bad-interval",
+            detail="No day meets all its fields.",
+        ) from None
+    return CronBased(" ".join(known), _zone(zone))
+
+
+def _plain(field: str, place: int) -> str:
+    """Return a field with ``?`` as ``*``, and full names of days and months as their first three letters."""
+    if field == "?" and place in (2, 4):
+        return "*"
+    if place not in _NAMES:
+        return field
+    names = _NAMES[place][1]
+    return _WORD.sub(lambda found: found[0][:3] if found[0].upper() in names else found[0], field)
+
+
+def _nearest(expression: str, fields: list[str]) -> str | None:
+    """Return the hint for a form of another scheduler, or for a mistake in one field."""
+    if len(expression) > _LONGEST:
+        return None
+    if found := _EVERY.fullmatch(expression.lower()):
+        unit = _UNITS[found[2]] if found[2] else found[4]
+        return f"Write EVERY '{counted(int(found[1] or found[3]), unit)}', without CRON."
+    if expression.startswith("@"):
+        return near_name(expression, (*_MACROS,)) or f"The short forms are {', '.join(_MACROS)}."
+    if expression.lower().startswith("cron(") and expression.endswith(")"):
+        inner = [_plain(field, place) for place, field in enumerate(expression[5:-1].split())]
+        return _valid(inner[:_FIELDS])
+    if len(fields) in _QUARTZ_FIELDS:
+        return _valid([_plain(field, place) for place, field in enumerate(fields[1 : _FIELDS + 1])], "without seconds")
+    if len(fields) != _FIELDS:
+        return None
+    for place, field in enumerate(fields):
+        if (instead := _other_field(field, place)) and (
+            hint := _valid([*fields[:place], instead, *fields[place + 1 :]])
+        ):
+            return hint
+    for place, (what, names, _) in _NAMES.items():
+        short = [name[:3] for name in names]
+        for word in re.findall(r"[A-Za-z]+", fields[place]):
+            if word.upper() not in short and len(word) > 1:
+                first = next((name for name in short if name.startswith(word.upper()[:2])), None)
+                return f'Did you mean "{first}"?' if first else f"The names of the {what} are {', '.join(short)}."
+    return None
+
+
+def _other_field(field: str, place: int) -> str | None:
+    """Return a field that means what a wrong one seems to: a range over the end, 24 for midnight, H for any minute."""
+    low, high = _BOUNDS[place]
+    if field == "24" and place == 1:
+        return "0"
+    if field == "H":
+        return str(low)
+    if found := _RANGE.fullmatch(field):
+        first, last = (_number(text, place) for text in found.groups())
+        if first is not None and last is not None and low <= last < first <= high:
+            begin, end = found[1], found[2]
+            ends = [str(each) if begin.isdigit() else _name(each, place) for each in (low, high)]
+            return f"{begin if first == high else f'{begin}-{ends[1]}'},{end if last == low else f'{ends[0]}-{end}'}"
+    return None
+
+
+def _number(text: str, place: int) -> int | None:
+    if text.isdigit():
+        return int(text)
+    if place not in _NAMES:
+        return None
+    _, names, first = _NAMES[place]
+    short = [name[:3] for name in names]
+    return short.index(text.upper()) + first if text.upper() in short else None
+
+
+def _name(number: int, place: int) -> str:
+    _, names, first = _NAMES[place]
+    return names[number - first][:3]
+
+
+def _valid(fields: list[str], why: str = "") -> str | None:
+    """Return the hint to write an expression, if it is valid."""
+    text = " ".join(fields)
+    try:
+        if len(fields) != _FIELDS:
+            return None
+        next(CronSim(text, _BASE))
+    except (CronSimError, ValueError, ArithmeticError, AssertionError, StopIteration):
+        return None
+    return f"Write '{text}'{f', {why}' if why else ''}."
+
+
+def _zone(name: str) -> str:
+    stripped = name.strip()
+    known = _zones().get(stripped.casefold())
+    if known is not None:
+        return known
+    if offset := _OFFSET.fullmatch(stripped):
+        text = f"{offset[1]}{offset[2]:0>2}:{offset[3] or '00'}"
+        try:
+            return text if time_zone(text).utcoffset(None) != timedelta(0) else "UTC"
+        except ValueError:
+            pass  # beyond 18 hours, or of 60 minutes
+    if stripped.upper() == "Z":
+        return "UTC"
+    raise InputError(
+        f'time zone "{_shown(name)}" is not known',
+        code="bad-interval",
+        detail="Zones are those of the IANA time zone database, and offsets such as +02:00.",
+        hint=near_name(name[:_LONGEST], _zones().values()) or "Europe/Madrid is one.",
+    )
+
+
+@lru_cache(maxsize=1)
+def _zones() -> dict[str, str]:
+    return {zone.casefold(): zone for zone in iana_zones()}
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
