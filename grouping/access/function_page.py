@@ -14,12 +14,18 @@ _OPERATORS = (
     "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >> >>>` and the bar between, `||`, `CASE`, `CAST`"
 )
 _NOTES = (
-    "A *pattern* is a constant of characters, sets, groups (`(?<name>…)` too), "
-    "`|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
-    "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
-    "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
-    "*format* of format_string has `%s` (STRING, whole numbers, BOOLEAN), `%d` (whole numbers), `%x`, `%X`, `%o` (INT, "
-    "BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
+    "A *pattern* is a constant in Java's form: characters, sets (`[a-z&&[^aeiou]]` too), groups (`(?<name>…)` too), "
+    "`|`, `* + ? {n,m}`, `^ $ \\A \\z \\Z \\b`, `\\d \\w \\s \\h \\v \\R`, `\\p{L}` (general categories, scripts as "
+    "`\\p{IsLatin}`, Java's classes of ASCII as `\\p{Alpha}`; of the characters of Unicode 13), `\\x41`, "
+    "`\\x{1F600}`, `\\u00e9`, `\\Q…\\E`, and the flags `(?i) (?s) (?m)`, also of a group as `(?i:…)`. `$` stands "
+    "last, and `^` under `(?m)` first. `\\b` is as in Java 19 and later, where `\\w` tells words. In RLIKE looks "
+    "around a place work where a search in linear time has them: behind a first `^` and characters of a fixed number "
+    "(`^(?=.*\\d)(?!.*test)`), `(?=…)` and `(?!abc)` at the end, `(?<=…)` and `(?<!abc)` at the beginning, and "
+    "`(?<!…)` before a last `$`. Back-references, possessive repetitions and `(?x)` are refused with the nearest "
+    "form. `regexp_count`, `regexp_extract_all` and `regexp_replace` take no pattern that the empty text matches. In "
+    "a *replacement* `$1` is a group. The *format* of format_string has `%s` (STRING, whole numbers, BOOLEAN), `%d` "
+    "(whole numbers), `%x`, `%X`, `%o` (INT, BIGINT), widths, flags. A *replacement*, a *format*, a *scale* and a "
+    "*count* (of up to 1000) are constants too.",
     "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
     "a constant: a name of the IANA database (of Python's package `tzdata`, whatever the machine has), or an offset. "

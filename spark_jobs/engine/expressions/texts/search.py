@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from grouping.model.sql_type import BOOLEAN, SqlType
 from grouping.values.like_pattern import is_too_large, like_parts
-from grouping.values.patterns import LAST_LINE_END, rust_pattern
+from grouping.values.patterns import LAST_LINE_END, Presence, rust_pattern
 from spark_jobs.engine.expressions.by_value import converted, distinct_rows, of_one_length
 from spark_jobs.engine.expressions.texts.bounded_search import in_steps, searchable
 from spark_jobs.engine.expressions.types import Operand
@@ -26,12 +26,12 @@ from spark_jobs.engine.rows.cpu_budget import checked
 
 __all__ = ["like", "rlike"]
 
-PatternKind = Literal["whole", "start", "end", "part", "regex", "lines"]
-"""``lines`` is a regular expression that is searched for in the text without its last line end, too."""
+PatternKind = Literal["whole", "start", "end", "part", "regex", "pattern"]
+"""``regex`` is the regular expression of a LIKE, ``pattern`` the conditions of an RLIKE."""
 
 
 class _LikeSearch(NamedTuple):
-    """The search that a LIKE pattern stands for."""
+    """The search that a pattern stands for."""
 
     kind: PatternKind
     text: str
@@ -51,7 +51,7 @@ _BY_ONE: dict[PatternKind, Callable[[pl.Series, str], pl.Series]] = {
     "end": lambda text, wanted: text.str.ends_with(wanted),
     "part": lambda text, wanted: text.str.contains(wanted, literal=True),
     "regex": lambda text, wanted: text.str.contains(wanted),
-    "lines": lambda text, wanted: text.str.contains(wanted) | _without_line_end(text).str.contains(wanted),
+    "pattern": lambda text, wanted: _present(text, rust_pattern(wanted)),
 }
 """The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
 
@@ -67,12 +67,24 @@ def rlike(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _pattern_search(pattern: str) -> _LikeSearch:
-    known = rust_pattern(pattern)
-    return _LikeSearch("lines" if known.twice else "regex", known.text, known.size)
+    return _LikeSearch("pattern", pattern, rust_pattern(pattern).size)
 
 
-def _without_line_end(text: pl.Series) -> pl.Series:
-    return text.str.replace(LAST_LINE_END, "")
+def _present(text: pl.Series, pattern: Presence) -> pl.Series:
+    """Return whether each text meets the conditions of a pattern."""
+    found = _found(text, pattern)
+    if pattern.twice:
+        found |= _found(text.str.replace(LAST_LINE_END, ""), pattern)
+    for each in pattern.also:
+        found &= _present(text, each)
+    for each in pattern.never:
+        found &= ~_present(text, each)
+    return found
+
+
+def _found(text: pl.Series, pattern: Presence) -> pl.Series:
+    found = text.str.contains(pattern.text)
+    return found & ~text.str.contains(pattern.unless) if pattern.unless else found
 
 
 def _searched(args: list[Operand], search: Callable[..., _LikeSearch | None]) -> Operand:
@@ -101,7 +113,7 @@ def _met(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray
         rows = np.flatnonzero((kinds == kind) & ~unknown)
         if not rows.size:
             continue
-        if kind in ("regex", "lines"):
+        if kind in ("regex", "pattern"):
             found[rows] = _by_regex(text, rows, codes[rows], searches)
         else:
             wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)

@@ -1,0 +1,44 @@
+"""Refusals of regular expressions, each with the nearest form that a search in linear time has."""
+
+from __future__ import annotations
+
+from grouping.model.errors import InputError
+
+__all__ = ["nearest_form", "refused_pattern"]
+
+_MOST = 60
+"""Characters of a pattern that a message repeats."""
+_HINT = (
+    "Characters, sets, groups, |, ^ $ \\A \\z \\b, * + ? {n,m}, \\d \\w \\s \\h \\R \\p{L} \\x41 and the flags "
+    "(?i) (?s) (?m) work."
+)
+_NEAREST = {
+    "?>": "Write (?:…): whether there is a match is nearly always the same.",
+    "?P": "Write (?<name>…).",
+    "B": r"Write the character beside the place, as in \wing instead of \Bing.",
+    "G": "Leave \\G out.",
+    "X": "Write . or a set of characters.",
+    "N": r"Write the character itself, or its code as in \x{1F600}.",
+    "k": "A search in linear time has no back-references: write the alternatives out, as in (aa|bb).",
+    "(?x)": "Leave (?x) out, and the blanks and comments too.",
+    "(?d)": "Leave (?d) out, and write [^\\n] for a dot.",
+    "(?u)": "Leave (?u) out, and write both cases of a letter that is not ASCII: [éÉ].",
+    "(?U)": r"Leave (?U) out, and write \p{L} for a letter, \p{Nd} for a digit.",
+}
+"""By construct."""
+
+
+def refused_pattern(pattern: str, at: int, what: str, hint: str = _HINT) -> InputError:
+    """Return the refusal of a pattern, for what stands after a number of its characters."""
+    shown = pattern if len(pattern) <= _MOST else f"{pattern[:_MOST]}…"
+    return InputError(
+        f'regular expression "{shown}" is not supported',
+        code="unsupported-query",
+        detail=f"After {at} characters there is {what}.",
+        hint=hint,
+    )
+
+
+def nearest_form(construct: str) -> tuple[str, ...]:
+    """Return what to write instead of a construct; nothing where the general hint will do."""
+    return (_NEAREST[construct],) if construct in _NEAREST else ()
