@@ -9,8 +9,10 @@ import pytest
 from tests.codec import avro_event
 from tests.queries import Event
 from tests.stack.lab import Lab, Source
+from tests.stack.letters import await_letters
 from tests.stack.quiet import QuietStream
 from tests.stack.server import Stack
+from tests.unit.envelopes.changes import bytes_of, envelope
 
 _STREAMS = 12
 """More than the evaluator has slots for tasks."""
@@ -153,3 +155,22 @@ def test_an_idle_query_goes_on(quiet_stream: QuietStream) -> None:
     """After some seconds without events, and after a minute (at the end of the run), the same query goes on."""
     quiet_stream.idle(_IDLE_SECONDS)
     quiet_stream.touch()
+
+
+def test_changes_of_a_database_are_events(lab: Lab) -> None:
+    """An event has the operation and the rows before and after; a tombstone is none, and no dead letter."""
+    columns = "op STRING, old DECIMAL(10,2) FROM '$.before.price', price DECIMAL(10,2) FROM '$.after.price'"
+    source = lab.stream(columns, options="format = 'debezium-json', decimals = 'base64'", blank=b'{"op": "m"}')
+    made = lab.create("cheaper", f"SELECT op, old, price FROM {source.name} WHERE price < old")
+    prices = [(500, 400), (300, 400), (-1, -2)]
+    changes = [
+        {"op": "u", "before": {"price": bytes_of(old)}, "after": {"price": bytes_of(new)}} for old, new in prices
+    ]
+    letters = lab.dead_letter_tail()
+    places = source.publish_values(*map(envelope, changes), None, b'{"schema": null, "payload": null}', b"{")
+    found = lab.matches(made, source)
+    assert [{"op": "u", "old": "5.00", "price": "4.00"}, {"op": "u", "old": "-0.01", "price": "-0.02"}] == [
+        one.row for one in found
+    ]
+    assert [places[0].offset, places[2].offset] == [one.source[2] for one in found]
+    await_letters(lab.client, letters, {places[-1].offset: (None, b"{")}, source.topic, 0, "undecodable")

@@ -14,6 +14,7 @@ from tests.stack.lab import Lab, Source
 from tests.stack.lab_table import LabTable
 from tests.stack.letters import await_letters
 from tests.stack.server import EVENT_ROWS, Stack
+from tests.unit.envelopes.changes import bytes_of, decimal_schema, envelope, field, schema_of
 
 _COMPANIES = "symbol STRING PRIMARY KEY, industry STRING, staff INT"
 _OWNERS = "owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol)"
@@ -234,3 +235,49 @@ def test_an_event_of_too_many_rows_is_a_dead_letter(lab: Lab) -> None:
     found = sorted(_rows(lab.settled_matches(joined, source)), key=lambda row: row["owner"])
     assert found == [{"symbol": "MOST", "owner": f"o{at}"} for at in range(10)]
     assert [row["symbol"] for row in _rows(lab.settled_matches(alone, source))] == list(counts)
+
+
+def test_changes_of_a_database(lab: Lab) -> None:
+    """Debezium's rows: a decimal by its schema, a value that was not sent, a delete by the key, a truncate."""
+    columns = "id STRING PRIMARY KEY, price DECIMAL(10,2), note STRING"
+    source, table = lab.stream(), LabTable(lab, columns, form="debezium-json")
+    fields = [field("id", "string"), decimal_schema("price", 2), field("note", "string")]
+
+    def change(op: str, **rows: dict[str, Any]) -> bytes:
+        return envelope({"op": op, "before": None, "after": None} | rows, schema_of(*fields))
+
+    join = f"{source.name} q LEFT JOIN {table.name} p ON q.symbol = p.id"
+    made = lab.create("priced", f"SELECT q.symbol, qty, price, note FROM {join} WHERE qty > 0")
+    seen: list[Any] = []
+
+    def look(*records: tuple[str | None, bytes | None]) -> list[Any]:
+        table.write(*records)
+        _publish(source, *({"symbol": symbol, "qty": 1} for symbol in ("a", "b")))
+        found = _rows(lab.matches(made, source))
+        new = [(row["symbol"], row["price"], row["note"]) for row in found[len(seen) :]]
+        seen.extend(found[len(seen) :])
+        return new
+
+    first = {"id": "a", "price": bytes_of(12345), "note": "old"}
+    assert look((None, change("c", after=first)), (None, change("c", after=first | {"id": "b"}))) == [
+        ("a", "123.45", "old"), ("b", "123.45", "old"),
+    ]  # fmt: skip
+    unavailable = {"id": "a", "price": bytes_of(-5), "note": "__debezium_unavailable_value"}
+    key = '{"schema": {"type": "struct"}, "payload": {"id": "b"}}'
+    assert look((None, change("u", after=unavailable)), (key, change("d")), (key, None)) == [
+        ("a", "-0.05", "old"), ("b", None, None),
+    ]  # fmt: skip
+    assert look((None, change("t"))) == [("a", None, None), ("b", None, None)]
+
+
+def test_a_key_in_two_partitions_is_told(lab: Lab) -> None:
+    """DESCRIBE TABLE names the likely cause."""
+    source, table = lab.stream(), LabTable(lab, _COMPANIES, partitions=2)
+    lab.create("split", f"SELECT qty FROM {source.name} q JOIN {table.name} c ON q.symbol = c.symbol")
+    for partition in (0, 1):
+        table.write((None, b'{"symbol": "INTC"}'), partition=partition)
+    _publish(source, {"symbol": "INTC", "qty": 1})
+    source.fence()
+    wait_until(lambda: table.described()["state"] == "ready", "the workers' notes")
+    [warning] = table.described()["warnings"]
+    assert "partitioner" in warning

@@ -226,6 +226,24 @@ def test_the_primary_key_from_the_records_key() -> None:
     assert ['Column "id" of the PRIMARY KEY is NULL.'] == _details(_keyed("KEY"), (None, b'{"n": 1}'))
 
 
+def test_a_plain_table_with_a_key_reads_plain_values() -> None:
+    """A number is no DATE there, decimal text has one meaning, and Debezium's placeholder is a text like another."""
+    columns = (
+        StreamColumn("id", "STRING", "KEY"),
+        StreamColumn("day", "DATE"),
+        StreamColumn("p", "DECIMAL(9,2)"),
+        StreamColumn("name", "STRING"),
+    )
+    of = Table("t_1", "plain", columns, ("id",), "plain", "json", "")
+    [row] = _last(of, (b"a", json.dumps({"p": "1234", "name": _UNAVAILABLE}).encode()))
+    assert ("1234.00", _UNAVAILABLE) == (str(row["p"]), row["name"])
+    assert 1 == len(_details(of, (b"a", b'{"day": 20778}')))
+    assert 1 == len(_details(table("id INT", "day DATE", key=["id"], form="maxwell-json"), (None, _DAYS)))
+
+
+_DAYS = b'{"type": "insert", "data": {"id": 1, "day": 20778}}'
+
+
 def test_mongodb_has_rows_in_texts() -> None:
     """`after` is JSON in a text; the key of the record names the document."""
     columns = (

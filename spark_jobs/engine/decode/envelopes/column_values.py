@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from grouping.model.change_format import ValueEncoding
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import TIMESTAMP, SqlType
 from spark_jobs.engine.decode.envelopes.canal_values import canal_converter
 from spark_jobs.engine.decode.envelopes.connect_schema import ConnectSchema
 from spark_jobs.engine.decode.envelopes.connect_values import Convert, scalar_converter
@@ -36,7 +36,11 @@ def converter(
         return _element_converter(sql_type, schema, encoding)
     if encoding.form == "canal-json" and (canal := canal_converter(sql_type)) is not None:
         return canal
-    return scalar_converter(sql_type, schema, encoding, per_second)
+    # A schema is Connect's, also beside the key of a plain JSON record.
+    by_debezium = encoding.form == "debezium-json" or schema is not None
+    if by_debezium or (sql_type == TIMESTAMP and encoding.form != "json"):
+        return scalar_converter(sql_type, schema, encoding, per_second)
+    return None
 
 
 def _struct_converter(sql_type: SqlType, schema: ConnectSchema | None, encoding: ValueEncoding) -> Convert | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.change_format import ValueEncoding, is_change_format
+from grouping.model.change_format import ValueEncoding
 from grouping.model.sql_type import BINARY, DATE, STRING, TIMESTAMP
 from spark_jobs.engine.decode.envelopes.column_values import converter
 from spark_jobs.engine.decode.envelopes.connect_schema import read_schema
@@ -78,7 +78,6 @@ class KeyWriter:
         if self._placed:
             inner, schema_text = _without_schema(key) if self._inner else (key, b"")
             schema = read_schema(schema_text) if schema_text else None
-            converts = schema is not None or is_change_format(self._encoding.form)
             try:
                 parts = self._parts.find(inner)
             except _REFUSALS as exc:
@@ -87,7 +86,7 @@ class KeyWriter:
                 if part is None:
                     continue
                 of_part = None if schema is None else schema.at(path)
-                convert = converter(column.type, of_part, self._encoding) if converts else None
+                convert = converter(column.type, of_part, self._encoding)
                 try:
                     raw = part if convert is None or part == b"null" else convert(part)
                     found.append(_named(column.name, raw))

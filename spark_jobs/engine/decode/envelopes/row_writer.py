@@ -103,7 +103,7 @@ class RowWriter:
             WrongRecord: The row is no JSON, or a value does not fit its column.
         """
         converters = self._converters(schema)
-        marked = _MARK.search(row) is not None
+        marked = self._encoding.form == "debezium-json" and _MARK.search(row) is not None
         if self._is_flat and not marked and not any(converters):
             return WrittenRow(row)
         try:
