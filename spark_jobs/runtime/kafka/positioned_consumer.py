@@ -52,6 +52,8 @@ class PositionedConsumer:
         """By partition that is being read: the offset of the next record."""
         self.shown: set[SourcePlace] = set()
         """Partitions of which Kafka shows nothing more at the moment."""
+        self.rewound: set[SourcePlace] = set()
+        """Partitions that Kafka gives from an earlier offset on: a topic was made anew, and has fewer records."""
         self.silent = self.empty = 0
         """Polls in a row without a record, and without so much as the end of a partition."""
 
@@ -78,6 +80,7 @@ class PositionedConsumer:
             KafkaException: The client cannot.
         """
         self.reached, self.silent, self.empty = dict(offsets), 0, 0
+        self.rewound.clear()
         self._assign()
 
     def _assign(self) -> None:
@@ -116,6 +119,8 @@ class PositionedConsumer:
             return False  # it was fetched before its partition was left
         if error is not None and error.code() != _END_OF_PARTITION:
             raise PartitionUnreadable(place[0], error)
+        if offset < self.reached[place]:
+            self.rewound.add(place)
         if error is not None:
             self.reached[place] = offset
             self.shown.add(place)

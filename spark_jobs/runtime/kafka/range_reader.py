@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
@@ -75,7 +75,7 @@ class RangeReader:
             range.
 
         Raises:
-            PartitionUnreadable: Kafka refuses a partition.
+            PartitionUnreadable: Kafka refuses a partition, or its topic was made anew with fewer records.
             OperationalError: Kafka failed, or does not give records that must be there.
         """
         try:
@@ -131,6 +131,8 @@ class RangeReader:
 
     def _taken(self, left: object) -> list[Message]:
         records = self._consumer.take(_POLL_SECONDS)
+        for topic, _ in self._consumer.rewound:
+            raise PartitionUnreadable(topic, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))
         if self._consumer.silent == _DOUBT:
             self._consumer.check_topics()
         if self._consumer.silent >= _PATIENCE:

@@ -98,6 +98,10 @@ def test_the_topic_at_fault_is_named(ground: Ground, reader: RangeReader) -> Non
     producer.flush()
     with pytest.raises(RecordUnreadable, match=f"topic {topic} partition 0 offset 0"):
         _read(reader, _ranges(ground, [topic]))
+    # The topic was made anew after the ends of the range were asked for.
+    with pytest.raises(PartitionUnreadable) as caught:
+        _read(reader, [SourceRange(topic, 0, 40, 43)])
+    assert topic == caught.value.topic
     absent = f"{ground.settings.prefix}absent"
     with pytest.raises(PartitionUnreadable) as caught:
         _read(reader, [SourceRange(absent, 0, 0, 1)])
