@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.benchmarks.result import write_result
-from tests.chaos.faults import FAULTS
+from tests.chaos.faults import FAULTS, STREAM_FAULTS
 from tests.chaos.host import open_host
 from tests.chaos.planted import PLANTED
 from tests.chaos.rounds import Chaos
@@ -30,34 +30,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=None, help="of the faults, queries and events; any without one")
     parser.add_argument("--minutes", type=float, default=5.0, help="after which no further round begins")
-    parser.add_argument("--faults", default=",".join(FAULTS), help="of which each round draws; all without it")
+    parser.add_argument("--faults", help="of which each round draws; all without it")
+    parser.add_argument("--streams", type=int, default=0, help="beside the one of the queries: 0, or 4 and more")
     parser.add_argument("--planted", nargs="?", const=",".join(PLANTED), help="builds with a fault: all, or those")
     parser.add_argument("--out", type=Path, help="a folder for the result file of a run that held")
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
-    faults = options.faults.split(",")
+    possible = [name for name in FAULTS if options.streams or name not in STREAM_FAULTS]
+    faults = options.faults.split(",") if options.faults else possible
     planted = options.planted.split(",") if options.planted else []
     if unknown := {*faults, *planted} - FAULTS.keys() - PLANTED.keys():
         parser.error(f"there is no {', '.join(sorted(unknown))}, but {', '.join((*FAULTS, *PLANTED))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and no started process is left
     if planted:
         sys.exit(0 if all([_caught(name, seed) for name in planted]) else 1)
-    sys.exit(0 if _holds(seed, options.minutes, faults, options.out) else 1)
+    sys.exit(0 if _holds(seed, faults, options) else 1)
 
 
-def _holds(seed: int, minutes: float, faults: Sequence[str], out: Path | None) -> bool:
-    chosen = "" if faults == list(FAULTS) else f" --faults {','.join(faults)}"
-    command = f"tests.chaos --seed {seed} --minutes {minutes:g}{chosen}"
+def _holds(seed: int, faults: Sequence[str], options: argparse.Namespace) -> bool:
+    chosen = "".join(f" --{name} {getattr(options, name)}" for name in ("streams", "faults") if getattr(options, name))
+    command = f"tests.chaos --seed {seed} --minutes {options.minutes:g}{chosen}"
     again = f"python -m {command}"
     print(f"seed {seed}; again: {again}", flush=True)
     with open_host(small_disk=os.geteuid() == 0 and "fill-disk" in faults) as host:
-        deadline = time.monotonic() + minutes * 60
-        chaos = Chaos(host, seed, lambda line: print(line, flush=True), logs=[host.data])
+        deadline = time.monotonic() + options.minutes * 60
+        chaos = Chaos(host, seed, lambda line: print(line, flush=True), logs=[host.data], streams=options.streams)
         found = _found(chaos, seed, faults, lambda: time.monotonic() < deadline, idle=True)
         if found is None:
             print(f"seed {seed}: 0 lost, 0 doubled; {chaos.tally.line()}")
-            if out is not None:
-                write_result(out / "chaos.json", command, chaos.tally.figures())
+            if options.out is not None:
+                write_result(options.out / "chaos.json", command, chaos.tally.figures())
         else:
             print(f"{host.stack.logs()}\n{found}\nFAILED, seed {seed}, after {chaos.tally.line()}\nagain: {again}")
         return found is None

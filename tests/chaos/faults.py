@@ -1,4 +1,4 @@
-"""The possible faults: processes killed or stopped, Redis lost or set back, a full disk, a clock that jumps."""
+"""The possible faults: processes killed or stopped, Redis set back, a full disk, a clock that jumps, a topic lost."""
 
 from __future__ import annotations
 
@@ -13,23 +13,34 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
 
 from tests.chaos.host import ROLES
+from tests.chaos.many_streams import ManyStreams
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 from tests.stack.tracebacks import FULL_DISK, KAFKA_AWAY, WORKER_DEATH
 
-__all__ = ["FAULTS", "TRACES", "Fault", "Ground"]
+__all__ = ["FAULTS", "STREAM_FAULTS", "TRACES", "Fault", "Ground"]
 
 
 class Ground:
     """The target of faults."""
 
-    def __init__(self, host: Any, lab: Lab, source: Source, rng: random.Random, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        host: Any,
+        lab: Lab,
+        source: Source,
+        rng: random.Random,
+        tell: Callable[[str], None],
+        many: ManyStreams | None = None,
+    ) -> None:
         self.host = host
         """A `Host`, or whatever else a run's own faults are done to."""
         self.lab = lab
         self.source = source
         self.rng = rng
         self.tell = tell
+        self.many = many
+        """The streams beside the source, if there are any."""
 
 
 Fault = Callable[[Ground], None]
@@ -125,6 +136,20 @@ def _add_partition(ground: Ground) -> None:
     source.partitions = wanted
 
 
+def _remake_topic(ground: Ground) -> None:
+    if ground.many is None:
+        ground.tell("skipped: there are no other streams")
+    else:
+        ground.many.remake_topic(ground.rng)
+
+
+def _kill_by_record(ground: Ground) -> None:
+    if ground.many is None:
+        ground.tell("skipped: there are no other streams")
+    else:
+        ground.many.kill_worker()
+
+
 FAULTS: dict[str, Fault] = {
     "kill-gateway": _kill("gateway"),
     "kill-driver": _kill("evaluator"),
@@ -142,7 +167,12 @@ FAULTS: dict[str, Fault] = {
     "fill-disk": _fill_disk,
     "move-clock": _move_clock,
     "add-partition": _add_partition,
+    "remake-topic": _remake_topic,
+    "kill-by-record": _kill_by_record,
 }
+
+STREAM_FAULTS = ("remake-topic", "kill-by-record")
+"""Faults of one stream, which the other streams may notice for a moment at most."""
 
 TRACES = (FULL_DISK, KAFKA_AWAY, WORKER_DEATH)
 """Regular expressions of the stack traces that faults may cause."""

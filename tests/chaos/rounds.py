@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import redis
 from tests import strategies
 from tests.chaos.checks import Comparison
 from tests.chaos.companies import Companies
-from tests.chaos.faults import FAULTS, TRACES, Fault, Ground
+from tests.chaos.faults import FAULTS, STREAM_FAULTS, TRACES, Fault, Ground
 from tests.chaos.host import Deployment
 from tests.chaos.lives import Cq
 from tests.chaos.loop import Loop
+from tests.chaos.many_streams import ManyStreams
+from tests.chaos.probes import served_within
 from tests.chaos.readers import Readers
 from tests.chaos.recovery import Recovery
 from tests.chaos.workload import Commands, Events
@@ -85,6 +87,7 @@ class Chaos:
         faults: Mapping[str, Fault] = FAULTS,
         pause: float = 0.1,
         logs: Sequence[Path] = (),
+        streams: int = 0,
     ) -> None:
         """Begin.
 
@@ -95,6 +98,7 @@ class Chaos:
             faults: The possible faults by name.
             pause: Seconds between two publications of events; results are read five times as often.
             logs: Data folders of roles, whose logs may get no stack trace except traces caused by faults.
+            streams: How many streams there are beside the one of the queries: 0, or 4 and more.
         """
         self.tally = Tally()
         self._pause = pause
@@ -104,6 +108,7 @@ class Chaos:
         self._rng = random.Random(seed)
         self._tell = tell
         self._begun_at = time.monotonic()
+        self._many = ManyStreams(host.bootstrap, streams, random.Random(f"{seed} streams")) if streams else None
         self._lab = lab = Lab(host.bootstrap)
         self._topics_before = lab.client.topics()
         self._keys_before, self._checkpoints_before = _stream_keys(host), _checkpoints(host)
@@ -132,8 +137,9 @@ class Chaos:
             Loop("events", self._events.step, self._pause) as events,
             Loop("commands", self._commands.step, 0.1) as commands,
             Loop("readers", self._read, self._pause / 5) as readers,
+            self._many.flowing() if self._many is not None else nullcontext(()) as others,
         ):
-            loops = (events, commands, readers)
+            loops = (events, commands, readers, *others)
             self._sleep(loops, self._rng.uniform(1.0, 3.0))
             for name in faults:
                 self._break(name)
@@ -142,11 +148,15 @@ class Chaos:
             self._sleep(loops, 2.0)
             if len(faults) == 1 and faults[0].startswith(_LOST_AT_ONCE):
                 self._measure(faults[0], loops)
+            if self._many is not None:
+                self._measure_others(self._many, faults)
         self._commands.finish()
         if any(name in _REDIS_LOST for name in faults):
             for cq in self._commands.cqs:
                 cq.redis_lost |= cq.gone and not cq.retired
         self._settle()
+        if self._many is not None:
+            self._say(f"all holds: {self._many.settle()}")
         self._log_watch.check(self._logs, TRACES)
 
     def idle(self, seconds: float) -> None:
@@ -160,6 +170,11 @@ class Chaos:
             self._sleep([readers], seconds)
         with Loop("readers", self._readers.follow, 0.02):
             self._source.fence()
+        if self._many is not None:
+            with self._many.flowing():
+                self._many.probe()
+                self._await_served(self._many, "idle", judged=True)
+            self._many.settle()
         self._log_watch.check(self._logs)
 
     def finish(self) -> None:
@@ -173,6 +188,8 @@ class Chaos:
         self._commands.finish()
         self._source.unwatch()
         self._readers.close()
+        if self._many is not None:
+            self._many.close()
         owner = self._lab.subscriber("owner")
         self._lab.client.result(f'DROP STREAM "{self._declared.name}"', owner)
         self._companies.drop()
@@ -190,7 +207,23 @@ class Chaos:
     def _break(self, name: str) -> None:
         self._say(name)
         self._recovery.begin(name)
-        self._faults[name](Ground(self._host, self._lab, self._source, self._rng, self._say))
+        self._faults[name](Ground(self._host, self._lab, self._source, self._rng, self._say, self._many))
+
+    def _measure_others(self, many: ManyStreams, faults: Sequence[str]) -> None:
+        """Measure how late the other streams are after the faults of roles, and then after a fault of one stream."""
+        many.probe()
+        self._await_served(many, faults[-1], judged=False)
+        fault = self._rng.choice(STREAM_FAULTS)
+        self._break(fault)
+        self._await_served(many, fault, judged=True)
+
+    def _await_served(self, many: ManyStreams, fault: str, *, judged: bool) -> None:
+        within = served_within()
+        waits = many.await_served(120.0)
+        name, slowest = max(waits.items(), key=lambda wait: wait[1])
+        self.tally.recovered.setdefault(f"others ({fault})", []).append(slowest)
+        self._say(f"{len(waits)} other streams served after {slowest:.1f} s, slowest {name}; allowed {within:.1f} s")
+        assert not judged or slowest <= within, f"{waits} after {fault}, allowed {within:.1f} s"
 
     def _measure(self, fault: str, loops: Sequence[Loop]) -> None:
         deadline = time.monotonic() + 60

@@ -11,9 +11,11 @@ _PLANT_ALL = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(f"tests.chaos.planted.{name}").plant()
+importlib.import_module("tests.chaos.deadly").plant()
 import gateway.state.commit, gateway.state.timer_state
 import gateway.state.recovery.catalog_replay, gateway.state.recovery.recovery
-import spark_jobs.runtime.worker.worker
+import spark_jobs.engine.match.residual, spark_jobs.runtime.worker.worker
+assert spark_jobs.engine.match.residual.holds.__module__ == "tests.chaos.deadly"
 """
 
 

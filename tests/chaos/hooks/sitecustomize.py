@@ -1,7 +1,7 @@
 """Python imports this module before anything else in the roles of a chaos run, by its folder on their path.
 
-The module moves the roles' clock by the seconds in a file, lowers bounds, and plants the fault named in the
-environment. The product knows nothing of it.
+The module moves the roles' clock by the seconds in a file, lowers bounds, makes some records deadly, and plants the
+fault named in the environment. The product knows nothing of it.
 """
 
 from __future__ import annotations
@@ -42,5 +42,6 @@ def _move_clock(path: Path) -> None:
 if _clock := os.environ.get("CQ_CHAOS_CLOCK"):
     _move_clock(Path(_clock))
     import_module("tests.chaos.bounds").lower()
+    import_module("tests.chaos.deadly").plant()
 if _planted := os.environ.get("CQ_CHAOS_PLANTED"):
     import_module(f"tests.chaos.planted.{_planted}").plant()
