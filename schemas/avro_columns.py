@@ -34,6 +34,13 @@ _LOGICAL = {
     ("long", "timestamp-micros"): "TIMESTAMP",
 }
 _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
+_PROMOTED = {
+    "int": ("BIGINT", "FLOAT", "DOUBLE"),
+    "long": ("FLOAT", "DOUBLE"),
+    "bytes": ("STRING",),
+    "string": ("BINARY",),
+}
+"""Wider SQL types of an Avro type, by the rules of Avro's schema resolution."""
 
 
 class AvroMismatch(ValueError):
@@ -47,12 +54,14 @@ class AvroMismatch(ValueError):
         """The schema's own form, in full sentences."""
 
 
-def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) -> None:
+def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:
     """Check that the schema has each column in its type.
 
     Args:
         schema_text: The writer's schema, JSON.
         columns: Names and SQL types (`grouping.model.sql_type`), or the texts of types without parts.
+        resolved: Whether the columns are of one schema and the records of another: then fields are promoted to the
+            types of their columns by Avro's rules, and a column without a field is NULL.
 
     Raises:
         AvroMismatch: With the first column that the schema lacks or has in another type; or the schema is nested
@@ -71,9 +80,11 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) 
     types = AvroTypes(schema)
     for name, kind in columns:
         if name not in types.fields:
+            if resolved:
+                continue
             there = ", ".join(f'"{field}"' for field in types.fields) or "none"
             raise AvroMismatch(f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}.")
-        found = types.sql_text(types.fields[name], kind)
+        found = types.sql_text(types.fields[name], kind, promote=resolved)
         if found is None or _normal(found) != _normal(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
             raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', f"The field {what} there.")
@@ -109,29 +120,40 @@ class AvroTypes:
         definition: dict[str, Any] = avro
         return definition
 
-    def sql_text(self, avro: Any, wanted: object) -> str | None:
+    def sql_text(self, avro: Any, wanted: object, *, promote: bool = False) -> str | None:
         """Return the text of the SQL type of an Avro type, given the declared type; None when there is none.
 
         A record becomes a STRUCT of the declared fields present in the schema: fields not declared are skipped, as in
         JSON. So a schema that is recursive ends where the wanted type does.
+
+        Args:
+            avro: The Avro type.
+            wanted: The declared type.
+            promote: Whether a type becomes the declared one where Avro's schema resolution promotes the type, and a
+                declared field that the schema lacks is NULL.
         """
         kind, logical = (definition := self.found(avro)).get("type"), definition.get("logicalType")
         match kind:
             case "record":
                 of = {field["name"]: field["type"] for field in definition["fields"]}
                 texts = [
-                    f"{name}: {self.sql_text(of[name], field)}"
+                    f"{name}: {self.sql_text(of[name], field, promote=promote) if name in of else field}"
                     for name, field in getattr(wanted, "fields", ())
-                    if name in of
+                    if name in of or promote
                 ]
                 return f"STRUCT<{', '.join(texts)}>"
             case "array" | "map":
                 part = definition["items" if kind == "array" else "values"]
-                element = self.sql_text(part, getattr(wanted, "element", None))
+                element = self.sql_text(part, getattr(wanted, "element", None), promote=promote)
                 return element and (f"ARRAY<{element}>" if kind == "array" else f"MAP<STRING, {element}>")
             case "bytes" | "fixed" if logical == "decimal":
-                return f"DECIMAL({definition['precision']},{definition.get('scale', 0)})"
+                precision, scale = definition["precision"], definition.get("scale", 0)
+                if promote and precision < getattr(wanted, "precision", 0) and scale == getattr(wanted, "scale", 0):
+                    return str(wanted)
+                return f"DECIMAL({precision},{scale})"
         if logical is None and str(wanted) in _NARROW.get(str(kind), ()):
+            return str(wanted)
+        if promote and logical is None and str(wanted) in _PROMOTED.get(str(kind), ()):
             return str(wanted)
         return _LOGICAL.get((str(kind), str(logical))) or _PRIMITIVES.get(str(kind))
 

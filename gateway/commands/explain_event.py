@@ -74,7 +74,7 @@ def explain_event(
     headers = _headers_of(given.pop("_headers", "{}"))
     joined = {name: msgspec.structs.replace(tables[name], format="json") for name in query.plan.table_ids}
     question = EventQuestion(
-        msgspec.structs.replace(stream, format="json"),
+        msgspec.structs.replace(stream, format="json", framing="raw"),
         query,
         destination.trigger,
         cq.window,

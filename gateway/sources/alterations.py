@@ -11,8 +11,8 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels
 from grouping.model.query import AlterStream
+from grouping.statements.declaration import check_schemas
 from grouping.statements.stream_declaration import check_envelope_field, check_format, check_outer
-from schemas.avro_columns import AvroMismatch, check_avro_columns
 
 __all__ = ["alter_stream"]
 
@@ -44,8 +44,11 @@ def alter_stream(
     else:
         given = {"lenient": statement.lenient, "timestamps": statement.timestamps}
         check_format(stream.format, [name for name, value in given.items() if value is not None], ())
-        altered = stream.altered((), statement.lenient, statement.timestamps)
-        if (altered.lenient, altered.timestamps) == (stream.lenient, stream.timestamps):
+        if statement.schemas is not None:
+            _check_schemas(stream, statement.schemas)
+        altered = stream.altered((), statement.lenient, statement.timestamps, statement.schemas)
+        options = [(each.lenient, each.timestamps, each.schemas) for each in (stream, altered)]
+        if options[0] == options[1]:
             return stream, False
     working.unit.sources.replace_stream(altered)
     catalog.whole.add(altered)
@@ -71,11 +74,24 @@ def _check_column(stream: Stream, added: StreamColumn) -> None:
     else:
         check_format(stream.format, (), [added.name])
         check_outer({added.name: added.from_text}, len(explode_levels(stream.explode)) if stream.explode else 0)
-    if stream.avro_schema is not None:
-        try:
-            check_avro_columns(stream.avro_schema, [(added.name, added.type)])
-        except AvroMismatch as error:
-            raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+    check_schemas(stream, [(added.name, added.type)])
+
+
+def _check_schemas(stream: Stream, schemas: str) -> None:
+    """Check that the schemas of a stream can be given, or given anew.
+
+    Raises:
+        InputError: stream-mismatch.
+    """
+    if stream.format != "avro" or stream.framing != "confluent" or stream.registry:
+        form = f"format = '{stream.format}' and framing = '{stream.framing}'"
+        raise InputError(
+            "option \"schemas\" is for Avro with framing = 'confluent' only",
+            code="stream-mismatch",
+            detail=f"The stream has {f'registry = {stream.registry!r}' if stream.registry else form}.",
+            hint="Leave it out.",
+        )
+    check_schemas(stream.altered(schemas=schemas), [(column.name, column.type) for column in stream.columns])
 
 
 def _check_views(working: WorkingCopy, catalog: Catalog, altered: Stream) -> None:

@@ -82,7 +82,7 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
     return {
         "topic": source.topic,
         "format": source.format,
-        "framing": source.framing if source.format == "avro" else None,
+        "framing": None if source.format == "json" and source.framing == "single-object" else source.framing,
         **({} if source.avro_schema is None else {"schema": source.avro_schema}),
         "columns": [msgspec.to_builtins(column) for column in source.columns],
     }
@@ -150,15 +150,30 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
             if isinstance(source, Table):
                 rest: tuple[object, ...] = source.key, source.decimals or None, source.timestamps or None
             else:
-                rest = source.lenient, source.timestamps, source.explode or None, source.decimals or None
+                rest = _options_of(source)
             return _declaration(statement) == (*there, rest)
+
+
+def _options_of(stream: Stream) -> tuple[object, ...]:
+    schemas = (stream.schemas, stream.registry, stream.descriptor, stream.message)
+    others = (stream.explode, stream.decimals, *schemas)
+    return stream.lenient, stream.timestamps, *(each or None for each in others)
 
 
 def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
     rest: tuple[object, ...] = (
         (statement.key, statement.decimals, statement.timestamps)
         if isinstance(statement, CreateTable)
-        else (statement.lenient, statement.timestamps, statement.explode, statement.decimals)
+        else (
+            statement.lenient,
+            statement.timestamps,
+            statement.explode,
+            statement.decimals,
+            statement.schemas,
+            statement.registry,
+            statement.descriptor,
+            statement.message,
+        )
     )
     columns = declared_columns(statement)
     return columns, statement.topic, statement.format, statement.schema, statement.framing, rest

@@ -25,6 +25,8 @@ from grouping.model.wording import counted
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 
+_SCHEMA_OPTIONS = ("schemas", "registry", "descriptor", "message")
+
 
 def create_stream(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream
@@ -61,6 +63,10 @@ def create_stream(
         timestamps=statement.timestamps,
         explode=statement.explode or msgspec.UNSET,
         decimals=statement.decimals or msgspec.UNSET,
+        schemas=statement.schemas or msgspec.UNSET,
+        registry=statement.registry or msgspec.UNSET,
+        descriptor=statement.descriptor or msgspec.UNSET,
+        message=statement.message or msgspec.UNSET,
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
@@ -97,6 +103,8 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         **({"timestamps": stream.timestamps} if stream.timestamps else {}),
         **({"explode": stream.explode} if stream.explode else {}),
         **({"decimals": stream.decimals} if stream.decimals else {}),
+        **{name: value for name in _SCHEMA_OPTIONS if (value := getattr(stream, name))},
+        **({} if stream.schema_id is msgspec.UNSET else {"schema_id": stream.schema_id}),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from gateway.kafka import ExistingTopic, TopicRefusal
 from gateway.sources.declarations import Declaration, check_name, too_many
-from gateway.topics.source_policy import check_source, readable_names
+from gateway.topics.source_policy import check_registry, check_source, readable_names
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
 from grouping.settings.settings import Settings
-from schemas.avro_columns import AvroMismatch, check_avro_columns
+from grouping.statements.declaration import check_schemas
 
 __all__ = ["MadeTopics", "admitted_topic"]
 
@@ -79,11 +79,9 @@ def _check_declaration(
         InputError: stream-mismatch, not-allowed.
     """
     check_source(settings, topics, statement.topic, subscriber)
-    if statement.schema is not None:
-        try:
-            check_avro_columns(statement.schema, statement.columns)
-        except AvroMismatch as error:
-            raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+    if isinstance(statement, CreateStream) and statement.registry is not None:
+        check_registry(settings, statement.registry)
+    check_schemas(statement, statement.columns)
 
 
 def _check_partitions(

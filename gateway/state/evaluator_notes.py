@@ -71,6 +71,12 @@ class EvaluatorNotes:
         found = self._hashes(map(self._connection.keys.first_records, stream_ids))
         return dict(zip(stream_ids, map(FirstRecords.unpack, found), strict=True))
 
+    def schema_ids(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, int]:
+        """Return the ids of the schemas that the first records of streams named, by stream; Redis is asked once."""
+        with mapped():
+            bodies = self._connection.redis.mget([self._connection.keys.schema_id(each) for each in stream_ids])
+        return {each: int(body) for each, body in zip(stream_ids, bodies, strict=True) if body is not None}
+
     def _hashes(self, keys: Iterable[str]) -> list[dict[bytes, bytes]]:
         pipeline = self._connection.redis.pipeline(transaction=False)
         with mapped():

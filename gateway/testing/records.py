@@ -15,12 +15,11 @@ import fastavro
 from gateway.evaluation.records import PlacedRecord
 from gateway.testing.stream import Stream
 from schemas.avro_columns import single_object_header
+from schemas.avro_writers import id_header, read_writers
 
 __all__ = ["Record", "Row", "json_record", "placed"]
 
 _STEP = timedelta(milliseconds=1)
-_CONFLUENT_HEADER = bytes(5)
-"""Header with schema id 0; readers accept any id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,8 @@ class Record:
     """A record of the source topic, where more than its value matters."""
 
     value: Mapping[str, object] | bytes | None
-    """The row, to be written in the stream's format; or the bytes as they are, None for a record without a value."""
+    """The row, to be written in the stream's format, with the schema of the largest id where the stream has several;
+    or the bytes as they are, None for a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
     """With a zone; by default a millisecond after the previous record."""
@@ -80,16 +80,38 @@ def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> byte
     if value is None or isinstance(value, bytes):
         return value
     declared = stream.declared
+    if declared.descriptor and declared.message:
+        return _proto_record(value, stream)
     if declared.format != "avro":
-        return json_record(value)
-    schema = declared.avro_schema or ""
+        framed = declared.format == "json" and declared.framing == "confluent"
+        return (id_header(0) if framed else b"") + json_record(value)
+    schema, schema_id = declared.avro_schema or "", 0
+    if declared.schemas:
+        schema_id, written = max(read_writers(declared.schemas).items())
+        schema = json.dumps(written)
     body = BytesIO()
     try:
         fastavro.schemaless_writer(body, fastavro.parse_schema(json.loads(schema)), dict(value))
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"no Avro record of stream {stream.name} holds {dict(value)}: {error}") from error
-    framings = {"single-object": lambda: single_object_header(schema), "confluent": lambda: _CONFLUENT_HEADER}
+    framings = {"single-object": lambda: single_object_header(schema), "confluent": lambda: id_header(schema_id)}
     return framings.get(declared.framing, bytes)() + body.getvalue()
+
+
+def _proto_record(row: Mapping[str, object], stream: Stream) -> bytes:
+    from google.protobuf.json_format import ParseDict, ParseError
+    from google.protobuf.message_factory import GetMessageClass
+
+    from schemas.proto_columns import message_path, message_type
+    from spark_jobs.engine.decode.proto_events import message_header
+
+    declared = stream.declared
+    found = message_type(declared.descriptor or "", declared.message or "")
+    try:
+        body: bytes = ParseDict(json.loads(json_record(row)), GetMessageClass(found)()).SerializeToString()
+    except ParseError as error:
+        raise ValueError(f"no Protobuf record of stream {stream.name} holds {dict(row)}: {error}") from error
+    return id_header(0) + message_header(message_path(found)) + body if declared.framing == "confluent" else body
 
 
 def json_record(row: Mapping[str, object]) -> bytes:

@@ -11,7 +11,7 @@ from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.statements.command import parse
-from schemas.avro_columns import AvroMismatch, check_avro_columns
+from grouping.statements.declaration import check_schemas
 
 __all__ = ["Stream"]
 
@@ -48,11 +48,7 @@ class Stream:
             InputError: As CREATE STREAM is refused.
         """
         statement = _declared(declaration, format, schema, framing)
-        if statement.schema is not None:
-            try:
-                check_avro_columns(statement.schema, statement.columns)
-            except AvroMismatch as error:
-                raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+        check_schemas(statement, statement.columns)
         self.declared = CatalogStream(
             stream_id=_STREAM_ID,
             name=statement.name,
@@ -67,6 +63,10 @@ class Stream:
             timestamps=statement.timestamps,
             explode=statement.explode or msgspec.UNSET,
             decimals=statement.decimals or msgspec.UNSET,
+            schemas=statement.schemas or msgspec.UNSET,
+            registry=statement.registry or msgspec.UNSET,
+            descriptor=statement.descriptor or msgspec.UNSET,
+            message=statement.message or msgspec.UNSET,
         )
         """As the gateway and the evaluator know it."""
 

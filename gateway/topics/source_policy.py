@@ -1,4 +1,4 @@
-"""Which topics a stream may read.
+"""Which topics a stream may read, and which registries of schemas.
 
 The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
 own topics, and another gateway's topics with its subscribers' commands and results.
@@ -12,10 +12,11 @@ from gateway.access.roles import readable_topics
 from gateway.kafka import LARGEST_RECORD
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError
+from grouping.settings.registries import allowed_registries
 from grouping.settings.settings import Settings
 from schemas.topic_names import TopicNames, gateway_prefixes
 
-__all__ = ["check_source", "readable_names"]
+__all__ = ["check_registry", "check_source", "readable_names"]
 
 
 def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscriber: str) -> None:
@@ -47,6 +48,21 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
             raise _refusal(
                 f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are a gateway\'s own.'
             )
+
+
+def check_registry(settings: Settings, url: str) -> None:
+    """Check that streams may read a registry of schemas: the evaluator asks it, from within the operators' network.
+
+    Raises:
+        InputError: not-allowed.
+    """
+    if url not in allowed_registries(settings):
+        raise InputError(
+            f'registry "{url}" may not be read',
+            code="not-allowed",
+            detail="Streams may read the registries that the setting CQ_STREAMS_REGISTRIES names.",
+            hint="Ask an operator, or give the schemas themselves: schemas = '{…}'.",
+        )
 
 
 def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) -> list[str]:

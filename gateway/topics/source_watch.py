@@ -8,7 +8,7 @@ topic are lost; a dead letter for each partition says so. A table has the rows o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -58,7 +58,7 @@ class SourceWatch:
         topics = [*(stream.topic for stream in streams), *(table.topic for table in (*tables, *dropped))]
         forms = self._topics.forms(topics)
         found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
-        changed = [(old, new) for old, new in found if old != new]
+        changed = [(old, new) for old, new in self._with_schema_ids(found) if old != new]
         letters: list[OutgoingRecord] = []
         for old, new in changed:
             log.info("source changed", extra={"stream": new.name, "topic": new.topic, "generation": new.generation})
@@ -79,6 +79,15 @@ class SourceWatch:
             self._working.unit.sources.lose_table(table.table_id)
             catalog.append(source_record(table, gone=True))  # again: a unit's changes go with a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
+
+    def _with_schema_ids(self, streams: Iterable[tuple[Stream, Stream]]) -> Iterator[tuple[Stream, Stream]]:
+        """Add the ids of schemas that first records named: the catalog keeps them if Redis is lost."""
+        streams = list(streams)
+        without = [old.stream_id for old, _ in streams if old.has_one_schema_id and old.schema_id is msgspec.UNSET]
+        met = self._working.evaluator.schema_ids(without) if without else {}
+        for old, new in streams:
+            known = old.stream_id in met
+            yield old, msgspec.structs.replace(new, schema_id=met[old.stream_id]) if known else new
 
     def _gone(self, dropped: Sequence[Table], forms: Mapping[str, ExistingTopic], now_ms: int) -> list[Table]:
         """Return the dropped tables whose topics are gone."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from grouping.model.change_format import ValueEncoding, is_change_format
-from grouping.model.column import StreamColumn
+from grouping.model.column import Alterations, EarlierDeclaration, StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
 from grouping.model.source_access import Access
@@ -32,28 +32,8 @@ RECORD_FIELDS = {
 
 _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
-_MOST_EARLIER = 100
-"""Declarations that are kept: a micro-batch is evaluated again within seconds, or when its evaluator starts."""
 _GENERATION = 10**13
 """Offsets of one generation of a topic: more than a partition will have."""
-
-
-class EarlierDeclaration(msgspec.Struct, frozen=True):
-    """A declaration of a stream before ALTER STREAM changed it."""
-
-    columns: int
-    """How many columns the stream had; ALTER STREAM adds columns at the end."""
-    lenient: bool = False
-    timestamps: str = ""
-
-
-class Alterations(msgspec.Struct, frozen=True):
-    """The changes of a stream by ALTER STREAM; a script of Redis reads the revision."""
-
-    revision: int = 1
-    """The number of the declaration."""
-    earlier: tuple[EarlierDeclaration, ...] = ()
-    """The latest declarations before this one, for micro-batches that are evaluated again."""
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -69,7 +49,7 @@ class Stream(msgspec.Struct, frozen=True):
     columns: tuple[StreamColumn, ...]
     topic: str
     format: str
-    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
+    """``json``, ``avro``, ``protobuf``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     start_offsets: dict[str, int]
     """Partition number (as text, for JSON) to the first position that belongs to the stream."""
     created_at: str
@@ -97,6 +77,22 @@ class Stream(msgspec.Struct, frozen=True):
     """How texts for DECIMAL columns of Debezium are written: ``string`` or ``base64``; unset without the option."""
     alterations: Alterations | msgspec.UnsetType = msgspec.UNSET
     """The number of the declaration, and earlier ones; unset for a stream that ALTER STREAM never changed."""
+    schemas: str | msgspec.UnsetType = msgspec.UNSET
+    """Writer schemas by the ids that records name (`schemas.avro_writers`), which count in place of `avro_schema`;
+    unset without the option."""
+    schema_id: int | msgspec.UnsetType = msgspec.UNSET
+    """The id that the first record named, where all records must name the same; unset until a record was met."""
+    registry: str | msgspec.UnsetType = msgspec.UNSET
+    """The URL of the registry that gives each id its schema, without a login; unset without the option."""
+    descriptor: str | msgspec.UnsetType = msgspec.UNSET
+    """For Protobuf: a FileDescriptorSet in base64."""
+    message: str | msgspec.UnsetType = msgspec.UNSET
+    """For Protobuf: the full name of the records' message."""
+
+    @property
+    def has_one_schema_id(self) -> bool:
+        """Whether the records name a schema by an id, and the first id that is met is the stream's."""
+        return self.format == "avro" and self.framing == "confluent" and not (self.schemas or self.registry)
 
     @property
     def encoding(self) -> ValueEncoding:
@@ -110,17 +106,22 @@ class Stream(msgspec.Struct, frozen=True):
         return 1 if self.alterations is msgspec.UNSET else self.alterations.revision
 
     def altered(
-        self, added: tuple[StreamColumn, ...] = (), lenient: bool | None = None, timestamps: str | None = None
+        self,
+        added: tuple[StreamColumn, ...] = (),
+        lenient: bool | None = None,
+        timestamps: str | None = None,
+        schemas: str | None = None,
     ) -> Stream:
         """Return the stream under a changed declaration; None leaves an option as it is."""
         known = Alterations() if self.alterations is msgspec.UNSET else self.alterations
-        before = EarlierDeclaration(len(self.columns), self.lenient, self.timestamps)
+        before = EarlierDeclaration(len(self.columns), self.lenient, self.timestamps, self.schemas)
         return msgspec.structs.replace(
             self,
             columns=self.columns + added,
             lenient=self.lenient if lenient is None else lenient,
             timestamps=self.timestamps if timestamps is None else timestamps,
-            alterations=Alterations(known.revision + 1, (*known.earlier, before)[-_MOST_EARLIER:]),
+            schemas=self.schemas if schemas is None else schemas,
+            alterations=known.followed_by(before),
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
@@ -139,7 +140,7 @@ class Stream(msgspec.Struct, frozen=True):
             True
         """
         known = Alterations() if other.alterations is msgspec.UNSET else other.alterations
-        then = EarlierDeclaration(len(other.columns), other.lenient, other.timestamps)
+        then = EarlierDeclaration(len(other.columns), other.lenient, other.timestamps, other.schemas)
         kept = len(known.earlier) - max(known.revision - revision, 0)
         if revision < known.revision and known.earlier:
             then = known.earlier[max(kept, 0)]
@@ -148,6 +149,7 @@ class Stream(msgspec.Struct, frozen=True):
             columns=other.columns[: then.columns],
             lenient=then.lenient,
             timestamps=then.timestamps,
+            schemas=then.schemas,
             alterations=msgspec.UNSET if revision == 1 else Alterations(revision, known.earlier[: max(kept, 0)]),
         )
 

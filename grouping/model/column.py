@@ -1,4 +1,4 @@
-"""A column of a stream or of a table."""
+"""A column of a stream or of a table, and what ALTER STREAM keeps of a stream's earlier declarations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import msgspec
 from grouping.model.column_place import ColumnPlace
 from grouping.model.sql_type import SqlType
 
-__all__ = ["StreamColumn"]
+__all__ = ["Alterations", "EarlierDeclaration", "StreamColumn"]
+
+_MOST_EARLIER = 100
+"""Declarations that are kept: a micro-batch is evaluated again within seconds, or when its evaluator starts."""
+_EARLIER_CHARACTERS = 1 << 20
+"""Characters of schemas in kept declarations: a stream is one record of the catalog."""
 
 
 class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,3 +32,32 @@ class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     def place(self) -> ColumnPlace:
         """The place of the column's values in the record."""
         return ColumnPlace.of(self.from_text) if self.from_text else ColumnPlace("value", (self.name,))
+
+
+class EarlierDeclaration(msgspec.Struct, frozen=True):
+    """A declaration of a stream before ALTER STREAM changed it."""
+
+    columns: int
+    """How many columns the stream had; ALTER STREAM adds columns at the end."""
+    lenient: bool = False
+    timestamps: str = ""
+    schemas: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Alterations(msgspec.Struct, frozen=True):
+    """The changes of a stream by ALTER STREAM; a script of Redis reads the revision."""
+
+    revision: int = 1
+    """The number of the declaration."""
+    earlier: tuple[EarlierDeclaration, ...] = ()
+    """The latest declarations before this one, for micro-batches that are evaluated again."""
+
+    def followed_by(self, before: EarlierDeclaration) -> Alterations:
+        """Return the changes after one more change; kept declarations have a bounded number and size."""
+        earlier = (*self.earlier, before)[-_MOST_EARLIER:]
+        size = 0
+        for at in range(len(earlier) - 1, -1, -1):
+            size += len(earlier[at].schemas or "")
+            if size > _EARLIER_CHARACTERS:
+                return Alterations(self.revision + 1, earlier[at + 1 :])
+        return Alterations(self.revision + 1, earlier)

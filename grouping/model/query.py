@@ -126,7 +126,7 @@ class CreateStream:
     """(name, type) in order."""
     topic: str
     format: str
-    """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
+    """``json``, ``avro``, ``protobuf``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     partitions: int | None = None
     start: Literal["latest", "earliest"] = "latest"
     schema: str | None = None
@@ -142,6 +142,14 @@ class CreateStream:
     """The path to the elements that are events (`explode.explode_text`); None where the record is one event."""
     decimals: str | None = None
     """How texts for DECIMAL columns of Debezium are written."""
+    schemas: str | None = None
+    """Writer schemas by the ids that records name, as JSON."""
+    registry: str | None = None
+    """The URL of the registry that gives each id its schema (`registries.registry_url`)."""
+    descriptor: str | None = None
+    """The FileDescriptorSet of Protobuf records, in base64."""
+    message: str | None = None
+    """The full name of their message."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:
@@ -193,6 +201,7 @@ class AlterStream:
     added: StreamColumn | None = None
     lenient: bool | None = None
     timestamps: str | None = None
+    schemas: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,11 @@ class StreamSettings(BaseModel):
         description="who may read streams, tables and views whose CREATE does not say it: `open`, everybody; "
         "`granted`, their owners, operators and those that a GRANT names",
     )
+    registries: SecretStr = Field(
+        SecretStr(""),
+        description="URLs of registries of schemas that CREATE STREAM may name, with commas between; a login "
+        "(`https://user:password@host`) stays here",
+    )
     compaction_lag_ms: int = Field(
         86_400_000, description="how long rows of a table that changed must still be there for a replay, in ms"
     )

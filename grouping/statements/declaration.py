@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.catalog import RECORD_FIELDS
+from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.errors import InputError, near_name
+from grouping.model.query import CreateStream, CreateTable
 from grouping.model.sql_type import SqlType
+from grouping.settings.registries import registry_url
 from grouping.statements.column_parts import read_place, read_type
 from grouping.statements.tokens import Tokens, clipped
+from schemas.avro_columns import AvroMismatch, check_avro_columns
+from schemas.avro_writers import check_writers
 
 __all__ = [
     "DECIMALS",
@@ -21,6 +25,7 @@ __all__ = [
     "OptionValues",
     "check_decimals",
     "check_options",
+    "check_schemas",
     "read_column",
     "read_columns",
     "read_options",
@@ -218,21 +223,105 @@ def check_options(options: OptionValues, what: str) -> None:
             code="stream-mismatch",
             detail='Kafka\'s topics have 1 to 249 ASCII letters, digits, "_", "." and "-".',
         )
-    if options["format"] == "avro" and "schema" not in options:
+    _check_descriptor(options)
+    if options["format"] == "avro":
+        _check_schemas(options, what)
+        return
+    framings = {"json": ("confluent",), "protobuf": ("confluent", "raw")}.get(str(options["format"]), ())
+    for option in ("schema", "schemas", "registry", "framing"):
+        if option in options and (option != "framing" or what != "stream" or options[option] not in framings):
+            raise InputError(
+                f'option "{option}" is for Avro only',
+                code="stream-mismatch",
+                detail=f"The format of the {what} is {options['format']}.",
+                hint="Leave it out, or choose format = 'avro'.",
+            )
+
+
+def _check_descriptor(options: OptionValues) -> None:
+    """Check that Protobuf records, and no others, have a descriptor and the name of their message."""
+    for option in ("descriptor", "message"):
+        if options["format"] == "protobuf" and option not in options:
+            raise InputError(
+                f'option "{option}" is missing',
+                code="stream-mismatch",
+                detail="Protobuf records are read by a descriptor and the full name of their message.",
+                hint="protoc --include_imports --descriptor_set_out writes a descriptor; give it in base64.",
+            )
+        if options["format"] != "protobuf" and option in options:
+            raise InputError(
+                f'option "{option}" is for Protobuf only',
+                code="stream-mismatch",
+                detail=f"The format is {options['format']}.",
+                hint="Leave it out, or choose format = 'protobuf'.",
+            )
+
+
+def _check_schemas(options: OptionValues, what: str) -> None:
+    """Check that the options say once with which schema, or schemas, Avro records are written."""
+    given = [option for option in ("schema", "schemas", "registry") if option in options]
+    if not given:
         raise InputError(
             'option "schema" is missing',
             code="stream-mismatch",
             detail=f"An Avro {what} needs the schema that its records are written with.",
             hint='Add schema = \'{"type": "record", …}\'.',
         )
-    surplus = [option for option in ("schema", "framing") if option in options]
-    if options["format"] != "avro" and surplus:
+    if len(given) > 1:
         raise InputError(
-            f'option "{surplus[0]}" is for Avro only',
+            f'the options "{given[0]}" and "{given[1]}" contradict each other',
             code="stream-mismatch",
-            detail=f"The format of the {what} is {options['format']}.",
-            hint="Leave it out, or choose format = 'avro'.",
+            detail="schema is the only schema, schemas has one for each id, and a registry gives each id its schema.",
+            hint="Leave one of them out.",
         )
+    if given != ["schema"] and options.get("framing") != "confluent":
+        raise InputError(
+            f"option \"{given[0]}\" is for framing = 'confluent' only",
+            code="stream-mismatch",
+            detail="Records without these bytes do not name the id of their schema.",
+            hint="Add framing = 'confluent', or give the one schema.",
+        )
+    if "registry" in options:
+        options["registry"] = _registry(str(options["registry"]))
+
+
+def _registry(text: str) -> str:
+    """Return the URL of a registry in its one form; the text is not quoted, for it may hold a password."""
+    url = registry_url(text)
+    if url is None or "@" in text:
+        raise InputError(
+            "the registry's URL cannot be used",
+            code="stream-mismatch",
+            detail="It is http:// or https://, a host and perhaps a port and a path, without a login.",
+            hint="An operator gives the login, with the URL in CQ_STREAMS_REGISTRIES.",
+        )
+    return url
+
+
+def check_schemas(source: CreateStream | CreateTable | Stream, columns: Iterable[tuple[str, object]]) -> None:
+    """Check that columns fit the schemas that records are written with.
+
+    Args:
+        source: The declaration with its schema, its schemas by their ids, which count before the schema, or its
+            descriptor.
+        columns: Names and types.
+
+    Raises:
+        InputError: stream-mismatch.
+    """
+    schema = source.avro_schema if isinstance(source, Stream) else source.schema
+    schemas = None if isinstance(source, CreateTable) else source.schemas or None
+    try:
+        if not isinstance(source, CreateTable) and source.descriptor:
+            from schemas.proto_columns import check_proto_columns
+
+            check_proto_columns(source.descriptor, source.message or "", columns)
+        elif schemas is not None:
+            check_writers(schemas, columns)
+        elif schema is not None:
+            check_avro_columns(schema, columns)
+    except AvroMismatch as error:
+        raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
 
 
 def check_decimals(options: OptionValues) -> None:

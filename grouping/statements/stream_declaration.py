@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 CHOICES = {
-    "format": ("json", "avro", *CHANGE_FORMATS),
+    "format": ("json", "avro", "protobuf", *CHANGE_FORMATS),
     "start": ("latest", "earliest"),
     "framing": ("single-object", "confluent", "raw"),
     "access": ACCESS_CHOICES,
@@ -49,6 +49,10 @@ OPTIONS = (
     "partitions",
     "start",
     "schema",
+    "schemas",
+    "registry",
+    "descriptor",
+    "message",
     "framing",
     "access",
     "lenient",
@@ -56,8 +60,10 @@ OPTIONS = (
     "explode",
     "decimals",
 )
+_FRAMING = {"protobuf": "raw"}
+"""By format, the framing without the option; for JSON ``single-object``, the word of old records, means none."""
 _OF_JSON = ("lenient", "timestamps", "explode")
-_CHANGEABLE = ("lenient", "timestamps")
+_CHANGEABLE = ("lenient", "timestamps", "schemas")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -73,10 +79,11 @@ def read_stream(tokens: Tokens) -> CreateStream:
     options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
     check_decimals(options)
-    check_format(str(options["format"]), [each for each in _OF_JSON if each in options], places)
+    form = str(options["format"])
+    check_format(form, [each for each in _OF_JSON if each in options], places)
     for column, _ in columns:
         if column not in places:
-            check_envelope_field(str(options["format"]), column)
+            check_envelope_field(form, column)
     levels = explode_levels(str(options["explode"])) if "explode" in options else ()
     check_outer(places, len(levels))
     return CreateStream(
@@ -84,11 +91,17 @@ def read_stream(tokens: Tokens) -> CreateStream:
         columns=columns,
         places=places,
         topic=str(options["topic"]),
-        format=str(options["format"]),
+        format=form,
         partitions=cast(int | None, options.get("partitions")),
         start=cast(Literal["latest", "earliest"], options.get("start", "latest")),
         schema=cast(str | None, options.get("schema")),
-        framing=cast(Literal["single-object", "confluent", "raw"], options.get("framing", "single-object")),
+        schemas=cast(str | None, options.get("schemas")),
+        registry=cast(str | None, options.get("registry")),
+        descriptor=cast(str | None, options.get("descriptor")),
+        message=cast(str | None, options.get("message")),
+        framing=cast(
+            Literal["single-object", "confluent", "raw"], options.get("framing", _FRAMING.get(form, "single-object"))
+        ),
         access=cast(AccessKind | None, options.get("access")),
         if_not_exists=if_not_exists,
         lenient=bool(options.get("lenient", False)),
@@ -184,11 +197,12 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
     name = tokens.stream_name()
     if tokens.accept("SET"):
         options = read_options(tokens, _CHANGEABLE, CHOICES)
-        lenient, timestamps = options.get("lenient"), options.get("timestamps")
+        lenient, timestamps, schemas = map(options.get, _CHANGEABLE)
         return AlterStream(
             name,
             lenient=None if lenient is None else bool(lenient),
             timestamps=None if timestamps is None else str(timestamps),
+            schemas=None if schemas is None else str(schemas),
         )
     if not (tokens.word() == "ADD" and tokens.word(1) == "COLUMN"):
         hint = "A column that is there stays as it is. DROP STREAM and CREATE STREAM make another stream."

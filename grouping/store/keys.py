@@ -191,6 +191,10 @@ class RedisKeys:
                         "columns of a lenient stream to the number of values that did not fit")
     first_records = _OfStream("first-records:{stream}", "hash", "workers", "gateway",
                               "the fields of `FirstRecords`: dead letters among a stream's first records", kept=True)
+    schema_id = _OfStream("schema-id:{stream}", "string", "workers", "gateway",
+                          "the id of the schema that the stream's first record named", kept=True)
+    schemas = _OfStream("schemas:{stream}", "hash", "workers", "",
+                        "ids to schemas of a registry, partitions to `UnknownIds`", kept=True)
     headers_read = _OfStream("headers-read:{stream}", "string", "workers", "evaluator",
                              "present when a query of the stream reads `_headers`")
     quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work units to `Quarantine`")

@@ -1,8 +1,15 @@
-"""Notes that tasks leave in Redis for the driver: the stream in hand of a lane, its cost, and who reads headers."""
+"""Notes that tasks leave in Redis for the driver and for each other.
+
+The notes are of the stream in hand of a lane and its cost, of streams whose queries read
+headers, and of the schemas that records name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
@@ -11,7 +18,7 @@ from grouping.store.fence import Fence, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
 
-__all__ = ["LANE", "HeaderNotes", "LaneHand"]
+__all__ = ["LANE", "HeaderNotes", "LaneHand", "SchemaNotes", "UnknownIds"]
 
 LANE = "lane"
 """How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
@@ -119,3 +126,84 @@ class HeaderNotes:
         with mapped():
             notes = self._redis.mget([self._keys.headers_read(each) for each in stream_ids])
         return frozenset(each for each, note in zip(stream_ids, notes, strict=True) if note is not None)
+
+
+class UnknownIds(msgspec.Struct, frozen=True):
+    """Ids that a registry did not know when records of a source partition were decoded."""
+
+    until: int = -1
+    """The offset of the last such record: a replay up to there finds the same."""
+    ids: frozenset[int] = frozenset()
+
+
+class SchemaNotes:
+    """What tasks learnt of the schemas that a stream's records name by ids: all tasks and replays go by the notes."""
+
+    def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            fences: The evaluator's fences: writes may raise `LeaseLost`.
+        """
+        self._redis = connect(settings)
+        self._keys = RedisKeys.of(settings)
+        self._fences = fences
+
+    def _write(self, stream_id: StreamId) -> Any:
+        return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
+
+    def first_id(self, stream_id: StreamId, met: int) -> int:
+        """Return the id of the schema that the first record of a stream named.
+
+        Args:
+            stream_id: The stream.
+            met: The first id that the caller met; the stream's, if no task has met one before.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        key = self._keys.schema_id(stream_id)
+        with mapped():
+            return int(self._write(stream_id).set(key, met, nx=True).get(key).execute()[-1])
+
+    def schemas(self, stream_id: StreamId, ids: Sequence[int], partition: int) -> tuple[dict[int, str], UnknownIds]:
+        """Return schemas that a registry gave.
+
+        Args:
+            stream_id: The stream.
+            ids: The ids of the schemas.
+            partition: A source partition.
+
+        Returns:
+            The schemas that there are, and the ids in the partition that the registry did not know.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            unknown, *found = self._redis.hmget(self._keys.schemas(stream_id), f"unknown/{partition}", *map(str, ids))
+        there = {each: body.decode() for each, body in zip(ids, found, strict=True) if body is not None}
+        return there, UnknownIds() if unknown is None else msgspec.json.decode(unknown, type=UnknownIds)
+
+    def keep_schemas(self, stream_id: StreamId, schemas: Mapping[int, str]) -> None:
+        """Keep schemas that a registry gave; a schema that is there stays.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            pipeline = self._write(stream_id)
+            for each, schema in schemas.items():
+                pipeline.hsetnx(self._keys.schemas(stream_id), str(each), schema)
+            pipeline.execute()
+
+    def keep_unknown(self, stream_id: StreamId, partition: int, unknown: UnknownIds) -> None:
+        """Keep the ids in a partition that a registry did not know, before the dead letters of their records.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        body = msgspec.json.encode(unknown)
+        with mapped():
+            self._write(stream_id).hset(self._keys.schemas(stream_id), f"unknown/{partition}", body).execute()

@@ -11,6 +11,7 @@ from functools import cache
 from unittest import mock
 
 import fastavro
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 from schemas.avro_columns import AvroMismatch, check_avro_columns
+from schemas.avro_writers import check_writers, id_header
 from schemas.codec import Command, MalformedCommand, decode_command, encode_command
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import match
@@ -188,14 +190,18 @@ def _avro_stream() -> tuple[Stream, bytes]:
 def _avro_records(rng: random.Random) -> None:
     stream, value = _avro_stream()
     _records(stream, [broken_bytes(rng, value) for _ in range(4)])
+    several = msgspec.structs.replace(stream, framing="confluent", schemas=f'{{"7": {SCHEMA}}}')
+    _records(several, [broken_bytes(rng, id_header(7) + value) for _ in range(4)])
 
 
 def _avro_schemas(rng: random.Random) -> None:
     text = broken_text(rng, SCHEMA)
-    try:
-        check_avro_columns(text, (("symbol", "STRING"), ("price", "DOUBLE")))
-    except AvroMismatch as error:
-        assert_safe([error.message, error.detail], text)
+    columns = (("symbol", "STRING"), ("price", "DOUBLE"))
+    for check, given in ((check_avro_columns, text), (check_writers, f'{{"7": {text}}}')):
+        try:
+            check(given, columns)
+        except AvroMismatch as error:
+            assert_safe([error.message, error.detail], given)
 
 
 def _cursors(rng: random.Random) -> None:

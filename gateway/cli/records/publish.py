@@ -27,6 +27,7 @@ from grouping.model.explode import explode_levels
 from grouping.model.wording import figure
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
+from schemas.avro_writers import id_header
 
 __all__ = ["publish"]
 
@@ -88,6 +89,7 @@ class _Publication:
         self._key = key
         self._strict = strict
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._before = id_header(0) if stream.framing == "confluent" else b""
         self._broken = self._bytes = 0
         self._delivery = DeliveryReports()
         self._progress = Progress(
@@ -176,7 +178,7 @@ class _Publication:
             if count % _STEP == 0:
                 self._show()
             if not line.fault:
-                yield line.key, line.value
+                yield line.key, line.value if line.value is None else self._before + line.value
                 continue
             self._broken += 1
             self._console.print(f"line {line.number}: {line.fault}", markup=False)

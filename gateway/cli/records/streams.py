@@ -88,4 +88,9 @@ def _stream(described: Mapping[str, Any]) -> Stream:
         timestamps=described.get("timestamps", ""),
         explode=described.get("explode", msgspec.UNSET),
         decimals=described.get("decimals", msgspec.UNSET),
+        schemas=described.get("schemas", msgspec.UNSET),
+        registry=described.get("registry", msgspec.UNSET),
+        descriptor=described.get("descriptor", msgspec.UNSET),
+        message=described.get("message", msgspec.UNSET),
+        schema_id=described.get("schema_id", msgspec.UNSET),
     )

@@ -13,30 +13,54 @@ import pyarrow as pa
 from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import STRING
 from grouping.model.wording import are, counted
-from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
+from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, reading_schema, single_object_header
 from schemas.avro_limits import body_check
+from schemas.avro_writers import CONFLUENT_BYTES, id_header, schema_text
 from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
+from spark_jobs.engine.decode.framing import NO_SCHEMA_ID
 from spark_jobs.engine.decode.json_exact import WrongRecord
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = ["AvroReader"]
 
-_CONFLUENT_BYTES = 5
-"""A zero byte and the id of the schema, which may be any."""
-
 
 class AvroReader:
     """Reads the Avro records of one stream."""
 
-    def __init__(self, columns: Sequence[StreamColumn], schema: str, framing: str) -> None:
-        self._schema = reading_schema(schema, [column.name for column in columns])
-        self._check_body = body_check(self._schema)
-        self._body = _BODIES[framing]
-        self._header = single_object_header(schema)
-        self._texts = [column.name for column in columns if column.type == STRING or column.type.is_nested]
-        nested = NestedChecks(AvroTypes(schema))
-        checks = ((column, _check_of(column, nested)) for column in columns)
-        self._checks = [(column, check) for column, check in checks if check]
+    def __init__(self, pick: Callable[[bytes], tuple[AvroBody, int]]) -> None:
+        """Take a function that returns the reader of a value's body, and where the body begins."""
+        self._pick = pick
+
+    @classmethod
+    def of_schema(cls, columns: Sequence[StreamColumn], schema: str, framing: str) -> AvroReader:
+        """Return a reader of records that are all written with one schema, whatever id they name."""
+        body, begin = AvroBody(columns, schema), _BODIES[framing]
+        header = single_object_header(schema)
+        return cls(lambda value: (body, begin(value, header)))
+
+    @classmethod
+    def of_writers(
+        cls, columns: Sequence[StreamColumn], writers: Mapping[int, Any], unknown: Callable[[int], str]
+    ) -> AvroReader:
+        """Return a reader of records that name their schemas by ids.
+
+        Args:
+            columns: The columns.
+            writers: By id, a schema as JSON has it, or a sentence why there is none.
+            unknown: Gives the fault of a record with a further id.
+        """
+        bodies: dict[bytes, AvroBody | str] = {}
+        for schema_id, schema in writers.items():
+            bodies[id_header(schema_id)] = schema if isinstance(schema, str) else _body_of(columns, schema_id, schema)
+
+        def pick(value: bytes) -> tuple[AvroBody, int]:
+            body = bodies.get(value[:CONFLUENT_BYTES])
+            if isinstance(body, AvroBody):
+                return body, CONFLUENT_BYTES
+            _confluent(value, b"")
+            raise WrongRecord(body or unknown(int.from_bytes(value[:CONFLUENT_BYTES], "big")))
+
+        return cls(pick)
 
     def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
         """Decode the values of a batch.
@@ -48,17 +72,46 @@ class AvroReader:
         wrong: dict[int, str] = {}
         for row, value in enumerate(values.to_pylist()):
             try:
-                records.append(self._record(value))
+                if value is None:
+                    raise WrongRecord("The record has no value.")
+                body, start = self._pick(value)
+                records.append(body.read(value, start))
             except WrongRecord as exc:
                 wrong[row] = str(exc)
             except Exception as exc:  # fastavro's errors have no common base: IndexError, EOFError, OverflowError, …
                 wrong[row] = f"The value does not fit the Avro schema: {str(exc) or type(exc).__name__}."
         return lambda column: list(map(itemgetter(column.name), records)), wrong
 
-    def _record(self, value: bytes | None) -> dict[str, Any]:
-        if value is None:
-            raise WrongRecord("The record has no value.")
-        start = self._body(value, self._header)
+
+class AvroBody:
+    """Reads the bodies of one writer's schema as values of columns."""
+
+    def __init__(self, columns: Sequence[StreamColumn], schema: str) -> None:
+        """Prepare to read.
+
+        Args:
+            columns: The columns; a column that the schema lacks is NULL.
+            schema: The writer's schema.
+        """
+        self._schema = reading_schema(schema, [column.name for column in columns])
+        self._check_body = body_check(self._schema)
+        types = AvroTypes(schema)
+        there = [column for column in columns if column.name in types.fields]
+        self._texts = [column.name for column in there if column.type == STRING or column.type.is_nested]
+        self._nulls = {column.name: None for column in columns if column.name not in types.fields}
+        checks = ((column, _check_of(column, types)) for column in there)
+        self._checks = [(column, check) for column, check in checks if check]
+
+    def read(self, value: bytes, start: int) -> dict[str, Any]:
+        """Return the values of the columns, with further fields of the record among them.
+
+        Args:
+            value: The record's value.
+            start: Where the body begins.
+
+        Raises:
+            WrongRecord: The record does not fit the columns. Other exceptions: The body does not fit the schema.
+        """
         if self._check_body is not None:
             self._check_body(value, start)
         broken = False
@@ -78,6 +131,8 @@ class AvroReader:
                     check_texts(record[name])
                 except UnicodeEncodeError:
                     raise WrongRecord(f'Column "{name}" has a string that is no valid UTF-8.') from None
+        if self._nulls:
+            record.update(self._nulls)
         return record
 
     def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:
@@ -92,6 +147,16 @@ class AvroReader:
         return record
 
 
+def _body_of(columns: Sequence[StreamColumn], schema_id: int, schema: Any) -> AvroBody | str:
+    """Return the reader of a schema's bodies, or the fault of all records of a schema that does not fit the columns."""
+    try:
+        text = schema_text(schema)
+        check_avro_columns(text, [(column.name, column.type) for column in columns], resolved=True)
+    except AvroMismatch as error:
+        return f"The schema with id {schema_id} does not fit the stream: {error.message}. {error.detail}"
+    return AvroBody(columns, text)
+
+
 def _single_object(value: bytes, header: bytes) -> int:
     if not value.startswith(header):
         raise WrongRecord(f"The value does not begin with {header.hex()}, which the stream's schema calls for.")
@@ -99,9 +164,9 @@ def _single_object(value: bytes, header: bytes) -> int:
 
 
 def _confluent(value: bytes, _header: bytes) -> int:
-    if len(value) < _CONFLUENT_BYTES or value[0] != 0:
-        raise WrongRecord("The value does not begin with a zero byte and four bytes of a schema id.")
-    return _CONFLUENT_BYTES
+    if len(value) < CONFLUENT_BYTES or value[0] != 0:
+        raise WrongRecord(NO_SCHEMA_ID)
+    return CONFLUENT_BYTES
 
 
 def _raw(_value: bytes, _header: bytes) -> int:
@@ -116,8 +181,8 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
 """By framing, the function that returns where the body begins."""
 
 
-def _check_of(column: StreamColumn, nested: NestedChecks) -> Callable[[Any], object] | None:
+def _check_of(column: StreamColumn, types: AvroTypes) -> Callable[[Any], object] | None:
     """Return a check and conversion of a column's values, None where fastavro's values are right as they come."""
     if column.type.is_nested:
-        return nested.column(column)
-    return plain_check(column.type)
+        return NestedChecks(types).column(column)
+    return plain_check(column.type, str(types.found(types.fields[column.name]).get("type")))

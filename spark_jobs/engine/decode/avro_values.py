@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
+from grouping.model.sql_type import DATE, STRING, TIMESTAMP, SqlType
 from schemas.avro_columns import AvroTypes
 from spark_jobs.engine.decode.misfit import Misfit
 
@@ -23,8 +23,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
-def plain_check(sql_type: SqlType) -> Check | None:
-    """Return a check and conversion of a type without parts, None where its values are right as they come."""
+def plain_check(sql_type: SqlType, kind: str) -> Check | None:
+    """Return a check and conversion of a type without parts, None where its values are right as they come.
+
+    Args:
+        sql_type: The type of the column, or of a part of it.
+        kind: The Avro type of the values, which Avro's schema resolution may promote.
+    """
+    if kind in ("int", "long") and sql_type.name in ("FLOAT", "DOUBLE"):
+        return float
+    if kind == "bytes" and sql_type == STRING:
+        return _text
+    if kind == "string" and sql_type.name == "BINARY":
+        return lambda text: text.encode("utf-8", "surrogateescape")
     if sql_type.name in _BITS:
         return _whole(_BITS[sql_type.name], sql_type)
     return (lambda unscaled: _decimal(unscaled, sql_type)) if sql_type.is_decimal else None
@@ -49,7 +60,8 @@ class NestedChecks:
         definition = self._types.found(avro)
         if sql_type.name == "STRUCT":
             types = {field["name"]: field["type"] for field in definition["fields"]}
-            return _struct([(name, self._check(types[name], field)) for name, field in sql_type.fields])
+            parts = [(name, self._check(types[name], field)) for name, field in sql_type.fields if name in types]
+            return _struct(parts, [name for name, _ in sql_type.fields if name not in types])
         if sql_type.element is not None:
             part = definition["items" if sql_type.name == "ARRAY" else "values"]
             return (_array if sql_type.name == "ARRAY" else _map)(self._check(part, sql_type.element))
@@ -58,7 +70,7 @@ class NestedChecks:
         if sql_type == TIMESTAMP:
             step = 1000 if definition["logicalType"] == "timestamp-millis" else 1
             return partial(_time, sql_type, step)
-        return plain_check(sql_type)
+        return plain_check(sql_type, str(definition.get("type")))
 
 
 def check_texts(value: object) -> None:
@@ -79,11 +91,13 @@ def check_texts(value: object) -> None:
                 check_texts(each)
 
 
-def _struct(parts: list[tuple[str, Check | None]]) -> Check:
+def _struct(parts: list[tuple[str, Check | None]], absent: list[str]) -> Check:
+    """Return a conversion of records; the fields in `absent`, which the writer's schema lacks, are NULL."""
     checks = [(name, _each(check)) for name, check in parts]
+    nulls = dict.fromkeys(absent)
 
     def convert(record: dict[str, Any]) -> dict[str, object]:
-        return {name: _part(check, record[name], name) for name, check in checks}
+        return {name: _part(check, record[name], name) for name, check in checks} | nulls
 
     return convert
 
@@ -131,6 +145,13 @@ def _decimal(unscaled: bytes, sql_type: SqlType) -> Decimal:
     if abs(number) >= 10**sql_type.precision:
         raise Misfit(f"the number has more than {sql_type.precision} digits", sql_type)
     return Decimal(f"{number}E-{sql_type.scale}")  # from text: arithmetic would round to the context's 28 digits
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Misfit("the bytes are no valid UTF-8", STRING) from None
 
 
 def _date(sql_type: SqlType, days: int) -> date:

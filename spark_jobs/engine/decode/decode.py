@@ -6,6 +6,7 @@ so every column of every record is checked here, whatever is used later.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -13,15 +14,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import UNSET
 
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.change_format import is_change_format
 from grouping.model.column_place import ColumnPlace
 from grouping.model.sql_type import VARIANT
 from grouping.settings.settings import Settings
+from schemas.avro_writers import read_writers
 from spark_jobs.engine.decode.avro_events import AvroReader
 from spark_jobs.engine.decode.envelopes.change_events import envelopes, read_change_events
 from spark_jobs.engine.decode.exploded_events import exploded_events
+from spark_jobs.engine.decode.framing import bodies, has_framed_json, schema_ids
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_lenient import STRICT, Leniency
 from spark_jobs.engine.decode.record_parts import PartsReader
@@ -29,6 +33,9 @@ from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.output import dead_letters
 
 __all__ = ["Events", "decode", "decode_pieces", "json_reader", "record_reader"]
+
+_SHOWN_IDS = 5
+"""Known ids of schemas in the detail of a dead letter."""
 
 
 def decode_pieces(
@@ -60,14 +67,22 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
         return _decode_changes(batch, stream, settings)
     in_value = tuple(column for column in stream.columns if column.place.kind == "value")
     misfits: Counter[str] = Counter()
-    if stream.format == "json":
-        read, wrong, misfits = json_reader(in_value, _leniency(stream)).read(batch["value"])
+    values = batch["value"]
+    if has_framed_json(stream):
+        values, unframed = bodies(values)
+        read, wrong, misfits = json_reader(in_value, _leniency(stream)).read(values)
+        wrong |= unframed
+    elif stream.format == "json":
+        read, wrong, misfits = json_reader(in_value, _leniency(stream)).read(values)
+    elif stream.format == "protobuf":
+        read, wrong = _proto_reader(in_value, stream.descriptor or "", stream.message or "", stream.framing)(values)
     else:
-        read, wrong = record_reader(stream.format, in_value, stream.avro_schema or "", stream.framing)(batch["value"])
+        read, wrong = _avro_reader(stream, in_value, values)(values)
     outside = tuple(column for column in stream.columns if column.place.kind != "value")
     if outside:
         read, wrong = _with_parts(batch, stream, outside, read, wrong, misfits)
-    return _good_events(batch, stream, read, wrong, misfits, _read_whole, settings)
+    read_whole = _read_framed if has_framed_json(stream) else _read_whole
+    return _good_events(batch, stream, read, wrong, misfits, read_whole, settings)
 
 
 def _decode_changes(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
@@ -109,6 +124,10 @@ def _read_whole(values: pa.Array) -> pa.Array:
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
+
+
+def _read_framed(values: pa.Array) -> pa.Array:
+    return _read_whole(bodies(values)[0])
 
 
 def _leniency(stream: Stream) -> Leniency:
@@ -165,4 +184,61 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
         schema: The writer's schema, for Avro.
         framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
     """
-    return json_reader(columns, STRICT) if form == "json" else AvroReader(columns, schema, framing)
+    return json_reader(columns, STRICT) if form == "json" else AvroReader.of_schema(columns, schema, framing)
+
+
+def _avro_reader(stream: Stream, columns: tuple[StreamColumn, ...], values: pa.Array) -> FormatReader:
+    """Return the reader of a stream's Avro records.
+
+    Where the first id of a schema that is met is the stream's, and the stream has none yet, that is the first id of
+    these records; an evaluator notes the id with the stream before it decodes.
+    """
+    if stream.registry:
+        return _registry_reader(columns, stream.schemas or "")
+    if stream.schemas:
+        return _writers_reader(columns, stream.schemas)
+    schema = stream.avro_schema or ""
+    if not stream.has_one_schema_id:
+        return record_reader("avro", columns, schema, stream.framing)
+    first = stream.schema_id
+    if first is UNSET:
+        first = next(iter(schema_ids(values)), 0)
+    return _single_writer_reader(columns, first, schema)
+
+
+@lru_cache(maxsize=256)
+def _writers_reader(columns: tuple[StreamColumn, ...], schemas: str) -> FormatReader:
+    writers = read_writers(schemas)
+    ids = ", ".join(map(str, sorted(writers)[:_SHOWN_IDS])) + (", …" if len(writers) > _SHOWN_IDS else "")
+    return AvroReader.of_writers(
+        columns, writers, lambda found: f"The record has the schema id {found}, and the stream has schemas for {ids}."
+    )
+
+
+@lru_cache(maxsize=256)
+def _proto_reader(columns: tuple[StreamColumn, ...], descriptor: str, message: str, framing: str) -> FormatReader:
+    from spark_jobs.engine.decode.proto_events import ProtoReader
+
+    return ProtoReader(columns, descriptor, message, framing)
+
+
+@lru_cache(maxsize=256)
+def _registry_reader(columns: tuple[StreamColumn, ...], schemas: str) -> FormatReader:
+    """Return the reader of records with the schemas that a registry gave for them."""
+    return AvroReader.of_writers(
+        columns,
+        read_writers(schemas) if schemas else {},
+        lambda found: f"The registry has no schema with the id {found}.",
+    )
+
+
+@lru_cache(maxsize=256)
+def _single_writer_reader(columns: tuple[StreamColumn, ...], first: int, schema: str) -> FormatReader:
+    return AvroReader.of_writers(
+        columns,
+        {first: json.loads(schema)},
+        lambda found: (
+            f"The record has the schema id {found}, and the stream's schema is that of id {first}, the first that was"
+            " met. The option schemas takes several."
+        ),
+    )

@@ -21,6 +21,7 @@ from grouping.model.column_place import RecordPath
 from grouping.model.explode import explode_levels
 from grouping.model.wording import counted
 from grouping.settings.settings import Settings
+from spark_jobs.engine.decode.framing import bodies, has_framed_json
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_exact import WrongRecord
 from spark_jobs.engine.decode.json_explode import ExplodedRecord, Exploder
@@ -221,23 +222,24 @@ def exploded_events(
         settings: For the topic of the dead letters.
     """
     reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
+    values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
     faults: dict[int, str] = {}
     """By row, the faults of records that are not told yet."""
     told: set[int] = set()
-    for piece in reader.pieces(batch["value"], faults):
+    for piece in reader.pieces(values, faults):
         wrong: dict[int, str] = {}
         misfits: Counter[str] = Counter()
         decoded = reader.decode(piece, batch, wrong, misfits)
         if wrong:
             faults |= _by_record(piece.origins()[0], wrong)
-        details = {row: why for row, why in sorted(faults.items()) if row not in told}
+        details = {row: unframed.get(row, why) for row, why in sorted(faults.items()) if row not in told}
         told.update(details)
         faults.clear()
         letters = dead_letters(batch, details, "undecodable", stream, settings) if details else None
         columns: dict[str, Values] = {}
         for begin, end in _runs(decoded.repeated):
             run = slice(begin, end)
-            yield _events(reader, decoded, run, batch, stream, misfits, read_whole, columns), letters
+            yield _events(reader, decoded, run, batch, values, stream, misfits, read_whole, columns), letters
             letters, misfits = None, Counter()
 
 
@@ -268,12 +270,25 @@ def _events(
     decoded: _ReadPiece,
     run: slice,
     batch: pa.RecordBatch,
+    values: pa.Array,
     stream: Stream,
     misfits: Counter[str],
     read_whole: Callable[[pa.Array], pa.Array],
     columns: dict[str, Values],
 ) -> Events:
-    """Return a run of the good events of a piece; `columns` keeps columns for the other runs."""
+    """Return a run of the good events of a piece.
+
+    Args:
+        reader: The reader of the stream.
+        decoded: The piece.
+        run: The events.
+        batch: The records.
+        values: The JSON of the records.
+        stream: Their stream.
+        misfits: By column, how many values did not fit.
+        read_whole: Gives the VARIANT of each element.
+        columns: Keeps columns for the other runs.
+    """
     rows, numbers = decoded.rows[run], decoded.numbers[run]
 
     def read(column: StreamColumn) -> Values:
@@ -282,7 +297,7 @@ def _events(
         return columns[column.name][run]
 
     def whole(_: pa.Array) -> pa.Array:
-        return read_whole(pa.array(reader.texts(batch["value"], rows, numbers), pa.binary()))
+        return read_whole(pa.array(reader.texts(values, rows, numbers), pa.binary()))
 
     def sizes() -> Ints:
         own = (events.column(column.name) for column in stream.columns if column.place.kind == "value")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from grouping.model.ids import StreamId
 from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore, culprits
 from spark_jobs.runtime.kafka.table_log import TableAway
+from spark_jobs.runtime.worker.schema_registry import SchemaAway
 
 __all__ = ["WorkerDeaths", "dead_task", "failure_reason"]
 
@@ -18,7 +19,7 @@ _TASK = re.compile(r"Task (\d+) in stage")
 _CONNECTOR = re.compile(r"org\.apache\.(?:spark\.sql\.kafka010|kafka)\.")
 _EXITED = "Python worker exited"
 _RAISED = "Traceback (most recent call last)"
-_AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
+_AWAY = re.compile(rf"(?:{SchemaAway.__name__}|{TableAway.__name__}): (.*)")
 _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
 """The last line of a traceback: the exception, with its module and text. Causes of the exception come earlier."""
 

@@ -24,13 +24,14 @@ from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable,
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
 from spark_jobs.runtime.kafka.sink import Produce, fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
+from spark_jobs.runtime.worker.schema_registry import SchemaAway
 from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS
 
 __all__ = ["RANGES", "LaneStream", "LaneTask", "StreamFailed"]
 
 RANGES = "cq.lane.ranges"
 """Spark's local property with the ranges of each task of a micro-batch, as JSON."""
-_OF_ONE_STREAM = (LeaseLost, RecordsTooLarge, RecordUnreadable, TableAway)
+_OF_ONE_STREAM = (LeaseLost, RecordsTooLarge, RecordUnreadable, SchemaAway, TableAway)
 """Failures of one stream; other operational errors, such as a broker that is away, concern all streams of the lane."""
 
 

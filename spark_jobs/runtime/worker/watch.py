@@ -7,7 +7,7 @@ import time
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from grouping.store.first_records import FirstRecordsStore
-from grouping.store.lane_hand import HeaderNotes
+from grouping.store.lane_hand import HeaderNotes, SchemaNotes
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
 from spark_jobs.engine.constants.index_choice import IndexChoice
@@ -15,6 +15,7 @@ from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.worker.first_letters import FirstLetters
 from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
 from spark_jobs.runtime.worker.record_headers import RecordHeaders
+from spark_jobs.runtime.worker.record_schemas import RecordSchemas
 from spark_jobs.runtime.worker.statistics import StreamSampler
 
 __all__ = ["StreamWatch"]
@@ -43,6 +44,7 @@ class StreamWatch:
         settings, fences = self._settings, self._fences
         self._revision = stream.revision
         self.first = FirstLetters(stream.stream_id, FirstRecordsStore(settings, fences))
+        self.schemas = RecordSchemas(settings, SchemaNotes(settings, fences))
         self.headers = RecordHeaders(stream, settings, HeaderNotes(settings, fences))
         self.sampler = StreamSampler(stream, time.time)
 

@@ -6,7 +6,7 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import msgspec
@@ -123,6 +123,7 @@ class _TaskRun:
         self._watch = watch
         self._observer = _TaskObserver(watch, traces)
         self._letters: Counter[str] = Counter()
+        watch.schemas.begin_task()
         notes = watch.notes
         self._hang_guard = guard = HangGuard(settings.evaluator.hang_seconds, self._watch_budget, WATCHDOG.rest)
         ask = cautious or notes.slow
@@ -147,9 +148,11 @@ class _TaskRun:
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
         batch = self._watch.headers.completed(batch, self._snapshot)
-        self._observer.begin()
-        yield from self._counted(self._hang_guard.pieces(evaluate(self._task, batch)))
-        self._observer.end()
+        for stream, part in self._watch.schemas.parts(self._task.stream, batch):
+            task = replace(self._task, stream=stream)
+            self._observer.begin()
+            yield from self._counted(self._hang_guard.pieces(evaluate(task, part)))
+            self._observer.end()
 
     def _watch_budget(self) -> None:
         """Have a step that is over its budget and does not come back end the worker."""

@@ -31,9 +31,10 @@ _SCHEMA = json.dumps(
 class _Desk:
     """A catalog, and statements of a subscriber."""
 
-    def __init__(self, *views: View, form: str = "json") -> None:
+    def __init__(self, *views: View, form: str = "json", framing: str = "single-object") -> None:
         schema = _SCHEMA if form == "avro" else None
-        stream = Stream("s_1", "Quotes", (StreamColumn("a", "INT"),), "quotes", form, {"0": 0}, "", schema, owner="ann")
+        columns = (StreamColumn("a", "INT"),)
+        stream = Stream("s_1", "Quotes", columns, "quotes", form, {"0": 0}, "", schema, framing, owner="ann")
         self.inventory = inventory = Inventory()
         self.working: Any = SimpleNamespace(unit=Unit(inventory), inventory=inventory)
         self.working.unit.sources.add_stream(stream)
@@ -78,6 +79,7 @@ def test_options_change_until_they_are_as_wanted() -> None:
         ("avro", "ADD COLUMN b INT", "ann", "stream-mismatch", '"b"'),
         ("avro", "ADD COLUMN b STRING FROM '$.b'", "ann", "stream-mismatch", "cannot have FROM"),
         ("avro", "SET (lenient = true)", "ann", "stream-mismatch", "is for JSON only"),
+        ("avro", "SET (schemas = '{}')", "ann", "stream-mismatch", "is for Avro with framing = 'confluent' only"),
         ("json", "ADD COLUMN b INT FROM '^.b'", "ann", "stream-mismatch", "lies outside of the record"),
     ],
 )
@@ -94,9 +96,40 @@ def test_a_column_of_the_schema_is_added() -> None:
     assert ["a", "b"] == [column.name for column in _Desk(form="avro").alter("ADD COLUMN b STRING")[0].columns]
 
 
+def test_schemas_are_given_and_changed() -> None:
+    """A stream with one schema takes several, which each further column must fit, too."""
+    desk = _Desk(form="avro", framing="confluent")
+    first, second = (json.dumps({str(number): json.loads(_SCHEMA)}) for number in (1, 2))
+    stream, _ = desk.alter(f"SET (schemas = '{first}')")
+    assert (first, 2, False) == (stream.schemas, stream.revision, stream.has_one_schema_id)
+    assert (stream, False) == desk.alter(f"SET (schemas = '{first}')")
+    stream, _ = desk.alter(f"SET (schemas = '{second}')")
+    assert (second, first) == (stream.schemas, stream.declared_as(stream, 2).schemas)
+    assert msgspec.UNSET is stream.declared_as(stream, 1).schemas
+    with pytest.raises(InputError, match='column "c" is in none of the schemas'):
+        desk.alter("ADD COLUMN c INT")
+    with pytest.raises(InputError, match='the option "schemas" cannot be used'):
+        desk.alter("SET (schemas = '[]')")
+    assert ["a", "b"] == [column.name for column in desk.alter("ADD COLUMN b STRING")[0].columns]
+
+
+def test_kept_schemas_have_a_bounded_size() -> None:
+    """Declarations with large schemas are forgotten earlier; the current one never is."""
+    stream = _Desk(form="avro", framing="confluent").catalog.stream("quotes")
+    for number in range(10):
+        stream = stream.altered(schemas=str(number) * 300_000)
+    assert ("9" * 300_000, 3) == (stream.schemas, _kept(stream))
+    assert "6" * 300_000 == stream.declared_as(stream, 1).schemas
+
+
 _CHANGES = st.one_of(
     st.sampled_from("bcdef").map(lambda name: ((StreamColumn(name, "INT"),), None, None)),
-    st.tuples(st.just(()), st.none() | st.booleans(), st.none() | st.sampled_from(["millis", "micros"])),
+    st.tuples(
+        st.just(()),
+        st.none() | st.booleans(),
+        st.none() | st.sampled_from(["millis", "micros"]),
+        st.none() | st.sampled_from(["x", "y"]),
+    ),
 )
 
 
@@ -114,7 +147,8 @@ def test_each_declaration_comes_back(changes: list[Any], data: st.DataObject) ->
     own, known = data.draw(st.sampled_from(states)), data.draw(st.sampled_from(states[revision - 1 :]))
     found = own.declared_as(known, revision)
     wanted = states[max(revision, known.revision - _kept(known)) - 1]
-    assert (wanted.columns, wanted.lenient, wanted.timestamps) == (found.columns, found.lenient, found.timestamps)
+    options = [(each.columns, each.lenient, each.timestamps, each.schemas) for each in (wanted, found)]
+    assert options[0] == options[1]
     assert revision == found.revision
     if wanted.revision == revision and len(states) <= 100:
         assert wanted == found

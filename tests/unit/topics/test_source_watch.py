@@ -49,3 +49,21 @@ def test_a_dropped_table_is_lost_with_its_topic() -> None:
     assert [False, False] == [lost(_MINUTE, here), lost(2 * _MINUTE, None)]
     assert [False, False] == [lost(3 * _MINUTE - 1000, None), lost(3 * _MINUTE, here)]
     assert [False, False, True] == [lost(at * _MINUTE, form) for at, form in ((4, None), (4.5, another), (5, another))]
+
+
+def test_the_catalog_keeps_the_first_schema_id() -> None:
+    """The id that a task noted becomes part of the stream, once."""
+    asked: list[list[str]] = []
+
+    def schema_ids(streams: list[str]) -> dict[str, int]:
+        asked.append(streams)
+        return {"s_2": 7} if len(asked) > 1 else {}
+
+    inventory = Inventory()
+    unit = Unit(inventory)
+    for name, framing in (("s_1", "raw"), ("s_2", "confluent")):
+        unit.sources.add_stream(Stream(StreamId(name), name, (), "t", "avro", {"0": 0}, "", "{}", framing, "a"))
+    working = SimpleNamespace(inventory=inventory, unit=unit, evaluator=SimpleNamespace(schema_ids=schema_ids))
+    watch = SourceWatch(Settings(), working, _Topics())  # type: ignore[arg-type]
+    assert [0, 1, 0] == [len(watch.step(at * _MINUTE).catalog) for at in (1, 2, 3)]
+    assert ([["s_2"], ["s_2"]], 7) == (asked, inventory.streams[StreamId("s_2")].schema_id)

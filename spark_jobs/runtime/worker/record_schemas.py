@@ -1,0 +1,147 @@
+"""The schemas that records name by ids: learnt before a batch is decoded, the same for all tasks and replays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.catalog import Stream
+from grouping.settings.registries import allowed_registries
+from grouping.settings.settings import Settings
+from grouping.store.lane_hand import SchemaNotes, UnknownIds
+from schemas.avro_writers import MOST_ID, MOST_SCHEMAS
+from spark_jobs.engine.decode.framing import schema_ids
+from spark_jobs.runtime.worker.schema_registry import SchemaAway, SchemaRegistry
+
+__all__ = ["RecordSchemas"]
+
+_MOST_QUESTIONS = 100
+"""Ids that a registry is asked for in one batch; records of further unknown ids are dead letters."""
+_PATIENCE_SECONDS = 3.0
+"""How long the questions of one batch may take together."""
+_ABSENT_SECONDS = 60.0
+"""How long an id stays unknown after the registry said so."""
+_MOST_ABSENT = 10_000
+
+
+class RecordSchemas:
+    """The schemas of one stream's records, as a worker knows them. For one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        notes: SchemaNotes,
+        open_registry: Callable[[str, str], SchemaRegistry] = SchemaRegistry,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without knowledge.
+
+        Args:
+            settings: Name the registries that streams may read.
+            notes: What tasks learnt before, in Redis.
+            open_registry: Opens a registry by its URL and login.
+            clock: Monotonic seconds.
+        """
+        self._settings = settings
+        self._notes = notes
+        self._open_registry = open_registry
+        self._clock = clock
+        self._first: int | None = None
+        self._found: dict[int, str] = {}
+        """By id, the schema, or a sentence why there is none, as JSON."""
+        self._absent: dict[int, float] = {}
+        """By id that the registry does not know: until when it is not asked again."""
+        self._begun: dict[int, int] = {}
+        """By source partition, the first offset of the task."""
+
+    def begin_task(self) -> None:
+        """Begin a task."""
+        self._begun = {}
+
+    def parts(self, stream: Stream, batch: pa.RecordBatch) -> Iterator[tuple[Stream, pa.RecordBatch]]:
+        """Yield the records in parts, each with the stream as its records need it for decoding.
+
+        Args:
+            stream: The stream as the micro-batch was pinned to it.
+            batch: Its records, at least one, all of one partition.
+
+        Raises:
+            SchemaAway: The registry does not give a schema; nothing is decided about the records.
+            OperationalError: Redis does not answer, or another evaluator has taken the stream.
+        """
+        if stream.registry:
+            yield from self._by_registry(stream, stream.registry, batch)
+        elif stream.has_one_schema_id and stream.schema_id is msgspec.UNSET:
+            yield self._with_first(stream, batch), batch
+        else:
+            yield stream, batch
+
+    def _with_first(self, stream: Stream, batch: pa.RecordBatch) -> Stream:
+        """Return the stream with the id that its first record named, whichever task met the record."""
+        if self._first is None:
+            ids = schema_ids(batch["value"])
+            if not ids:
+                return stream
+            self._first = self._notes.first_id(stream.stream_id, ids[0])
+        return msgspec.structs.replace(stream, schema_id=self._first)
+
+    def _by_registry(self, stream: Stream, url: str, batch: pa.RecordBatch) -> Iterator[tuple[Stream, pa.RecordBatch]]:
+        partition, offsets = batch["partition"][0].as_py(), batch["offset"]
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        begun = self._begun.setdefault(partition, first)
+        new = [each for each in self._ids(batch) if each not in self._found]
+        found, unknown = self._notes.schemas(stream.stream_id, new, partition)
+        self._found |= found
+        before = pc.sum(pc.less_equal(offsets, unknown.until)).as_py() or 0
+        if before:  # a replay: the registry may know more ids now
+            again = batch.slice(0, before)
+            yield self._decoding(stream, set(self._ids(again)) - unknown.ids), again
+        rest = batch.slice(before)
+        if not rest.num_rows:
+            return
+        ids = self._ids(rest)
+        self._ask(stream, url, [each for each in ids if each not in self._found])
+        if absent := frozenset(ids) - self._found.keys():
+            known = unknown.ids if unknown.until >= begun else frozenset()
+            self._notes.keep_unknown(stream.stream_id, partition, UnknownIds(last, known | absent))
+        yield self._decoding(stream, ids), rest
+
+    @staticmethod
+    def _ids(batch: pa.RecordBatch) -> list[int]:
+        return [each for each in schema_ids(batch["value"]) if each <= MOST_ID]
+
+    def _decoding(self, stream: Stream, ids: Iterable[int]) -> Stream:
+        """Return the stream with those of the schemas that there are."""
+        found = ", ".join(f'"{each}": {self._found[each]}' for each in sorted(ids) if each in self._found)
+        return msgspec.structs.replace(stream, schemas=f"{{{found}}}" if found else msgspec.UNSET)
+
+    def _ask(self, stream: Stream, url: str, ids: list[int]) -> None:
+        """Ask the registry for schemas, and keep these before anything is decided by them."""
+        now = began = self._clock()
+        wanted = [each for each in ids if self._absent.get(each, now) <= now]
+        if not wanted or len(self._found) >= MOST_SCHEMAS:
+            return
+        login = allowed_registries(self._settings).get(url)
+        if login is None:
+            raise SchemaAway(f'registry "{url}" is not in the setting CQ_STREAMS_REGISTRIES any more')
+        registry = self._open_registry(url, login)
+        found: dict[int, str] = {}
+        try:
+            for each in wanted[:_MOST_QUESTIONS]:
+                if self._clock() - began > _PATIENCE_SECONDS:
+                    raise SchemaAway(f'registry "{url}" takes long to give {len(wanted)} schemas')
+                schema = registry.schema(each)
+                if schema is None:
+                    self._absent[each] = self._clock() + _ABSENT_SECONDS
+                else:
+                    found[each] = schema
+        finally:
+            if found:
+                self._notes.keep_schemas(stream.stream_id, found)
+                self._found |= self._notes.schemas(stream.stream_id, list(found), 0)[0]
+            if len(self._absent) > _MOST_ABSENT:
+                self._absent.clear()

@@ -1,0 +1,291 @@
+"""Schemas of a registry: its answers, hanging and lying registries, and replays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler
+from threading import Event
+
+import msgspec
+import pytest
+
+from gateway.topics.source_policy import check_registry
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError
+from grouping.settings.registries import allowed_registries, registry_url
+from grouping.settings.settings import Settings, StreamSettings
+from grouping.statements.command import parse
+from grouping.store.lane_hand import UnknownIds
+from spark_jobs.engine.decode.decode import decode
+from spark_jobs.runtime.streams.worker_deaths import failure_reason
+from spark_jobs.runtime.worker.record_schemas import RecordSchemas
+from spark_jobs.runtime.worker.schema_registry import SchemaAway, SchemaRegistry
+from tests.unit.matching.event_batches import SETTINGS, batch, header
+from tests.unit.worker.registry_server import Registry, registry, schema_answer
+from tests.unit.worker.test_schema_ids import FIRST, SECOND, written
+
+SCHEMA = {"type": "record", "name": "Q", "fields": [{"name": "symbol", "type": "string"}]}
+
+
+@pytest.fixture
+def server() -> Iterator[Registry]:
+    """A registry that runs."""
+    with registry() as known:
+        yield known
+
+
+def test_answers(server: Registry) -> None:
+    """A schema, a reason why it cannot be used, or nothing for an unknown id."""
+    server.put(1, schema_answer(SCHEMA))
+    server.put(2, schema_answer("message M {}", schemaType="PROTOBUF"))
+    server.put(3, schema_answer(SCHEMA, references=[{"name": "x"}]))
+    server.put(4, (200, b'{"schema": "{"}'))
+    server.put(5, (200, b'{"schema": "{\\"a\\": 1, \\"a\\": 2}"}'))
+    known = SchemaRegistry(server.url)
+    assert SCHEMA == msgspec.json.decode(known.schema(1) or "")
+    assert "The schema with id 2 is not of Avro: the registry has it as PROTOBUF." in (known.schema(2) or "")
+    assert "refers to other schemas" in (known.schema(3) or "")
+    assert "cannot be read: Its JSON does not parse" in (known.schema(4) or "")
+    assert "a name is given twice" in (known.schema(5) or "")
+    assert known.schema(6) is None
+    assert ("/schemas/ids/6", None) == server.requests[-1]
+
+
+def test_login(server: Registry) -> None:
+    """The login goes to the registry, and into no message."""
+    server.put(1, (401, b"{}"))
+    with pytest.raises(SchemaAway) as away:
+        SchemaRegistry(server.url, "ann:h%40sh").schema(1)
+    assert "its answer has the status 401" in away.value.line
+    assert "h@sh" not in away.value.line and "h%40sh" not in away.value.line
+    assert ("/schemas/ids/1", "Basic YW5uOmhAc2g=") == server.requests[-1]
+
+
+def _redirect(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(302)
+    handler.send_header("Location", "/schemas/ids/1")
+    handler.end_headers()
+
+
+def _drip(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    ended = Event()
+    while not ended.wait(0.05):
+        try:
+            handler.wfile.write(b" ")
+        except OSError:
+            ended.set()
+
+
+def _drop(handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((500, b"{}"), "status 500"),
+        ((404, b"<html>"), "status 404 and no JSON"),
+        ((404, b'{"error_code": 404}'), "status 404"),
+        ((200, b"[]"), "no JSON of a schema"),
+        ((200, b"{}"), "no JSON of a schema"),
+        ((200, b'{"schema": 7}'), "no JSON of a schema"),
+        ((200, b"[" * 100_000), "no JSON of a schema"),
+        ((200, b'"' + b"x" * (1 << 19)), "is longer than"),
+        (_redirect, "status 302"),
+        (_drip, "no whole answer within 2 seconds"),
+        (_drop, "does not give schema 7: "),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)[:20]),
+)
+def test_a_registry_that_lies_or_hangs(server: Registry, answer: object, words: str) -> None:
+    """Each answer that is no registry's is refused within a bounded time, and names the registry."""
+    server.put(1, schema_answer(SCHEMA))
+    server.put(7, answer)  # type: ignore[arg-type]
+    began = time.monotonic()
+    with pytest.raises(SchemaAway, match=words) as away:
+        SchemaRegistry(server.url).schema(7)
+    assert time.monotonic() - began < 4
+    assert away.value.message.startswith(f'registry "{server.url}" does not give schema 7: ')
+    assert failure_reason(f"x.SchemaAway: {away.value.message}") == away.value.message
+    assert 1 == len(server.requests)
+
+
+class _Notes:
+    """The notes of all tasks, in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, str] = {}
+        self.unknown: dict[int, UnknownIds] = {}
+
+    def schemas(self, _: str, ids: Sequence[int], partition: int) -> tuple[dict[int, str], UnknownIds]:
+        found = {each: self.kept[each] for each in ids if each in self.kept}
+        return found, self.unknown.get(partition, UnknownIds())
+
+    def keep_schemas(self, _: str, schemas: Mapping[int, str]) -> None:
+        self.kept = dict(schemas) | self.kept
+
+    def keep_unknown(self, _: str, partition: int, unknown: UnknownIds) -> None:
+        self.unknown[partition] = unknown
+
+
+class _Worker:
+    """A worker and the records that it decodes."""
+
+    def __init__(self, server: Registry, notes: _Notes) -> None:
+        settings = Settings(streams=StreamSettings(registries=f"{server.url}/"))  # type: ignore[arg-type]
+        self.now = 0.0
+        self.schemas = RecordSchemas(settings, notes, clock=lambda: self.now)  # type: ignore[arg-type]
+        text = f"CREATE STREAM q (symbol STRING, n BIGINT) WITH (topic = 't', format = 'avro', framing = 'confluent', registry = '{server.url}/')"  # noqa: E501
+        statement = parse(text)
+        check_registry(settings, statement.registry)
+        self.stream = Stream(
+            "s_1", "q", statement.stream_columns, "t", "avro", {}, "", framing="confluent", registry=statement.registry
+        )
+
+    def task(self, *values: Sequence[bytes], first: int = 100) -> tuple[list[int], list[str]]:
+        """Return the events and the details of dead letters of a task that has these batches."""
+        self.schemas.begin_task()
+        found: list[int] = []
+        details: list[str] = []
+        for some in values:
+            for stream, part in self.schemas.parts(self.stream, batch(some, first=first)):
+                events, letters = decode(part, stream, SETTINGS)
+                found += events.values("n")
+                details += [] if letters is None else [header(row, "detail") for row in letters.to_pylist()]
+            first += len(some)
+        return found, details
+
+
+A = written(1, {"symbol": "a", "price": 0.5, "n": 7})
+B = written(2, {"symbol": None, "n": 8, "more": []})
+
+
+def record(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return a record schema as JSON has it."""
+    named = [{"name": name, "type": kind} for name, kind in fields.items()]
+    return {"type": "record", "name": "Q", "fields": named}
+
+
+def test_each_id_is_asked_for_once(server: Registry) -> None:
+    """Another worker, and the next batch, read the notes."""
+    notes = _Notes()
+    server.put(1, schema_answer(record(FIRST)))
+    server.put(2, schema_answer(record(SECOND)))
+    worker = _Worker(server, notes)
+    assert ([7, 8, 7], []) == worker.task([A, B, A])
+    assert ([7, 8], []) == worker.task([A], [B])
+    assert ([8], []) == _Worker(server, notes).task([B])
+    assert 2 == len(server.requests)
+
+
+def test_an_unknown_id_is_a_dead_letter_in_each_replay(server: Registry) -> None:
+    """A replay finds what the first attempt found, also where the registry has the schema by then."""
+    notes = _Notes()
+    server.put(1, schema_answer(record(FIRST)))
+    unknown = ["The registry has no schema with the id 2."]
+    assert ([7], unknown) == _Worker(server, notes).task([A, B])
+    server.put(2, schema_answer(record(SECOND)))
+    worker = _Worker(server, notes)
+    assert ([7, 8], unknown) == worker.task([A, B, B]), "the third record was not in the first attempt"
+    assert ([7], unknown) == worker.task([A], [B])
+    assert ([8, 8], []) == worker.task([B, B], first=103)
+
+
+def test_ids_of_one_task_add_up(server: Registry) -> None:
+    """The notes of a task's batches hold for the replay of the task; those of an earlier task go."""
+    notes = _Notes()
+    nine, ten = (bytes([0, 0, 0, 0, each]) + A[5:] for each in (9, 10))
+    found, details = _Worker(server, notes).task([nine], [ten])
+    assert ([], 2) == (found, len(details))
+    assert UnknownIds(101, frozenset((9, 10))) == notes.unknown[3]
+    server.put(9, schema_answer(record(FIRST)))
+    assert [] == _Worker(server, notes).task([nine, ten])[0]
+    assert [7] == _Worker(server, notes).task([nine, ten], first=102)[0]
+    assert UnknownIds(103, frozenset((10,))) == notes.unknown[3]
+
+
+def test_the_registry_is_asked_again_after_a_time(server: Registry) -> None:
+    """An id that was unknown becomes known."""
+    worker = _Worker(server, _Notes())
+    assert [] == worker.task([B])[0]
+    server.put(2, schema_answer(record(SECOND)))
+    worker.now = 59.0
+    assert [] == worker.task([B], first=101)[0]
+    worker.now = 60.0
+    assert [8] == worker.task([B], first=102)[0]
+
+
+def test_records_wait_while_the_registry_is_away(server: Registry) -> None:
+    """Nothing is decided; what the registry did give is kept."""
+    notes = _Notes()
+    server.put(1, schema_answer(record(FIRST)))
+    server.put(2, (503, b""))
+    worker = _Worker(server, notes)
+    with pytest.raises(SchemaAway, match="status 503"):
+        worker.task([A, B])
+    assert ([1], {}) == (list(notes.kept), notes.unknown)
+    server.put(2, schema_answer(record(SECOND)))
+    assert ([7, 8], []) == worker.task([A, B])
+
+
+def test_many_unknown_ids_ask_a_bounded_number_of_times(server: Registry) -> None:
+    """A producer of nonsense costs the registry a hundred questions a batch."""
+    worker = _Worker(server, _Notes())
+    values = [each.to_bytes(5, "big") + A[5:] for each in range(1_000, 6_000)]
+    found, details = worker.task(values)
+    assert ([], 5_000, 100) == (found, len(details), len(server.requests))
+
+
+def test_a_schema_that_does_not_fit_names_the_column(server: Registry) -> None:
+    """The records of the schema are dead letters, the others are events."""
+    server.put(1, schema_answer(record(FIRST | {"n": "string"})))
+    server.put(2, schema_answer(record(SECOND)))
+    found, details = _Worker(server, _Notes()).task([A, B])
+    assert [8] == found
+    assert details[0].startswith('The schema with id 1 does not fit the stream: column "n" is not a BIGINT')
+
+
+def test_a_registry_that_is_allowed_no_more(server: Registry) -> None:
+    """The evaluator asks only registries in its setting."""
+    worker = _Worker(server, _Notes())
+    worker.stream = msgspec.structs.replace(worker.stream, registry="http://elsewhere:1")
+    with pytest.raises(SchemaAway, match="is not in the setting CQ_STREAMS_REGISTRIES any more"):
+        worker.task([A])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://ann:hush@r:1",
+        "ftp://r",
+        "r:8081",
+        "",
+        "http://",
+        "http://r?x=1",
+        "http://r#x",
+        "http://r:x",
+        "http://r /",
+    ]
+    + ["http://r\n", "http://ré", "http://[::1"],
+)
+def test_urls_that_no_stream_can_have(url: str) -> None:
+    """The refusal quotes no part of the URL."""
+    text = f"CREATE STREAM q (a INT) WITH (topic = 't', format = 'avro', framing = 'confluent', registry = '{url}')"
+    with pytest.raises(InputError, match="the registry's URL cannot be used") as refused:
+        parse(text)
+    assert "hush" not in refused.value.line
+
+
+def test_the_setting_has_the_logins() -> None:
+    """A stream names a registry without its login, in any spelling."""
+    given = "https://ann:hush@Registry.example:8081/ , http://r/api"
+    settings = Settings(streams=StreamSettings(registries=given))  # type: ignore[arg-type]
+    assert {"https://registry.example:8081": "ann:hush", "http://r/api": ""} == allowed_registries(settings)
+    assert "hush" not in repr(settings)
+    check_registry(settings, registry_url("https://REGISTRY.example:8081") or "")
+    with pytest.raises(InputError, match='registry "http://r" may not be read') as refused:
+        check_registry(settings, "http://r")
+    assert "not-allowed" == refused.value.code
