@@ -137,7 +137,7 @@ class UnknownIds(msgspec.Struct, frozen=True):
 
 
 class SchemaNotes:
-    """What tasks learnt of the schemas that a stream's records name by ids: all tasks and replays go by the notes."""
+    """Notes on the schemas that a stream's records name by ids: all tasks and replays go by them."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.

@@ -202,7 +202,8 @@ def test_every_statement_and_clause_has_an_example() -> None:
     clauses = ("AS", "SHARED", "DEDICATED", "VIRTUAL", "DIGEST ALL", "DIGEST LATEST BY", "DIGEST COUNT", "DIGEST TOP")
     further = ("EVEN IF EMPTY", "EVERY CRON", "AT TIME ZONE", "EXPIRE AFTER", "SET", "LIKE", "AFTER", "LIMIT")
     for word in (*CLAUSE_READERS, *clauses, *further, *OPTIONS):
-        assert re.search(rf"\b{word}\b", whole), word
+        # The gateway of the examples has no registry, so the example of that option is refused.
+        assert re.search(rf"\b{word}\b", "\n".join(examples) if word == "registry" else whole), word
     for choice in (choice for choices in CHOICES.values() for choice in choices):
         assert f"'{choice}'" in whole, choice
 

@@ -42,7 +42,7 @@ class RecordSchemas:
 
         Args:
             settings: Name the registries that streams may read.
-            notes: What tasks learnt before, in Redis.
+            notes: Knowledge of other tasks, in Redis.
             open_registry: Opens a registry by its URL and login.
             clock: Monotonic seconds.
         """

@@ -22,8 +22,8 @@ from spark_jobs.runtime.streams.worker_deaths import failure_reason
 from spark_jobs.runtime.worker.record_schemas import RecordSchemas
 from spark_jobs.runtime.worker.schema_registry import SchemaAway, SchemaRegistry
 from tests.unit.matching.event_batches import SETTINGS, batch, header
-from tests.unit.worker.registry_server import Registry, registry, schema_answer
-from tests.unit.worker.test_schema_ids import FIRST, SECOND, written
+from tests.unit.schemas.registry_server import Registry, registry, schema_answer
+from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written
 
 SCHEMA = {"type": "record", "name": "Q", "fields": [{"name": "symbol", "type": "string"}]}
 
