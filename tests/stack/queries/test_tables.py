@@ -247,7 +247,7 @@ def test_changes_of_a_database(lab: Lab) -> None:
         return envelope({"op": op, "before": None, "after": None} | rows, schema_of(*fields))
 
     join = f"{source.name} q LEFT JOIN {table.name} p ON q.symbol = p.id"
-    made = lab.create("priced", f"SELECT q.symbol, qty, price, note FROM {join} WHERE qty > 0")
+    made = lab.create("priced", f"SELECT q.symbol, qty, p.price, note FROM {join} WHERE qty > 0")
     seen: list[Any] = []
 
     def look(*records: tuple[str | None, bytes | None]) -> list[Any]:
