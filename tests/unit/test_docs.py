@@ -29,8 +29,8 @@ from grouping.statements.stream_declaration import CHOICES, OPTIONS
 from spark_jobs.runtime.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
-_PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-_TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md"), *DOCS.glob("design/*.md")]
+_PAGES = sorted(str(path.relative_to(DOCS)) for path in (*DOCS.glob("*.md"), *DOCS.glob("records/*.md")))
+_TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *map(DOCS.joinpath, _PAGES), *DOCS.glob("design/*.md")]
 _READMES = [
     path for room in ("gateway", "grouping", "spark_jobs", "tests") for path in (ROOT / room).rglob("README.md")
 ]
