@@ -11,7 +11,14 @@ from gateway.cli.client import Data, KafkaAt, SubscriberOption, client_of
 from gateway.cli.running import settings_of
 from gateway.cli.subscriber_change import begins_change
 from gateway.sdk import Client, CommandRejection
-from gateway.sdk.statements import create_stream, create_table, create_view, quoted
+from gateway.sdk.statements import (
+    create_stream,
+    create_table,
+    create_view,
+    described_columns,
+    described_options,
+    quoted,
+)
 from grouping.model.errors import InputError
 from grouping.statements.script import statements_of
 
@@ -74,10 +81,12 @@ def _queries(client: Client, names: Sequence[str]) -> Iterator[str]:
 def create_statement(source: Mapping[str, Any]) -> str:
     """Return the statement that creates a stream, a table or a view, from its item of SHOW."""
     if "stream" in source:
-        options = {**_topic(source), "partitions": len(source["start_offsets"])}
-        return create_stream(source["stream"], _columns(source), options)
+        options = {**described_options(source), "partitions": len(source["start_offsets"])}
+        return create_stream(source["stream"], described_columns(source), options)
     if "table" in source:
-        return create_table(source["table"], _columns(source), source["primary_key"], _topic(source))
+        return create_table(
+            source["table"], described_columns(source), source["primary_key"], described_options(source)
+        )
     access = source.get("access")
     return create_view(source["view"], source["select"], {"access": access} if access is not None else None)
 
@@ -94,20 +103,3 @@ def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
     yield from statements
     if paused:
         yield f"PAUSE CQ {quoted(name)}"
-
-
-def _columns(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return the type of each column, with FROM behind it."""
-    return {
-        column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
-        for column in source["columns"]
-    }
-
-
-def _topic(source: Mapping[str, Any]) -> dict[str, str | int]:
-    """Return the options that say how a topic is read."""
-    return {
-        name: source[name]
-        for name in ("topic", "format", "framing", "schema", "access", "lenient", "timestamps", "decimals", "explode")
-        if source.get(name) is not None
-    }

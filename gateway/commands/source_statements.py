@@ -12,6 +12,7 @@ from gateway.sources.alterations import alter_stream
 from gateway.sources.declarations import Declaration, Origin, is_declared
 from gateway.sources.grants import SourceGrants, readers_of
 from gateway.sources.readers import SourceReaders
+from gateway.sources.stream_statement import stream_statement
 from gateway.sources.streams import create_stream, describe_stream, drop_stream
 from gateway.sources.tables import create_table, describe_table, drop_table, exactness
 from gateway.sources.topics_read import MadeTopics
@@ -63,13 +64,19 @@ class SourceStatements:
         """
         statement, catalog = command.statement, self._seen_by(origin.owner)
         declaration = Declaration(self._settings, self._working, catalog, origin)
-        with self._topics.of(origin.owner, origin.position) as topics:
+        from_topic = isinstance(statement, CreateStream) and bool(statement.from_topic)
+        with self._topics.of(origin.owner, origin.position, held=from_topic) as topics:
             found = catalog.find_source(statement.name) if statement.if_not_exists else None
             if isinstance(found, Stream | Table) and is_declared(found, statement) and _fits(statement, topics):
                 return self._kept(found)
             if isinstance(statement, CreateStream):
-                stream = create_stream(declaration, topics, self._made, statement)
-                return self._created(stream, describe_stream(stream))
+                stream, warnings = create_stream(declaration, topics, self._made, statement)
+                described = describe_stream(stream)
+                if from_topic:
+                    start = {} if statement.start == "latest" else {"start": statement.start}
+                    described |= {"statement": stream_statement(stream, **start)}
+                    described |= {"warnings": list(warnings)} if warnings else {}
+                return self._created(stream, described)
             table, warning = create_table(declaration, topics, self._made, statement)
             return self._created(table, describe_table(table, warning))
 
@@ -176,7 +183,7 @@ class SourceStatements:
         match statement.kind:
             case "stream":
                 stream = catalog.stream(statement.name)
-                return stream, describe_stream(stream) | self._told(stream)
+                return stream, describe_stream(stream) | {"statement": stream_statement(stream)} | self._told(stream)
             case "table":
                 table = catalog.table(statement.name)
                 with self._topics.of(origin.owner, origin.position) as topics:

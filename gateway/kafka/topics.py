@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -29,6 +29,7 @@ from gateway.kafka.driver import (
     is_late,
     mapped,
 )
+from gateway.kafka.latest_records import LatestRecords
 from gateway.kafka.offsets import Offsets
 from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_of
 from grouping.process.renewed import RenewedClient
@@ -37,6 +38,8 @@ from grouping.settings.settings import Settings
 __all__ = ["ExistingTopic", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
+
+_Made = TypeVar("_Made")
 
 _MADE_SECONDS = 10.0
 """How long one broker is given to have topics made: thousands take some seconds."""
@@ -63,6 +66,7 @@ class Topics:
         self._admin = RenewedClient(lambda: AdminClient(client_config(settings)), is_late)
         self.offsets = Offsets(self._admin, self._counts)
         """Offsets of their partitions."""
+        self._latest = LatestRecords(settings, self.offsets)
 
     def partitions(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None when it does not exist."""
@@ -147,6 +151,10 @@ class Topics:
             )
             for future in futures.values():
                 future.result(ANSWER_SECONDS)
+
+    def sampled(self, topic: str, partitions: int, read: Callable[..., _Made], *arguments: object) -> _Made:
+        """Return the result of a function of a topic's latest records (`LatestRecords.read`), and of arguments."""
+        return read(self._latest.read(topic, partitions), *arguments)
 
     def names(self) -> set[str]:
         """Return the names of all topics."""

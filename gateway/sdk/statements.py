@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 __all__ = [
     "CqClauses",
@@ -12,7 +12,10 @@ __all__ = [
     "create_stream",
     "create_table",
     "create_view",
+    "described_columns",
+    "described_options",
     "interval",
+    "options_text",
     "quoted",
     "show",
     "text_literal",
@@ -139,7 +142,7 @@ def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, s
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
         CREATE STREAM "quotes" ("symbol" STRING) WITH (topic = 'quotes', partitions = 2)
     """
-    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}) WITH ({_settings(options)})"
+    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}) WITH ({options_text(options)})"
 
 
 def create_table(
@@ -152,7 +155,7 @@ def create_table(
         CREATE TABLE "profiles" ("symbol" STRING, "beta" DOUBLE, PRIMARY KEY ("symbol")) WITH (topic = 'profiles')
     """
     key = ", ".join(quoted(column) for column in primary_key)
-    return f"CREATE TABLE {quoted(name)} ({_declared(columns)}, PRIMARY KEY ({key})) WITH ({_settings(options)})"
+    return f"CREATE TABLE {quoted(name)} ({_declared(columns)}, PRIMARY KEY ({key})) WITH ({options_text(options)})"
 
 
 def create_view(name: str, select: str, options: Mapping[str, str | int] | None = None) -> str:
@@ -162,7 +165,7 @@ def create_view(name: str, select: str, options: Mapping[str, str | int] | None 
         >>> print(create_view("cheap", "SELECT symbol FROM quotes WHERE price < 10"))
         CREATE VIEW "cheap" AS SELECT symbol FROM quotes WHERE price < 10
     """
-    with_ = f" WITH ({_settings(options)})" if options else ""
+    with_ = f" WITH ({options_text(options)})" if options else ""
     return f"CREATE VIEW {quoted(name)}{with_} AS {select.strip().rstrip(';')}"
 
 
@@ -170,10 +173,37 @@ def _declared(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
 
 
-def _settings(options: Mapping[str, str | int]) -> str:
+def options_text(options: Mapping[str, str | int]) -> str:
+    """Return options as they stand in the parentheses behind WITH.
+
+    Example:
+        >>> options_text({"topic": "quotes", "partitions": 2, "lenient": True})
+        "topic = 'quotes', partitions = 2, lenient = TRUE"
+    """
     return ", ".join(
-        f"{key} = {value if isinstance(value, int) else text_literal(value)}" for key, value in options.items()
+        f"{key} = {text_literal(value) if isinstance(value, str) else str(value).upper()}"
+        for key, value in options.items()
     )
+
+
+_TOPIC_OPTIONS = (
+    *("topic", "format", "framing", "schema", "schemas", "registry", "descriptor", "message"),
+    *("access", "lenient", "timestamps", "decimals", "explode"),
+)
+"""The options of a stream or a table by which its records are read."""
+
+
+def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
+    """Return the type of each column, with FROM behind it, from the description of a stream or a table."""
+    return {
+        column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
+        for column in source["columns"]
+    }
+
+
+def described_options(source: Mapping[str, Any]) -> dict[str, str | int]:
+    """Return the options that say how a topic is read, from the description of a stream or a table."""
+    return {name: source[name] for name in _TOPIC_OPTIONS if source.get(name) is not None}
 
 
 def show(what: str, *, like: str | None = None, after: str | None = None, limit: int | None = None) -> str:

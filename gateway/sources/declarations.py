@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -135,7 +136,7 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
 def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
     """Tell whether a source is the same as a CREATE … IF NOT EXISTS declares, as far as its record shows.
 
-    Options that the statement leaves out, and where a stream starts, may be any.
+    The access that the statement leaves out, where a stream starts, and the columns behind FROM TOPIC may be any.
     """
     if source is None or statement.access not in (None, source.access.kind):
         return False
@@ -146,6 +147,8 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
             wanted = CreateStream if isinstance(source, Stream) else CreateTable
             if isinstance(statement, CreateView) or not isinstance(statement, wanted):
                 return False
+            if isinstance(statement, CreateStream) and statement.from_topic:
+                statement = _with_columns(statement, source)
             there = source.columns, source.topic, source.format, source.avro_schema, source.framing
             if isinstance(source, Table):
                 rest: tuple[object, ...] = source.key, source.decimals or None, source.timestamps or None
@@ -158,6 +161,12 @@ def _options_of(stream: Stream) -> tuple[object, ...]:
     schemas = (stream.schemas, stream.registry, stream.descriptor, stream.message)
     others = (stream.explode, stream.decimals, *schemas)
     return stream.lenient, stream.timestamps, *(each or None for each in others)
+
+
+def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
+    """Return a CREATE STREAM … FROM TOPIC with the columns of a source: the statement names none itself."""
+    columns = tuple((column.name, column.type) for column in source.columns)
+    return replace(statement, columns=columns, places={column.name: column.from_text for column in source.columns})
 
 
 def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:

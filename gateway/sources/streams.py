@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from gateway.access.source_rights import SourceRights
@@ -14,6 +16,7 @@ from gateway.sources.declarations import (
     listed_views,
     reading_views,
 )
+from gateway.sources.inferred_columns import infer_columns
 from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
@@ -30,7 +33,7 @@ _SCHEMA_OPTIONS = ("schemas", "registry", "descriptor", "message")
 
 def create_stream(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream
-) -> Stream:
+) -> tuple[Stream, tuple[str, ...]]:
     """Declare a stream; the offsets where it starts are fixed here, before the reply.
 
     Args:
@@ -39,11 +42,18 @@ def create_stream(
         made: The topics made for subscribers; this one is added.
         statement: The parsed command.
 
+    Returns:
+        The stream, and warnings about columns that were inferred from the topic.
+
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
         NotYet: Kafka has not answered.
     """
     form, origin = admitted_topic(declaration, topics, made, statement, {}), declaration.origin
+    warnings: tuple[str, ...] = ()
+    if statement.from_topic:
+        found = topics.sampled(statement.topic, form.partitions, infer_columns, statement.topic, statement.explode)
+        statement, warnings = replace(statement, columns=found.columns, places=found.places), found.warnings
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.offsets.beginnings(places) if statement.start == "earliest" else topics.offsets.ends(places)
     stream = Stream(
@@ -70,7 +80,7 @@ def create_stream(
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
-    return stream
+    return stream, warnings
 
 
 def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:

@@ -140,12 +140,15 @@ def _source_form(
     if found is not None:
         return _checked(statement, found)
     if statement.partitions is None:
+        inferred = isinstance(statement, CreateStream) and statement.from_topic
         raise InputError(
             f'topic "{statement.topic}" does not exist',
             code="stream-mismatch",
-            detail="A missing topic is made only when its partitions are given.",
+            detail="Columns are inferred from the records of a topic that exists."
+            if inferred
+            else "A missing topic is made only when its partitions are given.",
             hint=near_name(statement.topic, readable_names(settings, topics, owner))
-            or "Add partitions = 2 to the WITH clause.",
+            or ("Declare the columns." if inferred else "Add partitions = 2 to the WITH clause."),
         )
     try:
         topics.create({statement.topic: statement.partitions}, config)

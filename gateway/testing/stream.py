@@ -92,6 +92,13 @@ def _declared(declaration: str, form: str, schema: str | None, framing: str) -> 
         raise InputError(
             "this is no CREATE STREAM", code="unknown-statement", detail="A stream's name and columns are wanted here."
         )
+    if statement.from_topic:
+        raise InputError(
+            "FROM TOPIC needs a gateway",
+            code="unsupported-query",
+            detail="The columns are inferred from the topic's records.",
+            hint="Declare the columns, as DESCRIBE STREAM tells them under statement.",
+        )
     return statement
 
 

@@ -2,6 +2,7 @@
 
 A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up everybody else for
 some tens of milliseconds. The command is tried from its beginning after each answer, with the earlier answers at hand.
+Records are read on a thread of their own, since reading may take seconds.
 """
 
 from __future__ import annotations
@@ -55,6 +56,16 @@ class TopicQuestions(Protocol):
     def grow(self, topic: str, partitions: int) -> None:
         """Raise the number of a topic's partitions to `partitions`."""
 
+    def sampled(self, topic: str, partitions: int, read: Callable[..., _Answer], *arguments: object) -> _Answer:
+        """Return the result of a function of the topic's latest records; the function must not use shared state.
+
+        Args:
+            topic: The topic.
+            partitions: The number of its partitions.
+            read: Takes the values of the records, and the arguments.
+            arguments: Further arguments; equal ones make the same question.
+        """
+
     @property
     def offsets(self) -> OffsetQuestions:
         """Offsets of their partitions."""
@@ -66,6 +77,7 @@ class TopicDesk:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-desk")
+        self._reading_thread = ThreadPoolExecutor(1, thread_name_prefix="topic-records")
         self.patient = True
         """Whether the unit of work under way waits for answers. Another one holds the commands."""
         self.forget()
@@ -75,19 +87,20 @@ class TopicDesk:
         self._asked: dict[str, _CommandQuestions] = {}
 
     @contextmanager
-    def of(self, asker: str, place: str) -> Iterator[TopicQuestions]:
+    def of(self, asker: str, place: str, *, held: bool = False) -> Iterator[TopicQuestions]:
         """Give the topics about which a command asks; its answers are forgotten when the command is done or refused.
 
         Args:
             asker: The subscriber who sent the command; a subscriber has one command at a time.
             place: Identifies the command among the subscriber's commands, at every try.
+            held: Whether the command is held also where the unit would wait: its answers may take seconds.
         """
         asked = self._asked.get(asker)
         if asked is None or asked.place != place:
-            if self.patient:
+            if self.patient and not held:
                 yield self._topics
                 return
-            asked = self._asked[asker] = _CommandQuestions(self._topics, self._thread, place)
+            asked = self._asked[asker] = _CommandQuestions(self._topics, self._thread, self._reading_thread, place)
         asked.begin()
         try:
             yield asked
@@ -102,9 +115,12 @@ class TopicDesk:
 class _CommandQuestions:
     """The questions of one command, in their order."""
 
-    def __init__(self, topics: Topics, thread: ThreadPoolExecutor, place: str) -> None:
+    def __init__(
+        self, topics: Topics, thread: ThreadPoolExecutor, reading_thread: ThreadPoolExecutor, place: str
+    ) -> None:
         self._topics = topics
         self._thread = thread
+        self._reading_thread = reading_thread
         self.place = place
         self._asked: list[tuple[tuple[Any, ...], Future[Any]]] = []
         self._number = 0
@@ -114,12 +130,15 @@ class _CommandQuestions:
         self._number = 0
 
     def _ask(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
+        return self._ask_on(self._thread, method, *arguments)
+
+    def _ask_on(self, thread: ThreadPoolExecutor, method: Callable[..., _Answer], *arguments: object) -> _Answer:
         question, number = (method, *arguments), self._number
         self._number += 1
         if number < len(self._asked) and self._asked[number][0] != question:
             del self._asked[number:]  # other topics are asked for now
         if number == len(self._asked):
-            self._asked.append((question, self._thread.submit(method, *arguments)))
+            self._asked.append((question, thread.submit(method, *arguments)))
         answer: Future[_Answer] = self._asked[number][1]
         if not answer.done():
             raise NotYet(answer.done)
@@ -146,6 +165,10 @@ class _CommandQuestions:
 
     def grow(self, topic: str, partitions: int) -> None:
         self._ask(self._topics.grow, topic, partitions)
+
+    def sampled(self, topic: str, partitions: int, read: Callable[..., _Answer], *arguments: object) -> _Answer:
+        found: _Answer = self._ask_on(self._reading_thread, self._topics.sampled, topic, partitions, read, *arguments)
+        return found
 
 
 class _CommandOffsets:

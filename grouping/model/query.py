@@ -150,6 +150,8 @@ class CreateStream:
     """The FileDescriptorSet of Protobuf records, in base64."""
     message: str | None = None
     """The full name of their message."""
+    from_topic: bool | None = None
+    """True where the statement names no columns: they are inferred from records of the topic."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:

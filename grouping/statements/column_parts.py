@@ -112,7 +112,8 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
 def _struct(tokens: Tokens, depth: int) -> SqlType:
     fields: dict[str, tuple[str, SqlType]] = {}
     while True:
-        name = tokens.name("the name of a field")
+        # The text of a type has no quotes around reserved words.
+        name = tokens.name("the name of a field", reserved=tokens.type(1) is not TokenType.COLON)
         if name.casefold() in fields:
             raise InputError(
                 f'field "{name}" is there twice',

@@ -11,12 +11,15 @@ from grouping.model.column_place import ColumnPlace
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels, explode_text
 from grouping.model.query import AlterStream, CreateStream
+from grouping.model.refusals import unsupported
 from grouping.model.source_access import AccessKind
 from grouping.model.wording import counted
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.column_parts import read_place
 from grouping.statements.declaration import (
     DECIMALS,
+    NamesAndTypes,
+    OptionValues,
     check_decimals,
     check_options,
     read_column,
@@ -62,6 +65,8 @@ OPTIONS = (
 )
 _FRAMING = {"protobuf": "raw"}
 """By format, the framing without the option; for JSON ``single-object``, the word of old records, means none."""
+_OF_TOPICS = ("format", "start", "access", "lenient", "timestamps", "explode")
+"""The options behind FROM TOPIC: the topic exists, and its records are JSON."""
 _OF_JSON = ("lenient", "timestamps", "explode")
 _CHANGEABLE = ("lenient", "timestamps", "schemas")
 
@@ -74,9 +79,15 @@ def read_stream(tokens: Tokens) -> CreateStream:
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
-    columns, _, places = read_columns(tokens)
-    tokens.expect("WITH")
-    options = read_options(tokens, OPTIONS, CHOICES)
+    columns: NamesAndTypes = ()
+    places: dict[str, str] = {}
+    from_topic = tokens.accept("FROM", "TOPIC")
+    if from_topic:
+        options = _topic_options(tokens)
+    else:
+        columns, _, places = read_columns(tokens)
+        tokens.expect("WITH")
+        options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
     check_decimals(options)
     form = str(options["format"])
@@ -108,7 +119,27 @@ def read_stream(tokens: Tokens) -> CreateStream:
         timestamps=str(options.get("timestamps", "")),
         explode=explode_text(levels) if levels else None,
         decimals=cast(str | None, options.get("decimals")),
+        from_topic=from_topic or None,
     )
+
+
+def _topic_options(tokens: Tokens) -> OptionValues:
+    """Read the topic and the options behind FROM TOPIC, where the form of the records is JSON.
+
+    Raises:
+        InputError: ``syntax-error``, or ``unsupported-query`` for another form.
+    """
+    topic = tokens.string("the name of a topic")
+    options: OptionValues = {"format": "json"}
+    if tokens.accept("WITH"):
+        options |= read_options(tokens, _OF_TOPICS, CHOICES)
+    if options["format"] != "json":
+        raise unsupported(
+            f"FROM TOPIC with format = '{options['format']}'",
+            "Columns are inferred from JSON records.",
+            "Declare the columns, and the schema of the records.",
+        )
+    return {**options, "topic": topic}
 
 
 def check_outer(places: Mapping[str, str], levels: int) -> None:

@@ -157,12 +157,17 @@ class Tokens:
         self.index += 1
         return int(source)
 
-    def name(self, what: str) -> str:
-        """Read the name of a CQ or a column, bare or quoted."""
+    def name(self, what: str, *, reserved: bool = True) -> str:
+        """Read the name of a CQ, a column or a field, bare or quoted.
+
+        Args:
+            what: Names what is read, for the error.
+            reserved: Whether reserved words are names only in quotes.
+        """
         if self.type() is TokenType.IDENTIFIER:
             name = self._tokens[self.index].text
         else:
-            name = "" if self.word() in _RESERVED or not self.word() else self.source()
+            name = "" if reserved and self.word() in _RESERVED or not self.word() else self.source()
         if not name:
             raise self.unexpected(what, hint=self._quoted_name())
         if len(name) > NAME_LENGTH:

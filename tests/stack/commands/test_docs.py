@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,12 +31,17 @@ _STREAMS = (
         "epochs",
         "fine_epochs",
     ),  # statements
-    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks"),
+    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks"),
 )
 _TABLES = ("profiles", "owners", "companies", "pages")
 _VIEWS = ("listed", "classified")
 _SUBSCRIBERS = ("alice", "rita", "sam", "alerts_desk")
 _REJECTED = "rejected: "
+_RECORD_COMMAND = re.compile(
+    r"^(?:echo '(?P<input>.*)' \| )?(?:\.venv/bin/)?cq (?P<arguments>(?:publish|streams|dead-letters) .*)$",
+    re.MULTILINE,
+)
+"""A command about records with its input, in a shell block."""
 
 
 class Example:
@@ -98,9 +106,9 @@ def test_programs_print_what_the_page_says(example: Example, name: str, run: Cal
             assert block.text.strip() == printed.strip(), str(block)
 
 
-@pytest.mark.parametrize("name", ["../README.md", "first-steps.md", "alerts-in-an-hour.md"])
-def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -> None:
-    """A page's `cq sql` statements are accepted, its programs run."""
+@pytest.mark.parametrize("name", ["../README.md", "first-steps.md", "alerts-in-an-hour.md", "records/index.md"])
+def test_first_steps(stack: Stack, example: Example, run: Callable[[Block], str], name: str) -> None:
+    """A page's `cq sql` statements are accepted; its programs, and its commands about records, run."""
     for block in blocks(name):
         if block.language == "python":
             printed = run(block)
@@ -109,6 +117,11 @@ def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -
         for statement in re.findall(r'cq sql (?:--subscriber \w+ )?"(.*)"', block.text):
             text = example.text(statement.replace('\\"', '"'))
             assert "ok" == example.client.execute(text, example.subscriber).code, statement
+        for found in _RECORD_COMMAND.finditer(block.text):
+            place = ["--data", str(stack.data), "--subscriber", example.subscriber]
+            command = [sys.executable, "-m", "gateway.cli", *shlex.split(example.text(found["arguments"])), *place]
+            ran = subprocess.run(command, input=found["input"] or "", capture_output=True, text=True, check=False)
+            assert 0 == ran.returncode, f"{found[0]}: {ran.stderr}"
 
 
 @pytest.fixture

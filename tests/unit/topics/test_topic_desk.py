@@ -20,6 +20,7 @@ class _SlowTopics:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.let = threading.Semaphore(0)
+        self.read = threading.Event()
         self.fails = False
 
     def names(self) -> set[str]:
@@ -28,6 +29,11 @@ class _SlowTopics:
         if self.fails:
             raise OperationalError("away")
         return {"a", "b"}
+
+    def sampled(self, topic: str, partitions: int, read: Callable[..., str], *arguments: object) -> str:
+        self.asked.append("sampled")
+        self.read.wait()
+        return read([topic] * partitions, *arguments)
 
     def create(self, wanted: dict[str, int], config: object) -> set[str]:
         self.asked.append("create")
@@ -79,6 +85,35 @@ def test_each_question_is_asked_once() -> None:
     held.forget()
     slow.let.release()
     assert (3, "not-allowed, 2 topics") == _tries(slow, lambda: attempt("0/2")), "it is tried from its beginning"
+
+
+def test_a_command_that_reads_records_is_held_and_holds_up_nobody() -> None:
+    """The command is held in a patient unit too; questions of other commands are answered while records are read."""
+    slow = _SlowTopics()
+    held = TopicDesk(cast(Topics, slow))
+
+    def columns() -> str:
+        with held.of("alice", "0/1", held=True) as topics:
+            return topics.sampled("a", 2, _joined, "-")
+
+    def count() -> str:
+        with held.of("bob", "0/2") as topics:
+            return str(len(topics.names()))
+
+    with pytest.raises(NotYet) as reading:
+        columns()
+    held.patient = False
+    assert (1, "2") == _tries(slow, count)
+    assert not reading.value.is_ready()
+    slow.read.set()
+    while not reading.value.is_ready():
+        pass
+    assert "a-a" == columns()
+    assert ["sampled", "names"] == slow.asked
+
+
+def _joined(values: list[str], between: str) -> str:
+    return between.join(values)
 
 
 def test_a_failure_is_the_commands() -> None:

@@ -1,0 +1,252 @@
+"""The columns of a JSON topic, inferred from sampled records: CREATE STREAM … FROM TOPIC.
+
+A type is inferred only from values: a field that is always null, or an empty array or object, is left out and named in
+a warning. Every sampled record that is a JSON object in UTF-8 fits the inferred columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gateway.sources.sampled_shape import SampledShape, observe_record
+from grouping.model.catalog import RECORD_FIELDS
+from grouping.model.column_place import ColumnPlace, RecordPath, path_text
+from grouping.model.errors import InputError
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    SqlType,
+    array_of,
+    map_of,
+    struct_of,
+)
+from grouping.model.wording import counted
+from spark_jobs.engine.decode.json_exact import WrongRecord
+
+__all__ = ["InferredColumns", "infer_columns"]
+
+_MOST_FIELDS = 1_000
+"""Fields of all levels: the statement with their names must be one that the gateway reads."""
+_MOST_SHOWN = 20
+_DEEPEST = 16
+"""Types that may stand around a type (`grouping.statements.column_parts`)."""
+_WIDEST_ELEMENT = 48
+"""Places of an element of an ARRAY or a MAP that no record can have too many of (`json_extent`)."""
+_LONGEST_NAME = 255
+_NOT_IN_NAMES = re.compile(r"\W+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DECLARE = "Declare the columns: CREATE STREAM name (column TYPE, …) WITH (topic = '…', format = 'json')."
+
+
+class InferredColumns(NamedTuple):
+    """Columns for a CREATE STREAM."""
+
+    columns: tuple[tuple[str, SqlType], ...]
+    """(name, type) in the order in which records have the fields."""
+    places: dict[str, str]
+    """By column, the text of its FROM."""
+    warnings: tuple[str, ...]
+
+
+def infer_columns(values: Sequence[bytes | None], topic: str, explode: str | None) -> InferredColumns:
+    """Return columns that fit sampled records.
+
+    Args:
+        values: The values of the records.
+        topic: The topic, for refusals.
+        explode: The path to the elements that are events, as `explode_text` writes it; None where each record is one.
+
+    Raises:
+        InputError: ``stream-mismatch``: there are no records, no JSON objects, or too many fields.
+
+    Example:
+        >>> found = infer_columns([b'{"p": 1, "P": "x", "at": "2026-11-21T10:00:00Z"}', b'{"p": 1.5}'], "quotes", None)
+        >>> [f"{name} {sql_type}" for name, sql_type in found.columns], found.places
+        (['p DOUBLE', 'P_2 STRING', 'at TIMESTAMP'], {'P_2': "'$.P'"})
+    """
+    shape, faults = SampledShape(), []
+    for value in values:
+        try:
+            observe_record(shape, value, explode)
+        except WrongRecord as error:
+            faults.append(str(error))
+    if not shape.objects:
+        raise _no_objects(values, topic, explode, faults)
+    return _ColumnInference(topic).of(shape, len(values), faults)
+
+
+class _ColumnInference:
+    """Makes the columns of a shape."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._count = 0
+        self._without_values: list[str] = []
+        self._nameless = 0
+
+    def of(self, shape: SampledShape, records: int, faults: Sequence[str]) -> InferredColumns:
+        """Return the columns, and warnings about fields and records that they leave out."""
+        columns: list[tuple[str, SqlType]] = []
+        places: dict[str, str] = {}
+        names = _ColumnNames(shape.fields)
+        for name, each in shape.fields.items():
+            if not _has_path(name):
+                self._nameless += 1
+            elif (sql_type := self._type(each, (name,), 0)) is not None:
+                column = names.column(name)
+                columns.append((column, sql_type))
+                if column != name:
+                    places[column] = str(ColumnPlace("value", (name,)))
+        if self._count > _MOST_FIELDS:
+            raise self._refusal(f"The sampled records have {self._count} fields, and {_MOST_FIELDS} can be inferred.")
+        if not columns:
+            raise self._refusal("No field of the sampled records has a value.")
+        return InferredColumns(tuple(columns), places, tuple(self._warnings(records, faults)))
+
+    def _refusal(self, detail: str) -> InputError:
+        return InputError(
+            f'no columns can be inferred from topic "{self._topic}"',
+            code="stream-mismatch",
+            detail=detail,
+            hint=_DECLARE,
+        )
+
+    def _warnings(self, records: int, faults: Sequence[str]) -> Iterator[str]:
+        if self._without_values:
+            more = len(self._without_values) - _MOST_SHOWN
+            shown = ", ".join(self._without_values[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            yield f"Fields without a value in all sampled records are left out: {shown}."
+        if self._nameless:
+            yield f"{counted(self._nameless, 'field')} that no path can name left out."
+        if faults:
+            yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
+
+    def _type(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
+        """Return the type of a place within a number of other types; None where no value was met."""
+        self._count += 1
+        kinds = shape.kinds
+        if kinds <= {"array"} or kinds <= {"object"}:
+            found = self._nested(shape, path, around) if kinds else None
+            if found is None:
+                self._without_values.append(path_text(path))
+            return found
+        if kinds <= {"whole", "long", "number"}:
+            return BIGINT if kinds == {"whole"} else DOUBLE if "number" in kinds else VARIANT
+        if kinds <= {"time", "text"}:  # the decoder reads records with nested TIMESTAMPs 20 times slower
+            return TIMESTAMP if kinds == {"time"} and not around else STRING
+        return BOOLEAN if kinds == {"boolean"} else VARIANT
+
+    def _nested(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
+        if around >= _DEEPEST:
+            return VARIANT
+        if shape.element is not None:
+            element = self._element(shape.element, path, around)
+            return None if element is None else array_of(element)
+        if shape.is_dictionary:
+            entry = SampledShape()
+            for each in shape.fields.values():
+                entry.absorb(each)
+            value = self._element(entry, path, around)
+            return None if value is None else map_of(STRING, value)
+        return self._struct(shape, path, around)
+
+    def _element(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
+        left_out = len(self._without_values)
+        element = self._type(shape, path, around + 1)
+        if element is None:
+            del self._without_values[left_out:]
+        elif _places(element) > _WIDEST_ELEMENT:
+            del self._without_values[left_out:]
+            return VARIANT
+        return element
+
+    def _struct(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
+        if not _are_fields(shape.fields):
+            return VARIANT
+        left_out = len(self._without_values)
+        found = [(name, self._type(each, (*path, name), around + 1)) for name, each in shape.fields.items()]
+        fields = [(name, sql_type) for name, sql_type in found if sql_type is not None]
+        if not fields:
+            del self._without_values[left_out:]
+            return None
+        return struct_of(fields)
+
+
+def _places(sql_type: SqlType) -> int:
+    return 1 + sum(_places(each) for _, each in sql_type.fields)
+
+
+def _has_path(name: str) -> bool:
+    """Tell whether FROM can name a field."""
+    return 0 < len(name) <= _LONGEST_NAME and not _CONTROL.search(name) and not ('"' in name and "'" in name)
+
+
+def _are_fields(names: Iterable[str]) -> bool:
+    """Tell whether a STRUCT can have fields of these names, which are not case-sensitive there."""
+    folded = [name.casefold() for name in names]
+    return len({*folded}) == len(folded) and all(
+        0 < len(name) <= _LONGEST_NAME and not _CONTROL.search(name) and "`" not in name for name in names
+    )
+
+
+class _ColumnNames:
+    """Gives each field a column name: its own where possible."""
+
+    def __init__(self, fields: Iterable[str]) -> None:
+        """Take the names of all fields: a made name must not be one of them."""
+        self._fields = {name.casefold() for name in fields}
+        self._taken = set(RECORD_FIELDS)
+
+    def column(self, name: str) -> str:
+        """Return a free name for the column of a field.
+
+        Example:
+            >>> names = _ColumnNames(["id.orig_h", "id_orig_h", "ID_ORIG_H", "_time"])
+            >>> [names.column(name) for name in ("id.orig_h", "id_orig_h", "ID_ORIG_H", "_time", "7-day")]
+            ['id_orig_h_2', 'id_orig_h', 'ID_ORIG_H_3', '_time_2', '_7_day']
+        """
+        found = name
+        if not name.isidentifier() or name.casefold() in self._taken:
+            plain = name if name.isidentifier() else _NOT_IN_NAMES.sub("_", name).strip("_")
+            found = plain = plain if plain.isidentifier() else f"_{plain}"
+            number = 2
+            while found.casefold() in self._taken | self._fields:
+                found, number = f"{plain}_{number}", number + 1
+        self._taken.add(found.casefold())
+        return found
+
+
+def _no_objects(values: Sequence[bytes | None], topic: str, explode: str | None, faults: Sequence[str]) -> InputError:
+    """Return the refusal of a topic without an event to infer columns from."""
+    if not values:
+        return InputError(
+            f'topic "{topic}" has no records',
+            code="stream-mismatch",
+            detail="Columns are inferred from the latest records, and none could be read within some seconds.",
+            hint=f"Publish some records first. {_DECLARE}",
+        )
+    if not faults:
+        return InputError(
+            f'the sampled records of topic "{topic}" have no events',
+            code="stream-mismatch",
+            detail=f"There is no element at {explode} in {counted(len(values), 'record')}.",
+            hint=_DECLARE,
+        )
+    hint = _DECLARE
+    filled = [value for value in values if value]
+    if filled and filled[0].lstrip()[:1] == b"[" and not explode:
+        hint = "WITH (explode = '$') makes an event of each element of an array."
+    elif filled and filled[0][:1] == b"\x00":
+        hint = f"A byte 0 begins records with an id of a schema: framing = 'confluent'. {_DECLARE}"
+    return InputError(
+        f'the records of topic "{topic}" are no JSON objects',
+        code="stream-mismatch",
+        detail=f"This holds for {len(faults)} of {len(values)} sampled records, for the first because: {faults[0]}",
+        hint=hint,
+    )

@@ -1,0 +1,154 @@
+"""The values that sampled JSON records have at each place, from which columns are inferred."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from grouping.model.column_place import RecordPath
+from grouping.model.explode import explode_levels
+from grouping.values.iso8601 import parse_timestamp
+from spark_jobs.engine.decode.json_exact import WrongRecord, read_json, value_at
+from spark_jobs.engine.decode.json_number import JsonNumber
+
+__all__ = ["SampledShape", "observe_record"]
+
+_MOST_LEVELS = 200
+"""Levels of a VARIANT, which a value too deep for a STRUCT becomes."""
+_LONGEST_NUMBER = 1_000
+_KEYS_OF_A_MAP = 32
+"""Objects with more keys together, of which each object has few, are a MAP."""
+_WHOLE = re.compile(r"-?[0-9]+")
+_LONGEST_BIGINT = 20
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:[0-9]{2})", re.ASCII
+)
+"""Forms that are a time and nothing else: a date, ``T``, a time, and a zone."""
+
+
+@dataclass(slots=True)
+class SampledShape:
+    """The values that were met at one place of the records."""
+
+    kinds: set[str] = field(default_factory=set)
+    """``boolean``, ``whole``, ``long`` (beyond BIGINT), ``number``, ``time``, ``text``, ``array`` and ``object``."""
+    objects: int = 0
+    fields: dict[str, SampledShape] = field(default_factory=dict)
+    seen: int = 0
+    """How many objects have the field."""
+    element: SampledShape | None = None
+
+    def observe(self, value: object) -> None:
+        """Take a value of a checked record in."""
+        self.seen += 1
+        if value is None:
+            return
+        self.kinds.add(_kind(value))
+        if isinstance(value, dict):
+            self.objects += 1
+            for name, each in value.items():
+                self.fields.setdefault(name, SampledShape()).observe(each)
+        elif isinstance(value, list):
+            self.element = self.element or SampledShape()
+            for each in value:
+                self.element.observe(each)
+
+    def absorb(self, other: SampledShape) -> None:
+        """Take the values of another place in."""
+        self.kinds |= other.kinds
+        self.seen += other.seen
+        self.objects += other.objects
+        for name, each in other.fields.items():
+            self.fields.setdefault(name, SampledShape()).absorb(each)
+        if other.element is not None:
+            self.element = self.element or SampledShape()
+            self.element.absorb(other.element)
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether the objects hold entries under many keys rather than fields."""
+        return (
+            len(self.fields) > _KEYS_OF_A_MAP
+            and sum(each.seen for each in self.fields.values()) * 4 < len(self.fields) * self.objects
+        )
+
+
+def observe_record(shape: SampledShape, value: bytes | None, explode: str | None) -> None:
+    """Take the events of a record in.
+
+    Args:
+        shape: The shape of the events.
+        value: The record's value.
+        explode: The path to the elements that are events, as `explode_text` writes it; None where the record is one.
+
+    Raises:
+        WrongRecord: The record, or an event of it, is no JSON object that columns can hold; the shape is unchanged.
+    """
+    record = read_json(value, any_json=True)
+    _check(record, 0)
+    events = list(_elements(record, explode_levels(explode) if explode else ()))
+    if not all(isinstance(event, dict) for event in events):
+        raise WrongRecord("The value is JSON but no object.")
+    for event in events:
+        shape.observe(event)
+
+
+def _elements(value: object, levels: Sequence[RecordPath]) -> Iterator[object]:
+    if not levels:
+        yield value
+        return
+    array = value_at(value, levels[0])
+    for each in array if isinstance(array, list) else ():
+        yield from _elements(each, levels[1:])
+
+
+def _check(value: object, level: int) -> None:
+    """Check that some column can hold a value.
+
+    Raises:
+        WrongRecord: A text is no UTF-8, a number is too large, or the value is nested too deeply.
+    """
+    if level > _MOST_LEVELS:
+        raise WrongRecord("The value is nested too deeply.")
+    if isinstance(value, JsonNumber):
+        if len(value) > _LONGEST_NUMBER or math.isinf(float(value)):
+            raise WrongRecord("A number is too large.")
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise WrongRecord("A text is no valid UTF-8 or has half of a surrogate pair.") from None
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            _check(name, level)
+            _check(each, level + 1)
+    elif isinstance(value, list):
+        for each in value:
+            _check(each, level + 1)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case JsonNumber():
+            if not _WHOLE.fullmatch(value):
+                return "number"
+            return "whole" if len(value) <= _LONGEST_BIGINT and -(2**63) <= int(value) < 2**63 else "long"
+        case str():
+            return "time" if _is_time(value) else "text"
+        case list():
+            return "array"
+    return "object"
+
+
+def _is_time(text: str) -> bool:
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        parse_timestamp(text)
+    except ValueError:
+        return False
+    return True
