@@ -83,7 +83,7 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
     return {
         "topic": source.topic,
         "format": source.format,
-        "framing": None if source.format == "json" and source.framing == "single-object" else source.framing,
+        "framing": None if source.format != "avro" and source.framing == "single-object" else source.framing,
         **({} if source.avro_schema is None else {"schema": source.avro_schema}),
         "columns": [msgspec.to_builtins(column) for column in source.columns],
     }

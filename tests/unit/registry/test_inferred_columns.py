@@ -22,8 +22,15 @@ from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.statements.command import parse
+from tests.pages import Block, blocks
 
 _SAMPLES = sorted((Path(__file__).parents[1] / "testing" / "records").glob("*.jsonl"))
+_DECLARED = [
+    block
+    for page in ("statements.md", "expressions.md", "debezium.md")
+    for block in blocks(page)
+    if block.language == "sql" and not block.title and block.text.startswith("CREATE STREAM")
+]
 _EXPLODE = {
     "earthquakes": "$.features[*]",
     "otel_logs": "$.resourceLogs[*].scopeLogs[*].logRecords[*]",
@@ -214,6 +221,13 @@ def test_names_without_quotes_are_names_in_a_query() -> None:
     query = f'SELECT {", ".join(names)} FROM "Some.Stream" WHERE {" AND ".join(f"{name} = 1" for name in names)}'
     [row] = gateway.testing.evaluate(query, declared, [_written(dict.fromkeys(words, 1))])
     assert row.result == dict.fromkeys(words, 1)
+
+
+@pytest.mark.parametrize("block", _DECLARED, ids=str)
+def test_the_statement_of_a_stream_has_all_its_options(block: Block) -> None:
+    """Each stream of the documentation is declared again by the statement that DESCRIBE STREAM tells."""
+    declared = gateway.testing.Stream(block.text).declared
+    assert declared == gateway.testing.Stream(stream_statement(declared)).declared
 
 
 def test_a_stream_that_is_there_is_accepted_whatever_its_columns() -> None:
