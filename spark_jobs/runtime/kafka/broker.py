@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import NewTopic
 
 from grouping.model.errors import OperationalError
 from grouping.process.broker_errors import with_quiet_log
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
-from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
-from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets, TopicPartitions
+from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, open_admin
+from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
 
@@ -22,11 +22,19 @@ _LOOK_SECONDS = 0.02
 
 
 class SourceForm(NamedTuple):
-    """A source topic's id and partitions."""
+    """A source topic: its id, and how far its partitions go."""
 
     topic_id: str
     """Kafka's own id: a topic deleted and created again has a new id."""
-    partitions: list[int]
+    earliest: PartitionOffsets
+    """By partition, the first offset that the broker still has."""
+    ends: PartitionOffsets
+    """By partition, the offset after the last committed record."""
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions in their order."""
+        return sorted(self.ends)
 
 
 class Broker:
@@ -44,21 +52,31 @@ class Broker:
         """Return the form of a topic; asking never creates a topic, whatever the broker's settings.
 
         Raises:
-            OperationalError: There is no such topic, or no broker answers.
+            OperationalError: There is no such topic, a partition has no leader, or no broker answers.
         """
-        try:
-            told = self._admin.ask(lambda admin: _told(admin, topic), ANSWER_SECONDS)
-        except (KafkaException, TimeoutError) as exc:
-            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
-        return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
+        found = self.forms([topic]).get(topic)
+        if found is None:
+            raise OperationalError(
+                f'topic "{topic}" cannot be read', detail="The topic does not exist, or a partition has no leader."
+            )
+        return found
 
-    def earliest(self, topic: str) -> PartitionOffsets:
-        """Return by partition the first offset that the broker still has.
+    def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:
+        """Return the forms of many topics, at three questions in all.
+
+        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
 
         Raises:
-            OperationalError: There is no such topic, or no broker answers.
+            OperationalError: No broker answers.
         """
-        return self._of_one(topic, self._offsets.earliest)
+        described = self._offsets.described(topics)
+        places = [(topic, partition) for topic, told in described.items() for partition in told.partitions]
+        earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
+        return {
+            topic: SourceForm(told.topic_id, earliest[topic], ends[topic])
+            for topic, told in described.items()
+            if topic in earliest and topic in ends
+        }
 
     def ends(self, topic: str) -> PartitionOffsets:
         """Return by partition the offset after the last committed record.
@@ -66,25 +84,7 @@ class Broker:
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
-        return self._of_one(topic, self._offsets.ends)
-
-    def _of_one(self, topic: str, ask: Callable[[TopicPartitions], dict[str, PartitionOffsets]]) -> PartitionOffsets:
-        found = ask([(topic, partition) for partition in self.form(topic).partitions]).get(topic)
-        if found is None:
-            raise OperationalError(f'offsets of topic "{topic}" cannot be read', detail="A partition gave none.")
-        return found
-
-    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[PartitionOffsets, PartitionOffsets]]:
-        """Return the first offsets and the ends of many topics, at three questions in all.
-
-        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
-
-        Raises:
-            OperationalError: No broker answers.
-        """
-        places = self._offsets.places(topics)
-        earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
-        return {topic: (earliest[topic], ends[topic]) for topic in earliest.keys() & ends.keys()}
+        return self.form(topic).ends
 
     def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
         """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
@@ -165,9 +165,3 @@ class Broker:
                 raise
             return False
         return True
-
-
-def _told(admin: AdminClient, topic: str) -> TopicDescription:
-    return admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)[topic].result(
-        ANSWER_SECONDS
-    )

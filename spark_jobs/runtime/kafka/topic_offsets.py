@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 from grouping.model.errors import OperationalError
 from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
 
-__all__ = ["PartitionOffsets", "TopicPartitions", "TopicOffsets"]
+__all__ = ["DescribedTopic", "PartitionOffsets", "TopicPartitions", "TopicOffsets"]
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
@@ -24,14 +24,41 @@ TopicPartitions = list[tuple[str, int]]
 """Topics and partitions."""
 
 
+class DescribedTopic(NamedTuple):
+    """A topic as Kafka describes it."""
+
+    topic_id: str
+    """Kafka's own id: a topic deleted and created again has a new id."""
+    partitions: list[int]
+
+
 class TopicOffsets:
     """Asks the broker for the offsets of topics."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
+    def described(self, topics: Iterable[str]) -> dict[str, DescribedTopic]:
+        """Return the readable topics: they exist and have a leader for each partition.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        wanted = sorted(set(topics))
+        if not wanted:
+            return {}
+        try:
+            described = self._admin.ask(lambda admin: _described(admin, wanted), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return {
+            topic: DescribedTopic(str(told.topic_id), [partition.id for partition in told.partitions])
+            for topic, told in described.items()
+            if all(partition.leader is not None for partition in told.partitions)
+        }
+
     def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> TopicPartitions:
-        """Return the partitions of the readable topics: they exist and have a leader for each partition.
+        """Return the partitions of the readable topics.
 
         Args:
             topics: By name.
@@ -40,19 +67,12 @@ class TopicOffsets:
         Raises:
             OperationalError: No broker answers.
         """
-        wanted = sorted(set(topics))
-        if not wanted:
-            return []
-        try:
-            described = self._admin.ask(lambda admin: _described(admin, wanted), ANSWER_SECONDS)
-        except (KafkaException, TimeoutError) as exc:
-            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
-        places = []
-        for topic, told in described.items():
-            same = ids is None or ids.get(topic, "") in ("", str(told.topic_id))
-            if same and all(partition.leader is not None for partition in told.partitions):
-                places += [(topic, partition.id) for partition in told.partitions]
-        return places
+        return [
+            (topic, partition)
+            for topic, told in self.described(topics).items()
+            if ids is None or ids.get(topic, "") in ("", told.topic_id)
+            for partition in told.partitions
+        ]
 
     def earliest(self, places: TopicPartitions) -> dict[str, PartitionOffsets]:
         """Return by topic the first offsets that the broker still has; topics that cannot be read are left out.

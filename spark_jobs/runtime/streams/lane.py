@@ -256,8 +256,8 @@ class Lane:
 
     def _start(self) -> dict[str, str]:
         """Start the query; return the failures of streams that prevent the start."""
-        bounds = self._broker.bounds(self._topics())
-        away = {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
+        forms = self._broker.forms(self._topics())
+        away = {each for each, seat in self._seats.items() if seat.stream.topic not in forms}
         for source_id in away:
             self.leave(source_id, at_once=True)
         if away:
@@ -310,8 +310,8 @@ class Lane:
         if task is not None:
             hand = self._hand.in_hand()
             return {hand[task][1]} & self._seats.keys() if task in hand else set()
-        bounds = self._broker.bounds(self._topics())
-        return {each for each, seat in self._seats.items() if seat.stream.topic not in bounds}
+        forms = self._broker.forms(self._topics())
+        return {each for each, seat in self._seats.items() if seat.stream.topic not in forms}
 
     def _slow(self) -> set[str]:
         """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`, none for a stream alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets
 from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.lane_log import LaneStart
 
@@ -66,15 +67,14 @@ def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker
     return LaneStart(_known_to_redis(stream, store), anew)
 
 
-def is_far(stream: Stream, place: LaneStart, broker: Broker) -> bool:
+def is_far(place: LaneStart, ends: PartitionOffsets) -> bool:
     """Tell whether so many events wait after a place that the stream would hold up the lane.
 
     Args:
-        stream: The stream.
-        place: Where its evaluation begins.
-        broker: Kafka, with the ends of the source.
+        place: Where the stream's evaluation begins.
+        ends: By source partition, the offset after the last record.
     """
-    offsets, ends = place.position.offsets, broker.ends(stream.topic)
+    offsets = place.position.offsets
     return sum(max(0, end - offsets.get(str(partition), 0)) for partition, end in ends.items()) > _FAR
 
 

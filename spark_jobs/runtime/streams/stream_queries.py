@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -12,7 +11,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
-from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.broker import Broker, SourceForm
 from spark_jobs.runtime.kafka.sink import write_stream
 from spark_jobs.runtime.kafka.source import read_stream
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
@@ -63,14 +62,14 @@ class StreamQueries:
         self._headers = headers
 
     def start(
-        self, running: EvaluatedStream, checkpoint: Checkpoint, partitions: Sequence[int], now: float, *, cautious: bool
+        self, running: EvaluatedStream, checkpoint: Checkpoint, form: SourceForm, now: float, *, cautious: bool
     ) -> None:
         """Start the query of a stream.
 
         Args:
             running: The stream.
             checkpoint: The stream's checkpoint.
-            partitions: The partitions of the stream's topic.
+            form: The stream's topic.
             now: Monotonic seconds.
             cautious: Whether the tasks must find out which work unit kills workers.
 
@@ -82,12 +81,12 @@ class StreamQueries:
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
         # Deleted records are reported before the first batch, which silently begins after them.
-        progress.report_deleted(self._broker.earliest(stream.topic))
+        progress.report_deleted(form.earliest)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
             headers = self._headers.wanted(stream)
-            source = read_stream(self._spark, going_on, partitions, self._settings, headers=headers)
+            source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
         except Exception as exc:  # exceptions of pyspark and py4j have no common base

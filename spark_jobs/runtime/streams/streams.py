@@ -17,8 +17,9 @@ from grouping.settings.settings import Settings
 from grouping.store.ownership import Ownership
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.application.session import core_count
-from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.broker import Broker, SourceForm
 from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets
 from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
@@ -91,6 +92,8 @@ class Streams:
         self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
         """By `Stream.source_id`, how long the lane's tasks have evaluated each stream since the last `reconcile`."""
+        self._forms: dict[str, SourceForm] = {}
+        """By topic, the forms of topics whose streams are new in this call of `reconcile`."""
         self._epoch: int | None = None
         self._compare_at = 0.0
         self._sparing = Sparing(clock)
@@ -131,6 +134,9 @@ class Streams:
             yield stream_id
         self._partitions = sum(self._running[each].partitions if each in self._running else 1 for each in live)
         self._seconds = self._lane.take_seconds()
+        new = [stream.topic for stream_id, stream in live.items() if stream_id not in self._running]
+        with suppress(OperationalError):  # each stream asks for itself then
+            self._forms = self._broker.forms(new) if len(new) > 1 else {}
         for stream_id, stream in live.items():
             running = self._running.setdefault(stream_id, EvaluatedStream(stream))
             if stream != running.stream and (stream.generation == running.stream.generation or self._has_left(running)):
@@ -246,12 +252,12 @@ class Streams:
             return
         self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
         try:
-            bounds = self._broker.bounds(
+            forms = self._broker.forms(
                 running.stream.topic for running in self._running.values() if running.is_evaluated
             )
             for running in self._running.values():
-                if running.stream.topic in bounds:
-                    running.compare(self._clock(), *bounds[running.stream.topic])
+                if (form := forms.get(running.stream.topic)) is not None:
+                    running.compare(self._clock(), form.earliest, form.ends)
         except OperationalError as error:
             # A query fails by itself if its topic cannot be read, so the queries go on.
             if self._sparing.due("offsets"):
@@ -269,7 +275,7 @@ class Streams:
             running.start_at = self._clock() + _FIRST_BACKOFF_SECONDS
             running.progress = running.behind = None
             return
-        form = self._broker.form(stream.topic)
+        form = self._forms.pop(stream.topic, None) or self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed the new topic yet.")
         self._partitions += len(form.partitions) - running.partitions
@@ -280,13 +286,13 @@ class Streams:
         cautious = self._worker_deaths.begin(stream.stream_id, shared=shared)
         if not cautious and self._clock() >= running.alone_until:
             place = self._place(stream, checkpoint, was_in_lane=was_in_lane)
-            if place is not None and not is_far(stream, place, self._broker):
-                self._join(running, place, goes_on=was_in_lane)
+            if place is not None and not is_far(place, form.ends):
+                self._join(running, place, form.earliest, goes_on=was_in_lane)
                 return
         if was_in_lane:
             self._lane.log.release(self._lane.log.kept[stream.source_id])
         batch = running.progress.batch if running.progress is not None else None
-        self._queries.start(running, checkpoint, form.partitions, self._clock(), cautious=cautious)
+        self._queries.start(running, checkpoint, form, self._clock(), cautious=cautious)
         if batch is not None and running.batch_at_start > batch:
             self._worker_deaths.committed(stream.stream_id)
 
@@ -298,12 +304,12 @@ class Streams:
             return None
         return find_place(stream, checkpoint, self._store, self._broker)
 
-    def _join(self, running: EvaluatedStream, place: LaneStart, *, goes_on: bool) -> None:
+    def _join(self, running: EvaluatedStream, place: LaneStart, earliest: PartitionOffsets, *, goes_on: bool) -> None:
         """Let the lane evaluate a stream from now on."""
         stream = running.stream
         progress = Progress(stream, place.position, self._store, self._broker)
         progress.tell()
-        progress.report_deleted(self._broker.earliest(stream.topic))
+        progress.report_deleted(earliest)
         if goes_on:
             self._lane.go_on(stream)
         else:

@@ -28,11 +28,13 @@ def test_bounds_of_many_topics(ground: Ground) -> None:
             producer.produce(name, b"{}", partition=1)
     producer.flush()
     broker = Broker(ground.settings)
-    assert {} == broker.bounds([])
-    assert {} == broker.bounds(["missing"])
-    bounds = broker.bounds([*names, "missing"])
+    assert {} == broker.forms([])
+    assert {} == broker.forms(["missing"])
+    forms = broker.forms([*names, "missing"])
+    bounds = {name: (form.earliest, form.ends) for name, form in forms.items()}
     assert {name: ({0: 0, 1: 0}, {0: 0, 1: number}) for number, name in enumerate(names)} == bounds
-    assert (bounds[names[7]]) == (broker.earliest(names[7]), broker.ends(names[7]))
+    assert forms[names[7]] == broker.form(names[7])
+    assert [0, 1] == forms[names[7]].partitions
 
 
 def test_a_topic_that_is_made_can_be_read(ground: Ground) -> None:
@@ -63,7 +65,7 @@ def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
     broker = Broker(settings)
     progress = Progress(stream, StreamPosition(-1, {}), TableStore(settings), broker)
     for _ in range(2):
-        progress.report_deleted(broker.earliest(topic))
+        progress.report_deleted(broker.form(topic).earliest)
     [letter] = dead_letters(letters)
     letters.close()
     assert ("events-deleted", f"{topic}/0/2") == (letter.code, letter.source)
