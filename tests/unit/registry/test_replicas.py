@@ -27,3 +27,13 @@ def test_a_worker_that_is_gone_counts_no_more() -> None:
         each is not None and each.waiting
         for each in (ReplicaFigures.of([_note(ago, 0, waiting=5)], _NOW) for ago in (5, 90))
     ]
+
+
+def test_a_key_in_two_partitions_is_told_by_one_worker() -> None:
+    """A worker that has read less may not have met it yet."""
+    split = ReplicaNote(_NOW, 1, 10, {0: 7}, split_keys=True)
+    assert [True, False] == [
+        each is not None and each.split_keys
+        for each in (ReplicaFigures.of([split, _note(1, 1, 9)], _NOW), ReplicaFigures.of([_note(1)], _NOW))
+    ]
+    assert split == ReplicaNote.unpack(split.pack())

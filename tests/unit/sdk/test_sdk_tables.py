@@ -30,6 +30,11 @@ def _form(*key: str, form: str = "json") -> TableForm:
         ({"number": 7}, b'{"number":7}'),
         ({"number": 7, "symbol": "A"}, b'{"number":7,"symbol":"A"}'),
         ({"day": "2026-11-23"}, b'{"day":"2026-11-23"}'),
+        ({"symbol": '"A"'}, rb'"\"A\""'),
+        ({"symbol": '{"symbol": 1}'}, rb'"{\"symbol\": 1}"'),
+        ({"symbol": '{"schema": 1, "payload": 2}'}, rb'"{\"schema\": 1, \"payload\": 2}"'),
+        ({"symbol": '{"x": 1}'}, b'{"x": 1}'),
+        ({"symbol": '"A'}, b'"A'),
     ],
 )
 def test_a_row_and_its_removal_have_one_key(key: dict[str, Any], record: bytes) -> None:

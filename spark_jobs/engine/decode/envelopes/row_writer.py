@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -33,7 +32,8 @@ _UNAVAILABLE = (
     _TEXT, _BYTES, [_TEXT], [_BYTES], list(_TEXT.encode()), {_TEXT: _TEXT}, f'{{"{_TEXT}":"{_TEXT}"}}',
 )  # fmt: skip
 """Placeholders of Debezium for values that the database did not send: texts, bytes, arrays (also of numbers), maps."""
-_MARK = re.compile(f"{_TEXT}|{_BYTES}|95, ?95, ?100, ?101".encode())
+_MARKS = (_TEXT.encode(), _BYTES.encode(), b"95,95,100,101", b"95, 95, 100, 101")
+"""One of these is in each row with a placeholder."""
 _LONGEST_MARK = 300
 _MOST_SCHEMAS = 256
 
@@ -76,6 +76,7 @@ class RowWriter:
         of_key = [column for column in columns if column.place.kind == "key"]
         self._key = KeyWriter(of_key, encoding) if of_key else None
         self._encoding = encoding
+        self._has_placeholders = encoding.form == "debezium-json"
         self._base = base
         self._times = times or {}
         self._paths: list[RecordPath] = [column.place.path or () for column in self._columns]
@@ -103,7 +104,7 @@ class RowWriter:
             WrongRecord: The row is no JSON, or a value does not fit its column.
         """
         converters = self._converters(schema)
-        marked = self._encoding.form == "debezium-json" and _MARK.search(row) is not None
+        marked = self._has_placeholders and any(mark in row for mark in _MARKS)
         if self._is_flat and not marked and not any(converters):
             return WrittenRow(row)
         try:
