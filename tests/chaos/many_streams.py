@@ -157,7 +157,7 @@ class ManyStreams:
         subscriber = self._lab.subscriber(f"mallory{self._guilty}")
         text = ", ".join(["deadly"] * self._guilty)  # a group that no earlier death has quarantined
         select = f"SELECT n FROM {self._deadly.name} WHERE n >= 0 AND concat({text}) LIKE '%x%'"
-        self._lab.create("guilty", select, subscriber, follow=False)
+        self._lab.create("guilty", select, subscriber, clauses="DO PUBLISH SHARED", follow=False)
         with self._lock:
             self._publish(self._deadly, 3, deadly=True)
 
