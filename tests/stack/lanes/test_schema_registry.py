@@ -1,0 +1,110 @@
+"""A stream with schemas of a registry: it waits alone while the registry is away, and loses no record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ground import Ground
+from tests.kafka_client import wait_until
+from tests.kafka_tail import dead_letters
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+from tests.unit.schemas.registry_server import Registry, registry, schema_answer
+from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written
+from tests.unit.worker.avro_records import record_schema
+
+pytestmark = pytest.mark.traceback("SchemaAway: registry .* does not give schema")
+_PREFIX = "asking."
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[Registry]:
+    """The registry."""
+    with registry() as known:
+        yield known
+
+
+@pytest.fixture(scope="module")
+def asking(servers: Ground, known: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A gateway and an evaluator that may read the registry."""
+    redis = servers.settings.redis.url.get_secret_value()
+    given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
+    login = known.url.replace("//", "//ann:hush@")
+    settings = {"CQ_PREFIX": _PREFIX, "CQ_STREAMS_REGISTRIES": login, "CQ_LOGS_FORM": "json"}
+    stack = Stack(tmp_path_factory.mktemp("asking") / "data", *given, **settings)
+    try:
+        stack.up()
+        yield stack
+    finally:
+        if (stack.data / "endpoints.json").exists():
+            stack.down()
+
+
+@pytest.fixture
+def lab(asking: Stack) -> Iterator[Lab]:
+    """A corner of that gateway."""
+    lab = Lab(asking.bootstrap, _PREFIX)
+    yield lab
+    lab.close()
+
+
+def test_a_stream_waits_for_its_registry(asking: Stack, lab: Lab, known: Registry) -> None:
+    """Another stream goes on; the reason is told; each record is an event when the registry answers again."""
+    known.put(1, (503, b""))
+    first = written(1, {"symbol": "a", "price": 0.5, "n": 7})
+    options = f"format = 'avro', framing = 'confluent', registry = '{known.url}'"
+    source = lab.stream("symbol STRING, n BIGINT", options=options, blank=first)
+    made = lab.create("waits", f"SELECT symbol, n FROM {source.name}")
+    source.publish_values(first)
+    other = lab.stream()
+    other.publish_values(b'{"symbol": "b"}')
+    other.fence()
+
+    wait_until(
+        lambda: "status 503" in str(asking.told_of_stream(source.name).get("reason")), "reason of the stream that waits"
+    )
+    described = lab.client.result(f"DESCRIBE STREAM {source.name}", lab.subscriber("owner"))
+    assert known.url == described["registry"]
+    assert "hush" not in json.dumps([described, asking.told()])
+    known.put(1, schema_answer(json.loads(record_schema(FIRST))))
+    known.put(2, schema_answer(json.loads(record_schema(SECOND))))
+    source.publish_values(written(2, {"symbol": None, "n": 8, "more": []}))
+    tail = lab.dead_letter_tail()
+    [unknown] = source.publish_values(bytes([0, 0, 0, 0, 9]) + first[5:])
+    rows = [one.row for one in lab.matches(made, source)]
+    assert [{"symbol": "a", "n": 7}, {"symbol": None, "n": 8}] == rows
+
+    details: list[str] = []
+
+    def is_told() -> bool:
+        place = f"{source.topic}/0/{unknown.offset}"
+        details.extend(each.detail for each in dead_letters(tail) if each.source == place)
+        return bool(details)
+
+    wait_until(is_told, "dead letter of the unknown id")
+    assert {"The registry has no schema with the id 9."} == set(details)
+    assert {login for _, login in known.requests} == {"Basic YW5uOmh1c2g="}
+    assert not any("hush" in path.read_text(errors="replace") for path in _logs(asking))
+
+
+def test_the_first_schema_id_is_kept_with_the_stream(lab: Lab) -> None:
+    """DESCRIBE STREAM tells the id that the first record named."""
+    options = f"format = 'avro', framing = 'confluent', schema = '{record_schema(FIRST)}'"
+    first = written(1, {"symbol": "a", "price": 0.5, "n": 7})
+    source = lab.stream("symbol STRING", options=options, blank=first)
+    made = lab.create("one", f"SELECT symbol FROM {source.name}")
+    source.publish_values(first, bytes([0, 0, 0, 0, 2]) + first[5:])
+    assert {"symbol": "a"} == lab.matches(made, source)[0].row
+
+    def described() -> dict[str, object]:
+        return lab.client.result(f"DESCRIBE STREAM {source.name}", lab.subscriber("owner"))
+
+    wait_until(lambda: described().get("schema_id") == 1, "schema id of the stream")
+
+
+def _logs(stack: Stack) -> list[Path]:
+    return [path for path in stack.data.rglob("*.log") if path.is_file()]
