@@ -76,6 +76,8 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
     """
     if letter.code not in _OF_RECORDS or letter.value is None or letter.source.rsplit("/", 2)[0] != stream.topic:
         return "the letter holds no record"
+    if stream.registry:  # the evaluator knows the schemas
+        return None
     batch = source_batch([PlacedRecord(letter.value, letter.key, letter.time, 0, 0)])
     again = next((letters for _, letters in decode_pieces(batch, stream, settings) if letters is not None), None)
     if again is None:

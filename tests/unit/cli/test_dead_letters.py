@@ -52,3 +52,9 @@ def test_records_that_fit_can_be_replayed(letter: DeadLetter, reason: str | None
     assert reason == why_not_replayed(letter, _STREAM, SETTINGS)
     if letter.value is not None and letter.source.startswith("source/"):
         assert why_not_replayed(letter, _STREAM.altered(lenient=True), SETTINGS) in (None, "the letter holds no record")
+
+
+def test_the_evaluator_judges_records_with_schemas_of_a_registry() -> None:
+    """The command line has no schemas, so each record may be published again."""
+    asking = msgspec.structs.replace(_STREAM, format="avro", framing="confluent", registry="http://r")
+    assert why_not_replayed(_letter(value=bytes(9)), asking, SETTINGS) is None
