@@ -316,6 +316,8 @@ def test_canal() -> None:
         (row["id"], str(row["price"]), row["ok"], row["w"]) for row in found
     ]
     assert [] == _last(CANAL, *records, (b"k", b'{"type": "TRUNCATE", "isDdl": true, "data": null}'))
+    name = b'{"type": "UPDATE", "data": [{"id": "1"}], "old": [{"\xff": "1"}]}'
+    assert 1 == len(_details(CANAL, (b"k", name)))
     bad = [b'{"type": "INSERT", "data": [{"id": "1"}, {"id": "x"}]}', b'{"type": "INSERT"}', b'{"type": "Z"}', b"7"]
     assert 4 == len(_details(CANAL, *((b"k", value) for value in bad)))
 

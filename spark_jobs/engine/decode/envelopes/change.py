@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from spark_jobs.engine.decode.json_exact import WrongRecord
+
 __all__ = ["RowChange", "RowChanges", "merged_row"]
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -36,8 +38,14 @@ class RowChanges(NamedTuple):
 def merged_row(row: bytes, before: bytes) -> bytes:
     """Return a row with the values that some of its columns had before.
 
+    Raises:
+        WrongRecord: One of them is no JSON object, or has a name that is no UTF-8.
+
     Example:
         >>> merged_row(b'{"id": 2, "n": 1}', b'{"id": 1}')
         b'{"id":1,"n":1}'
     """
-    return _encode(_decode(row) | _decode(before))
+    try:
+        return _encode(_decode(row) | _decode(before))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise WrongRecord(f"The row is no JSON object: {exc}.") from None
