@@ -35,9 +35,12 @@ _NOTES = (
     "with more digits than its format has `#` in their places.",
     "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
     "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
-    "the years 1 to 9999; what would leave these is NULL.",
-    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
-    "`floor` and `ceil` of a DOUBLE to a scale, `sin`, `cos` and `tan`, `-` and `abs` of one of more than 34 digits.",
+    "the years 1 to 9999; what would leave these is NULL. A number CAST to TIMESTAMP is seconds since 1970, cut to "
+    "microseconds; timestamp_seconds of a DECIMAL with more decimals is NULL.",
+    "Refused, because the result depends on the version of Java, on the processor (`sin`, `cos` and `tan`: 3.4% of the "
+    "results differ in the last digit), or would not be exact: CAST of DOUBLE to STRING, `floor` and `ceil` of a "
+    "DOUBLE to a scale, `-` and `abs` of a DECIMAL of more than 34 digits. A distance within a region needs no cosine "
+    "but that of its latitude: `6371 * hypot(radians(lat - 40.4), 0.7615 * radians(lon + 3.7))` are kilometres.",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -23,7 +24,7 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value
 from grouping.model.reference import Computed, stored_reference
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
+from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.expression_text import AGGREGATE, all_of, render_part
@@ -31,6 +32,11 @@ from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["BoundKey", "AggregateBinder", "bind_keys", "has_aggregates"]
 
+_CONSTANTS = {
+    "PERCENTAGE": (0, 1, "a number from 0 to 1"),
+    "ACCURACY": (1, 2**31 - 1, "a whole number above 0"),
+}
+"""By kind of parameter: the least and the greatest constant, and both in words."""
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "Aggregates are allowed in the SELECT list and in HAVING, but not within other aggregates."
 
@@ -253,16 +259,24 @@ def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bou
     wanted = len(function.params)
     if whole:
         return args
-    if len(args) < wanted or (len(args) > wanted and not function.variadic):
-        takes = "one argument or more" if function.variadic else counted(wanted, "argument")
+    if len(args) < wanted - function.optional or (len(args) > wanted and not function.variadic):
+        takes = "one argument or more" if function.variadic else counted(wanted - function.optional, "argument")
         raise mismatch(f'aggregate "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
     kinds = function.params + function.params[-1:] * (len(args) - wanted)
-    return [_fit(argument, kind, name) for argument, kind in zip(args, kinds, strict=True)]
+    return [_fit(argument, kind, name) for argument, kind in zip(args, kinds, strict=False)]
 
 
 def _fit(argument: Bound, kind: str, name: str) -> Bound:
     sql_type = argument.type
+    if kind in _CONSTANTS:
+        least, most, what = _CONSTANTS[kind]
+        value = argument.value if isinstance(argument, Constant) and sql_type.is_number else None
+        if not isinstance(value, int | float | Decimal) or not least <= value <= most:
+            hint = "Write a percentile for each percentage." if kind == "PERCENTAGE" else None
+            raise mismatch(f'the {kind.lower()} of "{name}" is no constant in its range', f"It must be {what}.", hint)
+        return argument
     fits = {
+        "MEASURE": sql_type.is_number or sql_type in (DATE, TIMESTAMP),
         "NUMBER": sql_type.is_number,
         "BOOLEAN": sql_type == BOOLEAN,
         "ORDERED": sql_type.is_ordered,

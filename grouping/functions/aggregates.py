@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.functions.function import Function
-from grouping.functions.results import averaged, of_first, summed
+from grouping.functions.results import averaged, listed, of_first, summed
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE
 
 __all__ = ["AGGREGATES"]
@@ -23,6 +23,12 @@ AGGREGATES = (
     Function("stddev_samp(NUMBER)", DOUBLE, "standard deviation of a sample", aliases=("std", "stddev")),
     Function("var_pop(NUMBER)", DOUBLE, "variance of all values"),
     Function("var_samp(NUMBER)", DOUBLE, "variance of a sample", aliases=("variance",)),
+    Function("percentile(NUMBER, PERCENTAGE)", DOUBLE, "exact percentile, between two values in proportion"),
+    Function("median(NUMBER)", DOUBLE, "percentile 0.5"),
+    Function("approx_percentile(MEASURE, PERCENTAGE[, ACCURACY])", of_first, "value at a percentile, exact here",
+             aliases=("percentile_approx",)),
+    Function("collect_list(ANY)", listed, "ARRAY of the values by arrival, without NULLs", aliases=("array_agg",)),
+    Function("collect_set(ANY)", listed, "ARRAY of the different values, in no promised order"),
     Function("bool_and(BOOLEAN)", BOOLEAN, "TRUE where all values are TRUE", aliases=("every",)),
     Function("bool_or(BOOLEAN)", BOOLEAN, "TRUE where a value is TRUE", aliases=("any", "some")),
 )  # fmt: skip

@@ -29,6 +29,7 @@ class Param(NamedTuple):
 
 
 PARAMS: dict[str, Param] = {
+    "ACCURACY": Param("accuracy", examples=("10000",)),
     "ANY": Param("any", examples=("price",)),
     "ARRAY": Param(examples=("tags", "others")),
     "BOOLEAN": Param(examples=("ok",)),
@@ -51,10 +52,12 @@ PARAMS: dict[str, Param] = {
     "LIKE": Param("STRING", STRING, examples=("'IN%'",)),
     "MAP": Param(examples=("attrs",)),
     "MASK": Param("character", STRING, reader="mask", examples=("'X'",)),
+    "MEASURE": Param("number, DATE or TIMESTAMP", told="a number, DATE or TIMESTAMP", examples=("price",)),
     "NUMBER": Param("number", DOUBLE, told="a number", examples=("price", "cost")),
     "OCCURRENCES": Param("pattern", STRING, reader="occurrences", examples=("'[A-Z]'",)),
     "ORDERED": Param("any", told="of a type whose values have an order", examples=("volume",)),
     "PATTERN": Param("pattern", STRING, reader="pattern", examples=("'^IN'",)),
+    "PERCENTAGE": Param("percentage", examples=("0.95",)),
     "PRINTED": Param("any", STRING, examples=("symbol",)),
     "PRINTF": Param("format", STRING, examples=("'%s'",)),
     "REPLACEMENT": Param("replacement", STRING, reader="replacement", examples=("'x'",)),

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from grouping.functions.function import ResultRule
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
-from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, UNKNOWN, WHOLE_BITS, SqlType, decimal
+from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, UNKNOWN, WHOLE_BITS, SqlType, array_of, decimal
 
 __all__ = [
     "arithmetic",
     "averaged",
     "chosen",
     "common_type",
+    "listed",
     "of_first",
     "rounded",
     "shifted",
@@ -59,6 +60,11 @@ def _common_decimal(kinds: set[SqlType]) -> SqlType | None:
 def of_first(kinds: Sequence[SqlType]) -> SqlType:
     """Return the type of the first argument."""
     return kinds[0]
+
+
+def listed(kinds: Sequence[SqlType]) -> SqlType:
+    """Return the type of an ARRAY of the first argument's values."""
+    return array_of(kinds[0])
 
 
 def widest(kinds: Sequence[SqlType]) -> SqlType:

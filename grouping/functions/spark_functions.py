@@ -67,11 +67,15 @@ _OTHERS = frozenset(
 )
 """Further functions of Spark, without aggregates."""
 
+_DISTANCE = (
+    "A distance within a region needs none: 6371 * hypot(radians(lat - 40.4), 0.7615 * radians(lon + 3.7)) are "
+    "kilometres, with the cosine of the latitude as a constant."
+)
 _EACH_PERIOD = "GROUP BY symbol EVERY '5 minutes' computes aggregates of the events of each 5 minutes."
 
 REASONS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(_OTHERS, ("Spark has this function, and the evaluator does not compute it.", None)),
-    **dict.fromkeys(_INEXACT, ("Java leaves the last digit of its result to the processor.", None)),
+    **dict.fromkeys(_INEXACT, ("Java leaves the last digit of its result to the processor.", _DISTANCE)),
     **dict.fromkeys(
         _GENERATORS, ("A generator makes several rows of one event.", "exists(tags, t -> t = 'a') tests elements.")
     ),

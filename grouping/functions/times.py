@@ -42,7 +42,7 @@ TIMES = (
     Function("second(TIMESTAMP)", INT, "second"),
     Function("timestamp_micros(WHOLE)", TIMESTAMP, "time of microseconds since 1970", casts=False),
     Function("timestamp_millis(WHOLE)", TIMESTAMP, "time of milliseconds since 1970", casts=False),
-    Function("timestamp_seconds(WHOLE)", TIMESTAMP, "time of seconds since 1970", casts=False),
+    Function("timestamp_seconds(NUMBER)", TIMESTAMP, "time of seconds since 1970", casts=False),
     Function("timestampadd(UNIT, WHOLE, TIMESTAMP)", TIMESTAMP, "time n units later"),
     Function("timestampdiff(UNIT, TIMESTAMP, TIMESTAMP)", BIGINT, "whole units from the first time to the second one",
              aliases=("timediff",)),

@@ -14,6 +14,7 @@ from grouping.model.errors import InternalError
 from grouping.model.sql_type import BIGINT, WHOLE_BITS, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.numbers.decimals import fitted
+from spark_jobs.engine.expressions.times.dates import timestamp_of_decimal, timestamp_of_double
 from spark_jobs.engine.expressions.times.zones import to_utc
 from spark_jobs.engine.expressions.types import Operand, polars_type, to_double
 
@@ -252,6 +253,10 @@ CASTS: dict[tuple[str, str], Caster] = {
     **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
     ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
     ("TIMESTAMP", "DOUBLE"): _timestamp_to_double,
+    **dict.fromkeys(
+        [(a, "TIMESTAMP") for a in ("FLOAT", "DOUBLE")], lambda value, _: timestamp_of_double(to_double(value))
+    ),
+    ("DECIMAL", "TIMESTAMP"): lambda value, _: timestamp_of_decimal(value.expr, exact=False),
     **{("STRING", kind): _by_value(read) for kind, read in _TEXT_READERS.items()},
     ("STRING", "FLOAT"): _string_to_float,
     ("DECIMAL", "FLOAT"): _decimal_to_float,

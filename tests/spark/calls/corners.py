@@ -51,6 +51,18 @@ _FOUND = (
     "unhex('xf') <=> X'0F'", "X'61' IN (unhex('é'), X'62')", "unhex(NULL) = X'61'", "X'0F' = unhex('f')",
     "nullif(date_add(DATE'2024-02-28', 1), TIMESTAMP'2024-02-29 00:00:00')", "nullif(1.00, CAST(7 AS DECIMAL(38,0)))",
     "nullif(date_add(DATE'2024-02-28', 1), timestamp_seconds(0))",
+    *(
+        f"{made.format(number)}"
+        for number in (
+            "1.9999999D", "-1.9999999D", "-0.0000004D", "1e30D", "253402300799.9999D", "253402300800D", "1764403200.1D",
+            "-62135596800.5D", "1.5F", "16777217.9F", "DOUBLE('-Infinity')", "1.2345678", "-1.9999999", "0.000001",
+            "CAST(1764403200.123 AS DECIMAL(13,3))", "CAST('18446744073709551616' AS DECIMAL(20,0))",
+            "CAST('36893488147.419' AS DECIMAL(20,3))", "CAST('18446744075474.1' AS DECIMAL(20,1))",
+            "CAST('9223372036854.775808' AS DECIMAL(20,6))", "CAST(NULL AS DOUBLE)", "253402300799.999999", "'12.5'",
+        )
+        for made in ("CAST({} AS TIMESTAMP)", "timestamp_seconds({})")
+        if number != "'12.5'" or made.startswith("t")
+    ),
     "nullif(timestamp_seconds(0), last_day('2024-02-01'))",
     "coalesce(nullif(NULL, ascii('a')), 5)", "nullif(2.50, ascii('a'))", "nullif(ascii('a'), 97.0)",
     *(f"get_json_object('{text}', '$')" for text in ("1é", "1.5é", "-0😀", "1{", "1,", '1"x"', " 1 é", "1/", "[1é]")),

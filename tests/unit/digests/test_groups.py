@@ -41,6 +41,7 @@ _QUERIES = [
     ("SELECT upper(k) || '!' AS u, sum(i) FILTER (WHERE f AND d > 0) AS s FROM t GROUP BY upper(k)", "u"),
     ("SELECT k, count(DISTINCT i) AS di, count(DISTINCT i, f) AS df FROM t GROUP BY k HAVING sum(n) > 50", "k"),
     ("SELECT k, stddev_samp(d) AS s, var_pop(d) AS v, stddev_pop(i) AS p FROM t GROUP BY k", "k"),
+    ("SELECT k, median(d) AS m, median(n) - median(i) AS w FROM t GROUP BY k HAVING median(d) > -2", "k"),
     ("SELECT k, bool_and(f) AS e, bool_or(f) AS o FROM t GROUP BY k HAVING bool_or(f) OR count(*) < 4", "k"),
     ("SELECT i % 3 AS r, sum(a) AS s, avg(i) AS m FROM t GROUP BY i % 3 HAVING avg(i) IN (4, 5, 6) OR sum(a) < 9", "r"),
     (
@@ -149,6 +150,19 @@ def test_large_sets_and_large_matches() -> None:
     [digest] = digests("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, rows)
     assert digest["count"] == 900
     assert digest["rows"] == [{"c": 900, "m": f"{899:0400d}"}]
+    [digest] = digests(
+        "SELECT size(collect_list(k)) AS n, collect_list(k)[0] AS a FROM t EVERY '5 seconds'", stream, rows
+    )
+    assert digest["rows"] == [{"n": 900, "a": rows[0]["k"]}]
+
+
+def test_a_list_that_no_record_can_hold_is_left_out() -> None:
+    """A list of a group is bounded by the size of a record: the digest comes without this row."""
+    rows = [{"k": f"{number:0400d}", "g": number % 2 * (number > 3000)} for number in range(3300)]
+    [digest] = digests(
+        "SELECT g, collect_list(k) AS l FROM t GROUP BY g EVERY '5 seconds'", Stream("t (k STRING, g INT)"), rows
+    )
+    assert [(row["g"], len(row["l"])) for row in digest["rows"]] == [(1, 150)]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -11,10 +11,12 @@ from decimal import Decimal
 import polars as pl
 
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
+from grouping.values.literals import EXACT
+from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.times.zones import from_utc, to_utc
 from spark_jobs.engine.expressions.types import Implementation, Operand, by_value, polars_type
 
-__all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months"]
+__all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months", "timestamp_of_decimal", "timestamp_of_double"]
 
 _EPOCH = date(1970, 1, 1)
 _MICROS = 1_000_000
@@ -170,6 +172,42 @@ def _from_epoch(micros: int) -> Implementation:
     return apply
 
 
+def timestamp_of_double(seconds: pl.Expr) -> pl.Expr:
+    """Return the TIMESTAMP of seconds since 1970, cut to microseconds; NULL for NaN, infinities and other years."""
+    micros = (seconds * float(_MICROS)).cast(pl.Int64, strict=False)
+    return pl.when(micros.is_between(FIRST_MICROS, LAST_MICROS)).then(micros).cast(polars_type(TIMESTAMP))
+
+
+def timestamp_of_decimal(seconds: pl.Expr, *, exact: bool) -> pl.Expr:
+    """Return the TIMESTAMP of seconds since 1970 as a DECIMAL; NULL for other years than 1 to 9999.
+
+    Args:
+        seconds: The DECIMAL.
+        exact: Whether a fraction of a microsecond is NULL, as in timestamp_seconds. In a CAST the fraction is cut off,
+            and of a number that no BIGINT of microseconds holds Java keeps the low 64 bits.
+    """
+
+    def micros(number: Decimal) -> int | None:
+        scaled = EXACT.scaleb(number, 6)
+        whole = int(scaled)
+        if exact:
+            known = whole == scaled
+        else:
+            whole, known = (whole + 2**63) % 2**64 - 2**63, True
+        return whole if known and FIRST_MICROS <= whole <= LAST_MICROS else None
+
+    return each_distinct([seconds], micros, pl.Int64).cast(polars_type(TIMESTAMP))
+
+
+def _timestamp_seconds(args: list[Operand], sql_type: SqlType) -> Operand:
+    value = args[0]
+    if value.type.is_decimal:
+        return Operand(timestamp_of_decimal(value.expr, exact=True), TIMESTAMP)
+    if value.type.is_whole:
+        return _from_epoch(_MICROS)(args, sql_type)
+    return Operand(timestamp_of_double(value.expr.cast(pl.Float64)), TIMESTAMP)
+
+
 def _to_epoch(micros: int) -> Implementation:
     return lambda args, _: Operand(args[0].expr.cast(pl.Datetime("us", "UTC")).cast(pl.Int64) // micros, BIGINT)
 
@@ -206,7 +244,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "unix_seconds": _to_epoch(1_000_000),
     "unix_millis": _to_epoch(1000),
     "unix_micros": _to_epoch(1),
-    "timestamp_seconds": _from_epoch(1_000_000),
+    "timestamp_seconds": _timestamp_seconds,
     "timestamp_millis": _from_epoch(1000),
     "timestamp_micros": _from_epoch(1),
 }

@@ -32,6 +32,7 @@ from spark_jobs.engine.operators.aggregate.partial_aggregate import PartialAggre
 from spark_jobs.engine.operators.aggregate.partials import Partials
 from spark_jobs.engine.operators.aggregate.records import RANGE, OversizeAggregate, TaskRange, aggregate_records
 from spark_jobs.engine.operators.aggregate.store_names import StoreNames
+from spark_jobs.engine.operators.aggregate.value_lists import VALUE_LISTS
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.matches import Matches
@@ -44,10 +45,12 @@ _PENDING = MODES.index("pending")
 _MOST_TEXT = 800_000
 """Bytes of texts that a partial aggregate may have. Each column may hold the text of another match, so a match may
 bring this number divided by the columns."""
+_KEEPING = VALUE_LISTS | {"approx_count_distinct"}
+"""The functions whose state keeps values."""
 _SET_BYTES = 100_000
-"""About how many bytes of distinct values one partial aggregate holds."""
+"""About how many bytes of values one partial aggregate holds."""
 _VALUE_BYTES = 16
-"""Bytes that a distinct value takes besides its text."""
+"""Bytes that a value takes besides its text."""
 
 Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
 """Makes dead letters (code ``result-too-large``) of some rows of the source, given the details by row."""
@@ -201,8 +204,8 @@ class AggregateCounting:
         if event.size:
             single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
-        if any(each.function == "approx_count_distinct" or each.distinct for each in aggregation.aggregates):
-            # A set of distinct values grows with its matches, so each `_SET_BYTES` of matches, in their order, begin
+        if any(each.function in _KEEPING or each.distinct for each in aggregation.aggregates):
+            # A list or a set of values grows with its matches, so each `_SET_BYTES` of matches, in their order, begin
             # another partial aggregate.
             order = np.lexsort((store, event))
             part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES

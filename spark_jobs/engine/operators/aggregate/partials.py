@@ -8,21 +8,24 @@ task the store and the pane, for example.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from grouping.model.reference import Reference
 from grouping.plan.aggregate import Aggregate, AggregateValue
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.operators.aggregate.states import one_zero, state_of
+from spark_jobs.engine.operators.aggregate.value_lists import state_key
 
 __all__ = ["Partials", "packed_states"]
 
 _COUNT = "n"
 _ALL = "all"
+_OF_NONE: dict[str, Any] = {"count": 0, "approx_count_distinct": 0, "collect_list": [], "collect_set": []}
+"""By function: the value of no match; NULL for all others."""
 
 
 class Partials:
@@ -30,14 +33,17 @@ class Partials:
 
     def __init__(self, aggregation: Aggregate) -> None:
         self.aggregation = aggregation
-        # HAVING and the SELECT list may have the same aggregate function under two names; its state is kept once.
+        # HAVING and the SELECT list may have the same aggregate function under two names, and several percentiles are
+        # of one list of values; a state is kept once.
         stems: dict[AggregateValue, str] = {}
         self._stems = [
-            stems.setdefault(replace(aggregate, stored=""), f"a{number}.")
+            stems.setdefault(state_key(aggregate), f"a{number}.")
             for number, aggregate in enumerate(aggregation.aggregates)
         ]
         """By aggregate function: the beginning of its columns' names."""
-        self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
+        self._values = [state_of(aggregate) for aggregate in aggregation.aggregates]
+        """By aggregate function: the state that makes its final value."""
+        self._states = [(stem, self._values[self._stems.index(stem)]) for stem in stems.values()]
         self.keys = [f"k{number}" for number in range(len(aggregation.keys))]
         """The names of the keys' columns."""
         self.form = (
@@ -92,9 +98,8 @@ class Partials:
         found = {
             key.column.reference: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)
         }
-        states = dict(self._states)
-        for aggregate, stem in zip(self.aggregation.aggregates, self._stems, strict=True):
-            found[aggregate.column.reference] = states[stem].value(stem, aggregates)
+        for aggregate, stem, state in zip(self.aggregation.aggregates, self._stems, self._values, strict=True):
+            found[aggregate.column.reference] = state.value(stem, aggregates)
         return found
 
     def no_aggregates(self) -> dict[Reference, pl.Series]:
@@ -107,7 +112,7 @@ class Partials:
         """Return the functions' columns of the single row that a query without GROUP BY has for no match."""
         found: dict[Reference, pl.Series] = {}
         for aggregate in self.aggregation.aggregates:
-            value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
+            value = _OF_NONE.get(aggregate.function)
             found[aggregate.column.reference] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found
 

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from grouping.model.decimal_types import WIDEST
 from grouping.model.sql_type import SqlType
 from grouping.plan.aggregate import AggregateValue
+from spark_jobs.engine.operators.aggregate.aggregate_state import AggregateState, Counted, masked
+from spark_jobs.engine.operators.aggregate.value_lists import VALUE_LISTS, value_list
 
-__all__ = ["AggregateState", "one_zero", "state_of"]
+__all__ = ["one_zero", "state_of"]
 
 _MASK = 0xFFFF_FFFF
 _HALF = 32
@@ -27,39 +29,6 @@ _HALF = 32
 _EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 _QUOTIENT_DIGITS = WIDEST + 1
 """Digits after the point to which Spark divides before it rounds to the type."""
-
-Counted = NDArray[np.bool_] | None
-"""By match, whether FILTER lets the match through; None if all pass."""
-
-
-class AggregateState:
-    """The state of one aggregate function. The names of its columns begin with `stem`."""
-
-    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        """Return the state's columns of single matches.
-
-        Args:
-            args: The function's arguments, by match.
-            counted: Which matches FILTER lets through.
-            offsets: By match, the offset of the event; offsets order the matches.
-        """
-        raise NotImplementedError
-
-    def begin(self, stem: str) -> list[pl.Expr]:
-        """Return expressions that make an aggregate's columns from its matches' columns; `merge` by default."""
-        return self.merge(stem)
-
-    def merge(self, stem: str) -> list[pl.Expr]:
-        """Return expressions that make an aggregate's columns from its parts' columns, in the order of the log."""
-        raise NotImplementedError
-
-    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
-        """Return the function's value for each aggregate, in its SQL type."""
-        raise NotImplementedError
-
-
-def _masked(values: pl.Series, counted: Counted) -> pl.Series:
-    return values if counted is None else values.set(pl.Series(~counted), None)
 
 
 def _sums(stem: str, names: Sequence[str]) -> list[pl.Expr]:
@@ -87,7 +56,7 @@ class _Distinct(AggregateState):
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         texts = [_text(argument) for argument in args]
         if len(texts) == 1:
-            return {"d": _masked(texts[0], counted)}
+            return {"d": masked(texts[0], counted)}
         frame = pl.DataFrame([text.alias(str(number)) for number, text in enumerate(texts)])
         parts = [
             part for name in frame.columns for part in (pl.col(name).str.len_bytes().cast(pl.String), pl.col(name))
@@ -95,7 +64,7 @@ class _Distinct(AggregateState):
         joined = frame.select(pl.concat_str(parts, separator=":").alias("d"))[
             "d"
         ]  # the lengths tell where each text ends
-        return {"d": _masked(joined, counted)}
+        return {"d": masked(joined, counted)}
 
     def begin(self, stem: str) -> list[pl.Expr]:
         return [pl.col(f"{stem}d").drop_nulls().unique(maintain_order=True)]
@@ -218,7 +187,7 @@ class _Extreme(AggregateState):
         self._greatest = greatest
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        return {"v": _masked(args[0], counted)}
+        return {"v": masked(args[0], counted)}
 
     def merge(self, stem: str) -> list[pl.Expr]:
         return [_ordered(pl.col(f"{stem}v"), pl.col(f"{stem}v"), self._greatest)]
@@ -248,7 +217,7 @@ class _ExtremeBy(AggregateState):
         self._greatest = greatest
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        return {"v": args[0], "o": _masked(args[1], counted)}
+        return {"v": args[0], "o": masked(args[1], counted)}
 
     def merge(self, stem: str) -> list[pl.Expr]:
         by = pl.col(f"{stem}o")
@@ -265,7 +234,7 @@ class _Arrival(AggregateState):
         self._last = last
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        return {"v": args[0], "o": _masked(pl.Series(offsets), counted)}
+        return {"v": args[0], "o": masked(pl.Series(offsets), counted)}
 
     def merge(self, stem: str) -> list[pl.Expr]:
         by = pl.col(f"{stem}o")
@@ -317,6 +286,8 @@ def state_of(aggregate: AggregateValue) -> AggregateState:
         return (_Extreme if sql_type.name in ("DOUBLE", "FLOAT") else _ExtremeNumber)(
             greatest=aggregate.function == "max"
         )
+    if aggregate.function in VALUE_LISTS:
+        return value_list(aggregate)
     return _OTHERS[aggregate.function]()
 
 

@@ -1,0 +1,45 @@
+"""The state of an aggregate function: what every kind of state does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+__all__ = ["AggregateState", "Counted", "masked"]
+
+Counted = NDArray[np.bool_] | None
+"""By match, whether FILTER lets the match through; None if all pass."""
+
+
+class AggregateState:
+    """The state of one aggregate function. The names of its columns begin with `stem`."""
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        """Return the state's columns of single matches.
+
+        Args:
+            args: The function's arguments, by match.
+            counted: Which matches FILTER lets through.
+            offsets: By match, the offset of the event; offsets order the matches.
+        """
+        raise NotImplementedError
+
+    def begin(self, stem: str) -> list[pl.Expr]:
+        """Return expressions that make an aggregate's columns from its matches' columns; `merge` by default."""
+        return self.merge(stem)
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        """Return expressions that make an aggregate's columns from its parts' columns, in the order of the log."""
+        raise NotImplementedError
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        """Return the function's value for each aggregate, in its SQL type."""
+        raise NotImplementedError
+
+
+def masked(values: pl.Series, counted: Counted) -> pl.Series:
+    """Return values with NULL where FILTER lets the match not through."""
+    return values if counted is None else values.set(pl.Series(~counted), None)
