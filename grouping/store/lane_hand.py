@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
@@ -165,6 +166,11 @@ class SchemaNotes:
         """
         key = self._keys.schema_id(stream_id)
         with mapped():
+            # A Redis that was filled anew has the id in the stream's own record, from the catalog.
+            body = self._redis.hget(self._keys.streams, stream_id)
+            kept = msgspec.UNSET if body is None else msgspec.json.decode(body, type=Stream).schema_id
+            if kept is not msgspec.UNSET:
+                return kept
             return int(self._write(stream_id).set(key, met, nx=True).get(key).execute()[-1])
 
     def schemas(self, stream_id: StreamId, ids: Sequence[int], partition: int) -> tuple[dict[int, str], UnknownIds]:
