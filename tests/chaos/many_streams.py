@@ -115,11 +115,12 @@ class ManyStreams:
     def probe(self, culprit: Member | None = None) -> None:
         """Begin to measure how late the results of all but one stream are, some of the sleeping ones excepted."""
         woken = self._rng.sample(self._sleepers, min(_SLEEPERS_PROBED, len(self._sleepers)))
-        others = (self._full, self._topicless, self._deadly, *self._lively, *woken)
+        # A stream that an earlier fault still holds up is no other stream.
+        sound = [each for each in (self._topicless, self._deadly) if each.noticed and not each.missing()]
         with self._lock:
             self._probes.begin()
             self._probes.sent(self._full.name, self._full.published)  # the first event of the next burst
-            self._probed = [each for each in others if each is not culprit and each.noticed]
+            self._probed = [each for each in (self._full, *sound, *self._lively, *woken) if each is not culprit]
             self._probe_at = time.monotonic()
             self._probe_until = self._probe_at + _PROBED_SECONDS
 
