@@ -1,4 +1,4 @@
-"""What tasks note in Redis of the schemas that records name."""
+"""Notes of tasks in Redis on the schemas that records name."""
 
 from __future__ import annotations
 
