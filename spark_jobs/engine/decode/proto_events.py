@@ -31,7 +31,7 @@ _BESIDES = 10_000
 _FIELD_BITS = {3: 64, 4: 65, 5: 32, 6: 65, 7: 33, 13: 33, 15: 32, 16: 64, 17: 32, 18: 64}
 """Bits of a whole number's field, with its sign, by the number of the field's type."""
 
-_Read = Callable[[Any], Any]
+_ReadField = Callable[[Any], Any]
 
 
 class ProtoReader:
@@ -121,7 +121,7 @@ def _long_header(path: Sequence[int]) -> bytes:
     return bytes(found)
 
 
-def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _Read:
+def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
     """Return a function that reads a field of a message.
 
     Args:
@@ -144,7 +144,7 @@ def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _Read:
     return get if convert is None else lambda message: convert(get(message))
 
 
-def _value(field: Any, sql_type: SqlType, left: list[int]) -> _Read | None:
+def _value(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField | None:
     """Return a check and conversion of a field's single values, None where the values are right as they come."""
     if (inner := wrapped_field(field)) is not None:
         get, convert = attrgetter("value"), _value(inner, sql_type, left)
@@ -166,14 +166,14 @@ def _value(field: Any, sql_type: SqlType, left: list[int]) -> _Read | None:
     return None
 
 
-def _struct(parts: list[tuple[str, _Read]]) -> _Read:
+def _struct(parts: list[tuple[str, _ReadField]]) -> _ReadField:
     def convert(message: Any) -> dict[str, Any]:
         return {name: _part(read, message, name) for name, read in parts}
 
     return convert
 
 
-def _array(get: _Read, convert: _Read | None, sql_type: SqlType, left: list[int]) -> _Read:
+def _array(get: _ReadField, convert: _ReadField | None, sql_type: SqlType, left: list[int]) -> _ReadField:
     width = _width(sql_type)
 
     def read(message: Any) -> list[Any]:
@@ -186,7 +186,7 @@ def _array(get: _Read, convert: _Read | None, sql_type: SqlType, left: list[int]
     return read
 
 
-def _map(get: _Read, convert: _Read | None, sql_type: SqlType, left: list[int]) -> _Read:
+def _map(get: _ReadField, convert: _ReadField | None, sql_type: SqlType, left: list[int]) -> _ReadField:
     width = _width(sql_type)
 
     def read(message: Any) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _count(left: list[int], values: int, sql_type: SqlType) -> None:
         raise Misfit("the record holds far more values than bytes", sql_type)
 
 
-def _part(read: _Read, value: Any, step: str | int) -> Any:
+def _part(read: _ReadField, value: Any, step: str | int) -> Any:
     try:
         return read(value)
     except Misfit as exc:
@@ -219,7 +219,7 @@ def _part(read: _Read, value: Any, step: str | int) -> Any:
         raise
 
 
-def _whole(bits: int, sql_type: SqlType) -> _Read:
+def _whole(bits: int, sql_type: SqlType) -> _ReadField:
     def check(value: int) -> int:
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             raise Misfit("the number is out of range", sql_type)
