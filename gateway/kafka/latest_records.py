@@ -48,7 +48,9 @@ class LatestRecords:
         sizes = {number: ends[topic, number] - begins[topic, number] for _, number in places}
         largest = sorted(sizes, key=lambda number: (-sizes[number], number))[:_MOST_PARTITIONS]
         share = -(-_MOST_RECORDS // max(sum(sizes[number] > 0 for number in largest), 1))
-        firsts = {number: ends[topic, number] - min(share, sizes[number]) for number in largest if sizes[number] > 0}
+        firsts = {
+            number: ends[topic, number] - min(share, sizes[number]) for number in sorted(largest) if sizes[number] > 0
+        }
         return self._read(topic, firsts, {number: ends[topic, number] for number in firsts})
 
     def _read(self, topic: str, firsts: Mapping[int, int], ends: Mapping[int, int]) -> list[bytes | None]:
