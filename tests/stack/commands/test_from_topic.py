@@ -43,8 +43,8 @@ def test_a_stream_is_declared_by_its_topic(lab: Lab, stack: Stack) -> None:
     declared = lab.client.result(create, owner)
     source = lab.adopt(Source(lab, name, topic, 2, b"{}"))
     columns = (
-        'id BIGINT, kind STRING, at TIMESTAMP, "order" STRUCT<total: DOUBLE, tags: ARRAY<STRING>>, '
-        "shop_id STRING FROM '$[\"shop-id\"]', score BIGINT"
+        "id BIGINT, kind STRING, at TIMESTAMP, order STRUCT<total: DOUBLE, tags: ARRAY<STRING>>, "
+        "shop_id STRING FROM '$.shop-id', score BIGINT"
     )
     options = f"topic = '{topic}', format = 'json'"
     assert declared["statement"] == f"CREATE STREAM {name} ({columns}) WITH ({options}, start = 'earliest')"
