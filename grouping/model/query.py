@@ -28,6 +28,7 @@ __all__ = [
     "DigestClause",
     "Drop",
     "DropCqs",
+    "Edge",
     "ExplainCq",
     "ExplainSelect",
     "Listed",
@@ -45,6 +46,9 @@ __all__ = [
 ]
 
 SourceKind = Literal["stream", "table", "view"]
+
+Edge = Literal["", "enter", "exit", "both"]
+"""EMIT ON ENTER, ON EXIT, ON ENTER OR EXIT; "" where each match is a result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.model.ids import StreamId
 from grouping.plan.lookup_join import LookupJoin
+from grouping.plan.row_before import RowBefore
 
 __all__ = ["Computation", "Node"]
 
@@ -15,18 +16,22 @@ Node = LookupJoin
 """A node above a scan. A further kind of node joins this union, and mypy then names the walkers that must know it."""
 
 
-class Computation(msgspec.Struct, frozen=True):
+class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The nodes between a stream and groups."""
 
     computation_id: str
     nodes: tuple[Node, ...] = msgspec.field(name="joins")
     """From the stream upward; each takes the rows of the node before."""
+    before: RowBefore | None = None
+    """The highest node, which gives each row the row before it; None where rows stand alone."""
 
     @classmethod
-    def of(cls, stream_id: StreamId, nodes: tuple[Node, ...]) -> Computation:
+    def of(cls, stream_id: StreamId, nodes: tuple[Node, ...], before: RowBefore | None = None) -> Computation:
         """Return the computation of nodes over a stream. Its id is a function of both, tables made anew included."""
-        content = _encode([stream_id, [node.identity for node in nodes]])
-        return cls("j_" + hashlib.blake2b(content, digest_size=12).hexdigest(), nodes)
+        content: list[object] = [stream_id, [node.identity for node in nodes]]
+        if before is not None:
+            content.append(before.identity)
+        return cls("j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest(), nodes, before)
 
     @property
     def single(self) -> bool:
@@ -41,7 +46,7 @@ class Computation(msgspec.Struct, frozen=True):
     @property
     def batch_micros(self) -> float:
         """Expected time in each micro-batch of few events, in microseconds."""
-        return sum(node.batch_micros for node in self.nodes)
+        return sum(node.batch_micros for node in self.nodes) + (self.before.batch_micros if self.before else 0.0)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -9,6 +9,7 @@ from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
+from grouping.plan.row_before import RowBefore
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
 
@@ -32,7 +33,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     conjuncts: tuple[Expression, ...]
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
     computation: Computation | None = None
-    """The join of the stream's events with tables; None where the rows are the events."""
+    """The nodes between the stream and the group: joins, and the row before; None where the rows are the events."""
     kept: AggregateFilter | None = None
     """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
     as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
@@ -48,9 +49,15 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.nodes if self.computation else ()
 
     @property
+    def before(self) -> RowBefore | None:
+        """The node that gives each row the row before it; None of a group whose results are no edges."""
+        return self.computation.before if self.computation else None
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that decide which rows of FROM match: of the nodes and of the group."""
-        return (*self.conjuncts, *(each for node in self.nodes for each in node.expressions))
+        before = self.before.expressions if self.before else ()
+        return (*self.conjuncts, *(each for node in self.nodes for each in node.expressions), *before)
 
     @property
     def table_ids(self) -> tuple[str, ...]:

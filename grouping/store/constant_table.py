@@ -10,6 +10,7 @@ older segments alone. They are written, merged and loaded one at a time, however
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,10 +20,11 @@ import pyarrow.compute as pc
 
 from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId
+from grouping.model.query import Edge
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 
-__all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type"]
+__all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type", "unpacked_since"]
 
 MODES = ("shared", "dedicated", "virtual", "pending")
 """Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
@@ -37,6 +39,8 @@ class Block(NamedTuple):
     mode: str
     until: tuple[int, ...] = ()
     """For a leaving destination: by source partition, the offset of the first event that no longer counts."""
+    edge: Edge = ""
+    """For entries of a group with rows before: which edges are results; "" where each match is a result."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -59,6 +63,9 @@ class Entry(msgspec.Struct, frozen=True):
     expire_ms: int | None = None
     bounds: bytes = b""
     """For a store of groups: the bounds of its panes (`grouping.model.panes`)."""
+    since: tuple[int, ...] = ()
+    """For an entry with edges: by source partition, the offset of the first event that counts, which enters if it is a
+    match; 0 for partitions beyond."""
 
 
 def storage_type(sql_type: SqlType) -> pa.DataType:
@@ -89,6 +96,20 @@ def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
     return array.dictionary_encode() if pa.types.is_string(array.type) else array
 
 
+def _packed(since: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<{len(since)}q", *since)
+
+
+def unpacked_since(packed: bytes) -> tuple[int, ...]:
+    """Return `Entry.since` from its bytes in a segment: 8 bytes for each source partition, little-endian.
+
+    Example:
+        >>> unpacked_since(bytes([5]) + bytes(15))
+        (5, 0)
+    """
+    return struct.unpack(f"<{len(packed) // 8}q", packed)
+
+
 def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
     ids = bytes.fromhex("".join([entry.destination[2:] for entry in entries]))
     columns: dict[str, pa.Array] = {
@@ -101,6 +122,9 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
     bounds = [entry.bounds for entry in entries]
     if any(bounds):
         columns["bounds"] = pa.array(bounds, pa.binary())
+    if block.edge:
+        sinces = pa.array([_packed(entry.since) for entry in entries], pa.binary())
+        columns["since"] = sinces.dictionary_encode()
     for slot, sql_type in enumerate(block.types):
         values: list[object] = [entry.row.values[slot] for entry in entries]
         if sql_type not in ARROW_TYPES:
@@ -119,7 +143,8 @@ class Segment:
         self.removed = removed
         """The destinations taken away, as binary(12), each once."""
         self.added = added
-        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; of stores of groups also bounds."""
+        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; of stores of groups also bounds; of
+        blocks with edges also since, as `unpacked_since` reads it."""
 
     @classmethod
     def of(cls, removed: Iterable[str], added: Iterable[Entry]) -> Segment:
@@ -138,7 +163,8 @@ class Segment:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            blocks.append((block, memoryview(sink.getvalue())))
+            stored = block if block.edge else block[:-1]  # as earlier versions wrote it
+            blocks.append((stored, memoryview(sink.getvalue())))
         return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
     @classmethod

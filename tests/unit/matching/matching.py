@@ -14,6 +14,7 @@ import pyarrow as pa
 from grouping.access.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow
+from grouping.model.query import Edge
 from grouping.model.sql_type import SqlType
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import Block, Entry, Segment, cut, net
@@ -105,11 +106,14 @@ def entry(
     select: str = "s_1",
     window: tuple[int | None, int | None] = (None, None),
     until: tuple[int, ...] = (),
+    edge: Edge = "",
+    since: tuple[int, ...] = (),
 ) -> Entry:
     """Return an entry whose number is its name; its types are texts."""
-    block = Block(group, types, select, mode, until)
+    block = Block(group, types, select, mode, until, edge)
     number = name if isinstance(name, int) else 0
-    return Entry(block, destination(name), ConstantRow(block.types, values), number, 3, *window)  # type: ignore[arg-type]
+    row = ConstantRow(block.types, values)
+    return Entry(block, destination(name), row, number, 3, *window, since=since)  # type: ignore[arg-type]
 
 
 def snapshot(conjuncts: Sequence[Expression], entries: Sequence[Entry]) -> Snapshot:

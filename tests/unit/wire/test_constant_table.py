@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grouping.store.constant_table import Segment, cut, net
+from grouping.store.constant_table import Segment, cut, net, unpacked_since
 from grouping.store.segment_log import VersionSpan, segment_fields
 from tests.unit.matching.matching import destination, entry
 
@@ -20,6 +20,8 @@ _CHANGES = st.lists(
     max_size=8,
 )
 """For each version: names of removed destinations, and names and constants of added ones."""
+_SINCE = st.lists(st.integers(0, 2**63 - 1), max_size=3).map(tuple)
+"""Offsets by source partition."""
 
 
 def _segment(gone: list[int], come: list[tuple[int, str]]) -> Segment:
@@ -78,3 +80,24 @@ def test_no_piece_is_larger_than_asked_unless_one_row_is() -> None:
     pieces = list(cut([_segment([], long)], 4_000))
     assert all(piece.nbytes <= 6_000 or piece.rows == 1 for piece in pieces)
     assert dict((destination(name), text) for name, text in long) == _rows(pieces)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 9), _SINCE), max_size=4, unique_by=lambda row: row[0]), max_size=5))
+def test_an_edge_block_keeps_where_each_entry_begins(changes: list) -> None:
+    """Offsets of `since` survive merging, cutting and storing, whatever their numbers of partitions."""
+    expected: dict[str, tuple[int, ...]] = {}
+    segments = []
+    for come in changes:
+        entries = [entry(name, ("STRING",), ("x",), edge="enter", since=since) for name, since in come]
+        segments.append(Segment.of([destination(name) for name, _ in come], entries))
+        expected |= {destination(name): since for name, since in come}
+    pieces = cut(net(([one] for one in reversed(segments)), oldest=True), 200)
+    stored = (Segment.decode(body)[0] for _, body in segment_fields(VersionSpan(0, 1), pieces))
+    found = {
+        "d_" + row["destination"].hex(): unpacked_since(row["since"])
+        for piece in stored
+        for block, table in piece.added.items()
+        if block.edge == "enter"
+        for row in table.to_pylist()
+    }
+    assert expected == found
