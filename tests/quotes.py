@@ -20,13 +20,14 @@ _COLUMNS = {
 }
 
 
-def _stream(stream_id: str, name: str) -> Stream:
+def _stream(stream_id: str, name: str, partition_key: tuple[str, ...] = ()) -> Stream:
     columns = tuple(StreamColumn(column, kind) for column, kind in _COLUMNS.items())
-    return Stream(stream_id, name, columns, name, "json", {"0": 0}, "2026-11-21T00:00:00Z")
+    created_at = "2026-11-21T00:00:00Z"
+    return Stream(stream_id, name, columns, name, "json", {"0": 0}, created_at, partition_key=partition_key)
 
 
 QUOTES = _stream("s_1", "quotes")
-TRADES = _stream("s_2", "trades")
+TRADES = _stream("s_2", "trades", ("symbol",))
 
 
 def catalog() -> Catalog:

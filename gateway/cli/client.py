@@ -274,7 +274,8 @@ def _shown(value: Any) -> str:
 
 def _print_one(result: Match | Digest) -> None:
     if isinstance(result, Match):
-        print(f"{result.time.isoformat()}  {json.dumps(result.row, ensure_ascii=False)}", flush=True)
+        edge = f"{result.edge:<5}  " if result.edge else ""
+        print(f"{result.time.isoformat()}  {edge}{json.dumps(result.row, ensure_ascii=False)}", flush=True)
         return
     print(f"{result.since.isoformat()} to {result.until.isoformat()}: {counted(result.count, 'match')}", flush=True)
     for row in result.rows:

@@ -15,12 +15,15 @@ from grouping.access.explain import shown_constants
 from grouping.access.query_warnings import query_warnings
 from grouping.compiler.reader_sql import filter_sql, select_sql
 from grouping.model.catalog import Stream
+from grouping.plan.expression_text import render_reference
 from grouping.plan.group import GroupPlan, SelectList
+from grouping.plan.row_before import RowBefore
 from grouping.settings.settings import Settings
 from grouping.values.times import format_interval
 
 __all__ = ["CqResult", "SharedQuery", "cq_result", "trigger_result"]
 
+_EMITS = {"enter": "enter", "exit": "exit", "both": "enter or exit"}
 _CHANGE: dict[str, object] = {"kind": "change"}
 
 
@@ -77,7 +80,7 @@ def cq_result(
         destination.group_id,
         shared.plan.signature,
         shown_constants(destination.row),
-        trigger_result(destination.trigger, cq, now_ms),
+        trigger_result(destination, cq, now_ms, shared.plan.before),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
@@ -112,8 +115,24 @@ def _pauses(cq: Cq) -> list[dict[str, str | None]]:
     return [{"from": instant(since), "to": None if until is None else instant(until)} for since, until in cq.pauses]
 
 
-def trigger_result(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
-    """Return when a CQ's results leave, the next time counted from an instant, epoch milliseconds."""
+def trigger_result(destination: Destination, cq: Cq, now_ms: int, before: RowBefore | None = None) -> dict[str, object]:
+    """Return when and for which events a CQ has results.
+
+    Args:
+        destination: The CQ's destination.
+        cq: The CQ.
+        now_ms: The instant from which the next tick is counted, epoch milliseconds.
+        before: The node of its plan that has the key of edges, where it is shown.
+    """
+    found = _leaving(destination.trigger, cq, now_ms)
+    if destination.edges is None:
+        return found
+    by = {} if before is None else {"by": [render_reference(column.reference) for column in before.by]}
+    return {**found, "emit": _EMITS[destination.edges.edge], **by}
+
+
+def _leaving(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
+    """Return when a CQ's results leave."""
     if not trigger.timed:
         return _CHANGE
     at = next_tick_of(cq, trigger, now_ms)

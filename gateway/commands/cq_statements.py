@@ -148,7 +148,8 @@ class CqStatements:
         cq, now_ms = self._registry.find(loaded, command.key, command.statement.name), origin.accepted_ms
         destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
-        query = CompiledQuery(plan, destination.row, select)
+        edge = destination.edges.edge if destination.edges else ""
+        query = CompiledQuery(plan, destination.row, select, edge=edge)
         not_evaluated = self._quarantines.why_not_evaluated(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
         evaluate = partial(self._evaluations.outcome, asker=origin.owner, name=origin.position)

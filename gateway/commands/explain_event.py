@@ -172,6 +172,11 @@ def _delivery(
         return False, f"the CQ expires at {instant(cq.expire_ms)}", None
     if outcome.dead_letter is not None and not outcome.results:
         return False, f"it becomes a dead letter ({outcome.dead_letter})", None
+    edges, matches = destination.edges, outcome.matches
+    if edges is not None and matches is not None and edges.edge in ("both", "enter" if matches else "exit"):
+        return None, "the event before it of the same key decides", None
+    if edges is not None and matches:
+        return False, "the event can only enter, and the CQ reports exits", None
     if not outcome.matches:
         return outcome.matches, "it does not match" if outcome.matches is False else "it is not known to match", None
     trigger = destination.trigger
@@ -194,4 +199,6 @@ def _lines(name: str, outcome: EventOutcome, delivered: bool | None, delivery: s
         )
         lines.append(f"  {value_text(each.value):<5}  {each.conjunct}" + (f"   ({values})" if values else ""))
     lines += [f"  result {msgspec.json.encode(result).decode()}" for result in outcome.results]
-    return [*lines, f"{'delivered' if delivered else 'not delivered'}: {delivery}"]
+    is_open = delivered is None and outcome.matches is not None
+    told = "may be delivered" if is_open else "delivered" if delivered else "not delivered"
+    return [*lines, f"{told}: {delivery}"]

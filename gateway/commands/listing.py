@@ -30,7 +30,7 @@ from grouping.model.query import Describe, Show
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.scan import Scan
-from grouping.plan.signature import render_source
+from grouping.plan.signature import render_before, render_source
 from grouping.statements.tokens import NAME_LENGTH
 
 __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search"]
@@ -212,7 +212,7 @@ def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
         "cq": cq.name,
         "group": destination.group_id,
         "status": "paused" if cq.paused else "active",
-        "trigger": trigger_result(destination.trigger, cq, now_ms),
+        "trigger": trigger_result(destination, cq, now_ms),
         "destination": destination.destination_id,
         "created_at": instant(cq.created_ms),
     }
@@ -224,7 +224,7 @@ def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, objec
         "computation": computation.computation_id,
         "stream": stream.name,
         "tables": [working.inventory.tables[table_id].name for table_id in computation.table_ids],
-        "text": render_source(Scan(stream), computation),
+        "text": render_source(Scan(stream), computation) + render_before(computation),
         "rows_per_event": "one" if computation.single else "several",
         "groups": len(live.groups),
         "cqs": live.cqs,

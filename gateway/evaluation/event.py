@@ -14,7 +14,7 @@ from gateway.evaluation.one_entry import snapshot_of
 from gateway.evaluation.outcome import ConjunctOutcome, EventOutcome, EventQuestion, RowsRefused
 from gateway.evaluation.reasons import NO_ELEMENT, Judgement, holds, judgements, reason, truths
 from gateway.evaluation.records import PlacedRecord, source_batch
-from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
+from gateway.evaluation.standing_query import StandingQuery, conjunct_texts, without_edges
 from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
@@ -41,7 +41,7 @@ def answered(question: EventQuestion) -> EventOutcome:
     Raises:
         RowsRefused: A row is none of its table's.
     """
-    query = question.query
+    query = without_edges(question.query)
     texts = conjunct_texts(query.plan.conjuncts, [value_text(value) for value in query.row.values])
     try:
         views = {table_id: table_of(question.tables[table_id], rows) for table_id, rows in question.rows.items()}

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from gateway.model.records import TriggerSpec
 from grouping.model.catalog import Stream
 from grouping.model.expression import Call, Expression
+from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
+from grouping.plan.row_before import EDGE
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 
-__all__ = ["StandingQuery", "conjunct_texts"]
+__all__ = ["StandingQuery", "conjunct_texts", "without_edges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,16 @@ class StandingQuery:
     """The conjuncts of WHERE as people read them, with their constants."""
     views: Mapping[str, TableView]
     """By id, the tables that the query may join."""
+
+
+def without_edges(query: CompiledQuery) -> CompiledQuery:
+    """Return a query with the matches of a query as results, whatever the row before; without `_edge`."""
+    if not query.edge:
+        return query
+    plan, select = query.plan, query.select
+    computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
+    items = tuple(item for item in select.items if item.expression != EDGE)
+    return CompiledQuery(replace(plan, computation=computation), query.row, replace(select, items=items), query.views)
 
 
 def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) -> list[str]:

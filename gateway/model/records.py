@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 
@@ -11,7 +12,7 @@ from grouping.digests.cursor import VisibilityInterval, Window
 from grouping.model.group import ConstantRow, canonical_constants, parse_constants, pending_id
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.panes import PaneBound
-from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
+from grouping.model.query import ChangeBased, CronBased, DigestClause, Edge, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
 from schemas.partition import partition_of
@@ -21,6 +22,7 @@ __all__ = [
     "CatalogCq",
     "Cq",
     "Destination",
+    "EdgeSpec",
     "PENDING_PARTITIONS",
     "TimedNote",
     "TriggerSpec",
@@ -126,6 +128,27 @@ CHANGE_BASED = TriggerSpec()
 _MINUTE_MS = 60_000
 
 
+class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
+    """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own."""
+
+    edge: Edge
+    own: str
+    """Names the CQ and its beginning: a part of the ids of its destinations."""
+    since: tuple[int, ...] = ()
+    """By source partition, where the first event lies that counts, which enters if it is a match."""
+
+    @classmethod
+    def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int) -> EdgeSpec:
+        """Return the edges of a CQ that begins at an instant, epoch milliseconds; where they begin is open."""
+        text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
+        return cls(edge, hashlib.blake2b(text, digest_size=8).hexdigest())
+
+    @property
+    def id_text(self) -> str:
+        """The part of the ids of its destinations."""
+        return f"{self.edge} {self.own}"
+
+
 class Destination(msgspec.Struct, frozen=True, array_like=True):
     """Where the results of equal CQs go, and all that its id stands for. Never changes."""
 
@@ -144,6 +167,8 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     """The word after PUBLISH, if there was one."""
     slots: int | None = None
     """For a query over groups and its store: the number of WHERE's constants, which decide the stored groups."""
+    edges: EdgeSpec | None = None
+    """None where each match is a result."""
 
     @property
     def row(self) -> ConstantRow:
@@ -181,7 +206,8 @@ def _store_of(destination: Destination) -> Destination:
         row = destination.row
         stored = ConstantRow(row.types[: destination.slots], row.values[: destination.slots])
         constants = canonical_constants(stored)
-    name = pending_id(destination.group_id, constants, destination.select_id)
+    edges = "" if destination.edges is None else destination.edges.id_text
+    name = pending_id(destination.group_id, constants, destination.select_id, edges)
     return Destination(
         DestinationId(name),
         destination.stream_id,
@@ -191,6 +217,7 @@ def _store_of(destination: Destination) -> Destination:
         "pending",
         partition_of(name.encode(), PENDING_PARTITIONS),
         slots=destination.slots,
+        edges=destination.edges,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from gateway.model.membership import ALWAYS, Membership
-from gateway.model.records import CHANGE_BASED, Cq, Destination, TimedNote, TriggerSpec
+from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
@@ -84,6 +84,7 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     slots: int | None = None
     bounds: dict[str, int] = {}
     """The bounds of a store of groups, as in `Membership`."""
+    edges: EdgeSpec | None = None
 
 
 decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
@@ -178,6 +179,8 @@ def pack_membership(membership: Membership) -> bytes:
         always,
     )
     rest = (windows, membership.paused, destination.trigger, destination.digest, destination.word, membership.timed)
+    if destination.edges is not None:
+        return _encode((*fields, *rest, destination.slots, membership.bounds, destination.edges))
     if destination.slots is not None:
         return _encode((*fields, *rest, destination.slots, membership.bounds))
     return _encode(fields if rest == _USUAL else fields + rest)
@@ -199,6 +202,7 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
         stored.digest,
         stored.word,
         stored.slots,
+        stored.edges,
     )
     windows = stored.windows | {ALWAYS: stored.always} if stored.always else stored.windows
     return Membership(destination, stored.number, windows, stored.paused, stored.timed, stored.bounds)

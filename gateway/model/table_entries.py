@@ -52,9 +52,10 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
     """
     if not entries.windows:
         return
-    row = destination.row
+    row, edges = destination.row, destination.edges
+    edge, since = ("", ()) if edges is None else (edges.edge, edges.since)
     for until, windows in entries.windows:
-        block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until)
+        block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until, edge)
         for start, expire in windows:
             yield Entry(
                 block,
@@ -65,6 +66,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
                 start,
                 expire,
                 bounds,
+                since,
             )
 
 

@@ -135,13 +135,13 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, matches, own, weight = group.admitted, group.observed, 0.0, 0
-        if admitted is not None:
+        if admitted is not None and destination.edges is None:  # an edge is rarer than a match, and is measured only
             if weight := admitted.weight():
                 own = known.matches(plan.conjuncts, query.row) or 0.0
             matches += admitted.since(known.version) + own
         if matches > limits.matches_per_event:
             raise _too_many_matches(plan, matches, limits.matches_per_event)
-        if admitted is not None:
+        if admitted is not None and destination.edges is None:
             admitted.add(version, own * weight)
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
@@ -169,7 +169,7 @@ class Admission:
         """Undo the admission of a destination."""
         self.memory.ended(destination)
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
-        if admitted is not None and destination.mode != "virtual":
+        if admitted is not None and destination.mode != "virtual" and destination.edges is None:
             admitted.remove()
 
     def _check_tables(self, computation: Computation, now_ms: int) -> None:

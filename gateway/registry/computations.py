@@ -86,9 +86,9 @@ class Computations:
         if len(own) < limit or (count := sum(self.find(each) is not None for each in own)) < limit:
             return
         raise InputError(
-            "the queries of the stream have too many different joins",
+            "the queries of the stream have too many different joins and keys of edges",
             code="quota-exceeded",
-            detail=f"There {are(count)} {counted(count, 'join')}, and the limit is {limit}.",
+            detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {limit}.",
             hint="Joins whose keys hold different constants are different joins: write the constants in WHERE.",
         )
 

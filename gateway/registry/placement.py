@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.model.records import Destination, TriggerSpec, millis
+from gateway.model.records import Destination, EdgeSpec, TriggerSpec, millis
 from gateway.model.unit import Unit
 from gateway.registry.own_prefixes import OwnPrefixes
 from gateway.registry.partitions import partitions_of
@@ -45,6 +45,8 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     """For aggregate queries, as in `Destination`."""
     owner: str = ""
     """The owner of a private destination; empty if equal CQs of all subscribers share the destination."""
+    edges: EdgeSpec | None = None
+    """The edges of the one CQ; None where each match is a result."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
@@ -89,8 +91,17 @@ class Placement:
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan
         slots = None if kept is None else kept.slots
+        edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms) if query.edge else None
         family = DestinationFamily(
-            plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots, self._owner(subscriber)
+            plan.stream_id,
+            plan.group_id,
+            query.select.select_id,
+            trigger,
+            digest,
+            word,
+            slots,
+            self._owner(subscriber),
+            edges,
         )
         return self._ask(family, canonical_constants(query.row), subscriber)
 
@@ -108,6 +119,7 @@ class Placement:
             old.word,
             old.slots,
             self._owner(subscriber),
+            old.edges,
         )
         return self._ask(family, old.constants, subscriber)
 
@@ -123,6 +135,7 @@ class Placement:
             old.word,
             None if kept is None else kept.slots,
             self._owner(subscriber),
+            old.edges,
         )
         return self._ask(family, canonical_constants(query.row), subscriber)
 
@@ -135,7 +148,14 @@ class Placement:
             phase_ms = trigger.phase_ms if trigger.every_ms else None
             clause = DigestClause.of(family.digest)
             ids = DestinationIds(
-                family.group_id, family.select_id, trigger.trigger, phase_ms, clause, word, family.owner
+                family.group_id,
+                family.select_id,
+                trigger.trigger,
+                phase_ms,
+                clause,
+                word,
+                family.owner,
+                family.edges.id_text if family.edges else "",
             )
             self._ids[family] = ids
         return DestinationRequest(ids.of(constants), family, constants, subscriber)
@@ -161,6 +181,7 @@ class Placement:
                 family.digest,
                 family.word,
                 family.slots,
+                family.edges,
             )
         return found
 
@@ -221,11 +242,19 @@ class Placement:
             subscriber: The subscriber that requests.
 
         Raises:
-            InputError: ``quota-exceeded`` if a limit on destinations of this mode is reached, or the code of Kafka's
-                refusal of the topic.
+            InputError: ``quota-exceeded`` if a limit on destinations of this mode is reached, the code of Kafka's
+                refusal of the topic, or ``unavailable`` if edges cannot begin while a partition is without a leader.
         """
         if self._prefixes is not None:
             self._prefixes.take(subscriber)
+        placed, edges = self._placed(wanted, subscriber), wanted.edges
+        if edges is None:
+            return placed
+        since = edges.since or self._positions.certain_source_ends(wanted.stream_id)
+        return msgspec.structs.replace(placed, edges=msgspec.structs.replace(edges, since=since))
+
+    def _placed(self, wanted: Destination, subscriber: Subscriber) -> Destination:
+        """Return a new destination with its mode and its topic; raises as `new` does."""
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # A destination with this id is ending and is still owed results. The new incarnation takes its mode and
             # partition, so that the readers of both find all results in one place.

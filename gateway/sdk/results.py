@@ -20,6 +20,10 @@ class Trigger(msgspec.Struct, frozen=True):
     cron: str | None = None
     zone: str | None = None
     next_at: datetime | None = None
+    emit: str | None = None
+    """`enter`, `exit` or `enter or exit`; None where each match is a result."""
+    by: list[str] = []
+    """The columns of EMIT … BY."""
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -158,6 +162,8 @@ class Match(msgspec.Struct, frozen=True):
     """When Kafka appended the result."""
     number: int | None = None
     """The number of the result among the record's results, growing; None where a record gives at most one."""
+    edge: str | None = None
+    """`enter` or `exit`, of a CQ with EMIT ON ENTER or EXIT."""
 
     @property
     def id(self) -> str:

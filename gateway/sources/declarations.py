@@ -160,7 +160,7 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
 def _options_of(stream: Stream) -> tuple[object, ...]:
     schemas = (stream.schemas, stream.registry, stream.descriptor, stream.message)
     others = (stream.explode, stream.decimals, *schemas)
-    return stream.lenient, stream.timestamps, *(each or None for each in others)
+    return stream.lenient, stream.timestamps, *(each or None for each in others), stream.partition_key
 
 
 def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
@@ -182,6 +182,7 @@ def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
             statement.registry,
             statement.descriptor,
             statement.message,
+            statement.partition_key,
         )
     )
     columns = declared_columns(statement)

@@ -17,6 +17,7 @@ from grouping.model.ids import CqName, Subscriber
 from grouping.model.query import CreateCq
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.statements.clauses import cut_emit
 from grouping.statements.command import parse
 from grouping.statements.select_text import read_select
 
@@ -109,7 +110,7 @@ class SourceReaders:
 
     def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:
         """Tell whether a SELECT names a source, or a view of a subscriber that does."""
-        views, names = self._working.inventory.views, source_names(read_select(select))
+        views, names = self._working.inventory.views, source_names(read_select(cut_emit(select)[0]))
         own = (view for each in names if (view := views.get(each)) is not None and view.owner == subscriber)
         return name in names or any(self._names(view.select, name, subscriber) for view in own)
 

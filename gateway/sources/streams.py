@@ -77,6 +77,7 @@ def create_stream(
         registry=statement.registry or msgspec.UNSET,
         descriptor=statement.descriptor or msgspec.UNSET,
         message=statement.message or msgspec.UNSET,
+        partition_key=statement.partition_key,
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
@@ -115,6 +116,7 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         **({"decimals": stream.decimals} if stream.decimals else {}),
         **{name: value for name in _SCHEMA_OPTIONS if (value := getattr(stream, name))},
         **({} if stream.schema_id is msgspec.UNSET else {"schema_id": stream.schema_id}),
+        **({"partition_key": stream.partition_key} if stream.partition_key else {}),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

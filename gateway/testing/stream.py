@@ -67,6 +67,7 @@ class Stream:
             registry=statement.registry or msgspec.UNSET,
             descriptor=statement.descriptor or msgspec.UNSET,
             message=statement.message or msgspec.UNSET,
+            partition_key=statement.partition_key,
         )
         """As the gateway and the evaluator know it."""
 

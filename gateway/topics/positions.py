@@ -9,6 +9,7 @@ from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.topic_desk import TopicDesk
+from grouping.model.errors import InputError
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
@@ -158,6 +159,22 @@ class TopicEnds:
             ends = self._topics.offsets.known_ends(places)
             self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
         return self._source_ends[stream_id]
+
+    def certain_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
+        """Return `source_ends` where each partition has told its end.
+
+        Raises:
+            InputError: ``unavailable``.
+        """
+        ends, topic = self.source_ends(stream_id), self._working.inventory.streams[stream_id].topic
+        if not ends or self._topics.offsets.silent([(topic, number) for number in range(len(ends))]):
+            raise InputError(
+                f'topic "{topic}" does not answer',
+                code="unavailable",
+                detail="Edges begin at the ends of its partitions, and one has no leader or is gone.",
+                hint="Send it again.",
+            )
+        return ends
 
     def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
         """Return where a reader of a group's virtual results begins, by partition."""

@@ -97,6 +97,7 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "node": "computation",
         "computation": computation.computation_id,
         "rows_per_event": "one" if computation.single else "several",
+        **({"row_before_by": list(map(render_part, computation.before.by))} if computation.before else {}),
         "groups": use.computation_groups,
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
@@ -135,7 +136,8 @@ def _line(node: dict[str, Any]) -> str:
         case "computation":
             groups = counted(node["groups"], "group")
             rows = "one row" if node["rows_per_event"] == "one" else "several rows"
-            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event"
+            before = f", with the row before it by {', '.join(by)}" if (by := node.get("row_before_by")) else ""
+            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}"
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
             return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"

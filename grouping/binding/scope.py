@@ -10,6 +10,7 @@ from grouping.binding.budget import Budget
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.errors import InputError, near_name
 from grouping.plan.computation import Computation, Node
+from grouping.plan.row_before import EDGE
 from grouping.plan.scan import Scan
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
@@ -47,7 +48,7 @@ class Scope(NamedTuple):
     budget: Budget
     """The budget of the whole query."""
     computation: Computation | None = None
-    """The joins of tables with the stream; None for a stream alone."""
+    """The nodes between the stream and the group; None for a stream alone."""
     where: tuple[Bound, ...] = ()
     """The conditions of views and subqueries, and the conditions of ON that the joins do not evaluate."""
 
@@ -140,6 +141,8 @@ class Scope(NamedTuple):
         inner = [source for source in sources if source.kind in ("view", "subquery")]
         if inner and name.casefold() in RECORD_FIELDS:
             return f"A {inner[0].kind} has the columns that its SELECT lists: list {name.casefold()} there."
+        if name.casefold() == EDGE.stored:
+            return "The SELECT list of a query with EMIT ON ENTER or EXIT has _edge."
         if name.casefold() == "_value":
             return "Only records in JSON have _value."
         return near_name(name, [shown for source in sources for shown, _ in _all_columns(source)])

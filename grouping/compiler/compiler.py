@@ -50,6 +50,7 @@ def _planned(draft: Draft) -> Draft:
         where=query.where,
         items=query.items,
         computation=query.computation,
+        edge=query.edge,
         reads=query.reads,
         named=query.named,
         aggregation=query.aggregation,
@@ -177,9 +178,8 @@ def finish(draft: Draft) -> CompiledQuery:
     if aggregation is not None:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
         group_plan = msgspec.structs.replace(group_plan, kept=AggregateFilter(draft.kept, slots))
-    return CompiledQuery(
-        group_plan, draft.row, SelectList(select_id, draft.select, aggregation), tuple(sorted(draft.reads))
-    )
+    select = SelectList(select_id, draft.select, aggregation)
+    return CompiledQuery(group_plan, draft.row, select, tuple(sorted(draft.reads)), draft.edge)
 
 
 def _aggregation(draft: Draft) -> Aggregate | None:

@@ -11,6 +11,7 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow
 from grouping.model.ids import StreamId
+from grouping.model.query import Edge
 from grouping.plan.computation import Computation
 from grouping.plan.group import SelectItem
 
@@ -31,7 +32,9 @@ class Draft(NamedTuple):
     items: tuple[BoundItem, ...] = ()
     """The SELECT list; `normalize` also normalizes its expressions."""
     computation: Computation | None = None
-    """The joins of tables with the stream; None for a stream alone."""
+    """The nodes between the stream and the group; None for a stream alone."""
+    edge: Edge = ""
+    """Which edges are results; "" where each match is a result."""
     reads: frozenset[str] = frozenset()
     """The views that the query reads, directly or through other views."""
     named: frozenset[str] = frozenset()

@@ -10,19 +10,23 @@ from sqlglot import exp
 from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Term, nodes, without_positions
 from grouping.binding.budget import MOST_VIEW_WORDS, Budget
+from grouping.binding.edge_key import bind_key, with_edge
 from grouping.binding.operands import boolean
+from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.query import Edge
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.computation import Computation
+from grouping.statements.clauses import EmitClause, cut_emit
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
 
@@ -58,13 +62,15 @@ class BoundQuery(NamedTuple):
     where: Bound | None
     items: tuple[BoundItem, ...]
     computation: Computation | None = None
-    """The joins of tables with the stream; None for a stream alone."""
+    """The nodes between the stream and the group; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that the query reads, directly or through other views, by their names as created."""
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources in the query's own text."""
+    edge: Edge = ""
+    """Which edges are results; "" where each match is a result."""
 
 
 _ORDER = "Results come in the order of the events of a partition."
@@ -107,8 +113,9 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     Raises:
         InputError: The SELECT is wrong; with the code of docs/commands.md.
     """
-    planner = _Planner(catalog, budget)
-    tree = read_select(select)
+    text, emit = cut_emit(select)
+    planner = _Planner(catalog, budget, emit)
+    tree = read_select(text)
     named = frozenset(source_names(tree))
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
@@ -119,7 +126,8 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
-    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.aggregation, named)
+    reads, edge = frozenset(planner.reads), emit.edge if emit else ""
+    return BoundQuery(inlined.base, condition, items, computation, reads, planner.aggregation, named, edge)
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
@@ -144,9 +152,10 @@ def source_names(tree: exp.Select) -> set[str]:
 class _Planner:
     """Plans a SELECT with the views and subqueries within it."""
 
-    def __init__(self, catalog: Catalog, budget: Budget) -> None:
+    def __init__(self, catalog: Catalog, budget: Budget, emit: EmitClause | None = None) -> None:
         self._catalog = catalog
         self._budget = budget
+        self._emit = emit
         self._depth = 0
         self.reads: set[str] = set()
         self.aggregation: BoundAggregation | None = None
@@ -170,6 +179,9 @@ class _Planner:
         binder = Binder(names)
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
+        if outermost and self._emit is not None and scope is not None:
+            scope = _with_row_before(scope, self._emit, aggregation=aggregation)
+            binder = Binder(with_edge(names))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)
         else:
@@ -200,6 +212,19 @@ class _Planner:
             return self.select(tree)
         finally:
             self._catalog = seen
+
+
+def _with_row_before(scope: Scope, emit: EmitClause, *, aggregation: bool) -> Scope:
+    """Return the scope of a query with EMIT: its computation gives each row the row before it."""
+    if aggregation:
+        raise unsupported(
+            "EMIT ON ENTER or EXIT with aggregates",
+            "Edges belong to single events.",
+            "Leave EMIT out: HAVING decides at each tick of EVERY.",
+        )
+    before = bind_key(scope, emit.by)
+    assert scope.stream is not None, "a table alone is no scope"
+    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:

@@ -32,6 +32,13 @@ def check_virtual(query: CompiledQuery) -> None:
     Raises:
         InputError: ``unsupported-query``, naming the unsupported part.
     """
+    if query.edge:
+        raise InputError(
+            "the query cannot be published VIRTUAL",
+            code="unsupported-query",
+            detail="Readers of a virtual destination get the events, and EMIT needs the events before them.",
+            hint="Leave VIRTUAL out.",
+        )
     if query.plan.computation is not None:
         raise InputError(
             "the query cannot be published VIRTUAL",

@@ -17,7 +17,7 @@ from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 from grouping.plan.aggregate import render_aggregate
 from grouping.plan.expression_text import render_name, render_part, shape
 from grouping.plan.scan import Scan
-from grouping.plan.signature import render_source
+from grouping.plan.signature import render_before, render_source
 
 __all__ = [
     "constant_text",
@@ -40,7 +40,8 @@ def planned_text(draft: Draft) -> str:
     """Return the tree after `plan`: names are resolved, and constants are typed by the other operands."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     source = render_source(Scan(draft.stream), draft.computation)
-    return _text([f"FROM {source}", *where, *_planned_aggregation(draft), *_items(draft.items)])
+    edges = [f"{render_before(draft.computation).strip()} ({draft.edge})"] if draft.edge else []
+    return _text([f"FROM {source}", *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
 
 def normalized_text(draft: Draft) -> str:

@@ -159,7 +159,7 @@ class TemplateShape(NamedTuple):
             return None  # the full compilation gives the refusal
         like = variant.command
         command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
-        return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views)
+        return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views, self.query.edge)
 
     def _row(self, literals: Sequence[str]) -> ConstantRow:
         """Return the constants of a text.

@@ -75,6 +75,9 @@ class Stream(msgspec.Struct, frozen=True):
     event."""
     decimals: str | msgspec.UnsetType = msgspec.UNSET
     """How texts for DECIMAL columns of Debezium are written: ``string`` or ``base64``; unset without the option."""
+    partition_key: tuple[str, ...] = ()
+    """The columns of PARTITION KEY, spelt as declared: by the producer's promise, events that are equal in all of them
+    lie in one partition; empty without a promise."""
     alterations: Alterations | msgspec.UnsetType = msgspec.UNSET
     """The number of the declaration, and earlier ones; unset for a stream that ALTER STREAM never changed."""
     schemas: str | msgspec.UnsetType = msgspec.UNSET

@@ -169,6 +169,7 @@ class DestinationIds:
         digest: DigestClause,
         mode: str | None,
         owner: str = "",
+        edges: str = "",
     ) -> None:
         """Take the parts that all of these ids share.
 
@@ -180,10 +181,12 @@ class DestinationIds:
             digest: The digest clause; the default one when there is none.
             mode: The word after PUBLISH, None when there is none.
             owner: The subscriber whose destinations they are; empty where equal CQs of all subscribers share one.
+            edges: The edges, and the one CQ that has them; empty where each match is a result.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group
-        self._rest = "\x00".join((select, _trigger_text(trigger, phase_ms), clause, mode or ""))
+        parts = (select, _trigger_text(trigger, phase_ms), clause, mode or "")
+        self._rest = "\x00".join((*parts, edges) if edges else parts)
         self._owner = owner
 
     def of(self, constants: str) -> DestinationId:
@@ -206,12 +209,13 @@ def owner_prefix(subscriber: str) -> str:
     return "d_" + hashlib.blake2b(text, digest_size=5).hexdigest()
 
 
-def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:
+def pending_id(group: GroupId, constants: str, select: SelectId, edges: str = "") -> PendingId:
     """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2).
 
     Args:
         group: The group's id.
         constants: The constants that decide which events match.
         select: The id of the SELECT list.
+        edges: As in `DestinationIds`.
     """
-    return PendingId(_digest("p_", group, constants, select))
+    return PendingId(_digest("p_", group, constants, select, *((edges,) if edges else ())))

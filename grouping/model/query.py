@@ -142,6 +142,8 @@ class CreateStream:
     lenient: bool = False
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns; empty without the option."""
+    partition_key: tuple[str, ...] = ()
+    """The columns of PARTITION KEY, spelt as declared: events equal in all of them are in one partition."""
     explode: str | None = None
     """The path to the elements that are events (`explode.explode_text`); None where the record is one event."""
     decimals: str | None = None

@@ -7,6 +7,7 @@ import msgspec
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.query import Edge
 from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
 from grouping.plan.row_before import RowBefore
@@ -96,3 +97,5 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     select: SelectList
     views: tuple[str, ...] = ()
     """The views read by the query, directly or through other views."""
+    edge: Edge = ""
+    """Which edges are results; "" where each match is a result."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -10,7 +9,10 @@ import msgspec
 from grouping.model.expression import Column, Expression
 from grouping.plan.expression_text import render_reference
 
-__all__ = ["RowBefore"]
+__all__ = ["EDGE", "RowBefore"]
+
+EDGE = Column("_edge", "STRING")
+"""The edge of a result, ``enter`` or ``exit``, as SELECT lists read it; a declared column of this name hides it."""
 
 
 class RowBefore(msgspec.Struct, frozen=True):
@@ -42,10 +44,7 @@ class RowBefore(msgspec.Struct, frozen=True):
         """The expressions over the rows below that the node computes with."""
         return self.by
 
-    def signature(self, _lifted: Mapping[str, Expression]) -> str:
-        """Return the clause of a signature; it stands behind WHERE, since WHERE decides about both rows of a pair."""
+    @property
+    def signature(self) -> str:
+        """The clause of a signature; it stands behind WHERE, since WHERE decides about both rows of a pair."""
         return f" EMIT BY {', '.join(render_reference(column.reference) for column in self.by)}"
-
-    def literals(self) -> Iterator[tuple[str, str]]:
-        """Yield no condition: the node holds no constants."""
-        yield from ()

@@ -9,7 +9,7 @@ from grouping.plan.computation import Computation
 from grouping.plan.expression_text import all_of, render_part
 from grouping.plan.scan import Scan
 
-__all__ = ["render", "render_source"]
+__all__ = ["render", "render_before", "render_source"]
 
 
 def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression]) -> str:
@@ -30,7 +30,14 @@ def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expr
             case _:
                 parts.append(conjunct)
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
-    return text if (where := all_of(parts)) is None else f"{text} WHERE {render_part(where)}"
+    if (where := all_of(parts)) is not None:
+        text += f" WHERE {render_part(where)}"
+    return text + render_before(computation)
+
+
+def render_before(computation: Computation | None) -> str:
+    """Return EMIT of a signature; empty where rows stand alone."""
+    return computation.before.signature if computation and computation.before else ""
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:

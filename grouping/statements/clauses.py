@@ -1,18 +1,21 @@
-"""The clauses after a SELECT: DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once."""
+"""The clauses after a SELECT: EMIT, then DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once.
+
+EMIT is a part of the query: the compiler reads it (`cut_emit`), and the statement's text of the SELECT includes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
+from grouping.model.query import CronBased, DigestClause, Edge, Publish, TimerBased
 from grouping.model.refusals import unsupported
-from grouping.statements.refused_forms import CLAUSE_HINTS, check_words
+from grouping.statements.refused_forms import BEFORE_NAMES, CLAUSE_HINTS, check_words
 from grouping.statements.tokens import Tokens, clipped
 from grouping.values.cron import parse_cron
 from grouping.values.times import (
@@ -23,7 +26,16 @@ from grouping.values.times import (
     parse_interval,
 )
 
-__all__ = ["CLAUSE_READERS", "Clauses", "begins_clause", "read_clauses", "read_settings"]
+__all__ = [
+    "CLAUSE_READERS",
+    "Clauses",
+    "EmitClause",
+    "KeyName",
+    "begins_clause",
+    "cut_emit",
+    "read_clauses",
+    "read_settings",
+]
 
 _MOST_ROWS = 2**31 - 1
 """Largest number of matches for DIGEST TOP."""
@@ -44,6 +56,96 @@ class Clauses:
     trigger: TimerBased | CronBased | None = None
     start: datetime | None = None
     expire: datetime | timedelta | None = None
+
+
+class KeyName(NamedTuple):
+    """A column of BY, as the text names it."""
+
+    qualifier: str
+    name: str
+    quoted: bool
+
+
+class EmitClause(NamedTuple):
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns, before the names are looked up."""
+
+    edge: Edge
+    by: tuple[KeyName, ...]
+
+
+def cut_emit(query: str) -> tuple[str, EmitClause | None]:
+    """Return the text of a query without EMIT, and the clause; it ends the query, outside of parentheses.
+
+    Raises:
+        InputError: ``syntax-error``, or ``unsupported-query`` for parts that EMIT cannot have.
+
+    Example:
+        >>> select, emit = cut_emit("SELECT a FROM s WHERE b > 5 EMIT ON ENTER BY a")
+        >>> select, emit.edge, emit.by[0].name
+        ('SELECT a FROM s WHERE b > 5 ', 'enter', 'a')
+    """
+    if "emit" not in query.casefold():
+        return query, None
+    tokens = Tokens(query)
+    depth = 0
+    while (kind := tokens.type()) is not None:
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        named = tokens.index > 0 and tokens.type(-1) in BEFORE_NAMES
+        if depth == 0 and not named and tokens.word(2) in ("ENTER", "EXIT") and tokens.accept("EMIT", "ON"):
+            return tokens.before(tokens.index - 2), _read_emit(tokens)
+        tokens.index += 1
+    return query, None
+
+
+def _read_emit(tokens: Tokens) -> EmitClause:
+    edge = next(edge for words, edge in _EDGES.items() if tokens.accept(*words))
+    if not tokens.accept("BY"):
+        _check_emit(tokens)
+        raise tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
+    by = [_key_name(tokens)]
+    while tokens.accept_symbol(TokenType.COMMA):
+        by.append(_key_name(tokens))
+    _check_emit(tokens)
+    if tokens.type() is not None:
+        raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
+    return EmitClause(edge, tuple(by))
+
+
+def _key_name(tokens: Tokens) -> KeyName:
+    parts: list[str] = []
+    while True:
+        quoted = tokens.type() is TokenType.IDENTIFIER
+        parts.append(tokens.name("the name of a column"))
+        if not tokens.accept_symbol(TokenType.DOT):
+            return KeyName(".".join(parts[:-1]), parts[-1], quoted)
+
+
+def _check_emit(tokens: Tokens) -> None:
+    """Refuse a part that EMIT cannot have.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    word = tokens.word()
+    if (instead := _NOT_IN_EMIT.get(word)) is not None:
+        raise unsupported(f"{'AT MOST' if word == 'AT' else word} behind EMIT", instead, CLAUSE_HINTS.get(word))
+
+
+_OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
+_CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
+_EDGES: dict[tuple[str, ...], Edge] = {
+    ("ENTER", "OR", "EXIT"): "both",
+    ("EXIT", "OR", "ENTER"): "both",
+    ("ENTER",): "enter",
+    ("EXIT",): "exit",
+}
+_NOT_IN_EMIT = {
+    "UNTIL": "A key leaves with its first event for which WHERE is not TRUE.",
+    "FOR": "A key enters with its first match, at once.",
+    "AT": "Each edge is a result.",
+}
+"""By the first word of a part that EMIT cannot have: the rule instead."""
+_EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:

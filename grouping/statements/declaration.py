@@ -26,6 +26,7 @@ __all__ = [
     "check_decimals",
     "check_options",
     "check_schemas",
+    "declared_key",
     "read_column",
     "read_columns",
     "read_options",
@@ -48,7 +49,7 @@ class DeclaredColumns(NamedTuple):
 
     columns: NamesAndTypes
     key: tuple[str, ...]
-    """The names of the PRIMARY KEY columns, as they are written."""
+    """The names of the columns of PRIMARY KEY (of a table) or PARTITION KEY (of a stream), as they are written."""
     places: dict[str, str]
     """By column, the text of its FROM."""
 
@@ -68,8 +69,12 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
     places: dict[str, str] = {}
     key: tuple[str, ...] = ()
     while True:
-        if keyed and columns and tokens.type() is TokenType.PRIMARY_KEY:
+        if keyed and columns and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, _key(tokens))
+            tokens.expect_symbol(TokenType.R_PAREN, ")")
+            return DeclaredColumns(tuple(columns.values()), key, places)
+        if not keyed and columns and tokens.accept("PARTITION", "KEY"):
+            key = _key(tokens)
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return DeclaredColumns(tuple(columns.values()), key, places)
         if tokens.word() == "WATERMARK" and tokens.word(1) == "FOR":
@@ -114,8 +119,7 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
 
 
 def _key(tokens: Tokens) -> tuple[str, ...]:
-    """Read PRIMARY KEY and its columns."""
-    tokens.index += 1
+    """Read the columns of a key in parentheses."""
     tokens.expect_symbol(TokenType.L_PAREN, "(")
     names = [tokens.name("the name of a column")]
     while tokens.accept_symbol(TokenType.COMMA):
@@ -133,6 +137,43 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
             hint="Name all of its columns at the end: PRIMARY KEY (a, b).",
         )
     return key
+
+
+def declared_key(kind: str, source: str, columns: NamesAndTypes, key: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key by their declared names.
+
+    Args:
+        kind: PRIMARY KEY or PARTITION KEY.
+        source: The kind and the name of the declared object, for errors.
+        columns: All columns.
+        key: The names of the key's columns, in any case.
+
+    Raises:
+        InputError: ``unknown-column``, ``unsupported-query`` for a type without equality, or ``syntax-error`` for a
+            column that is there twice.
+    """
+    declared = {column.casefold(): column for column, _ in columns}
+    types = dict(columns)
+    spelt: list[str] = []
+    for column in key:
+        found = declared.get(column.casefold())
+        if found is None:
+            raise InputError(
+                f'column "{column}" does not exist',
+                code="unknown-column",
+                detail=f"The {kind} of {source} names it; there are {', '.join(declared.values())}.",
+                hint=near_name(column, list(declared.values())),
+            )
+        if not types[found].is_ordered:
+            raise InputError(
+                f'column "{found}" cannot be in the {kind}',
+                code="unsupported-query",
+                detail=f"It is {types[found]}, and rows are found by values that compare.",
+            )
+        if found in spelt:
+            raise InputError(f'column "{column}" is in the {kind} twice', code="syntax-error", detail="Once is enough.")
+        spelt.append(found)
+    return tuple(spelt)
 
 
 def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> OptionValues:

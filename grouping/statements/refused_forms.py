@@ -15,7 +15,7 @@ from grouping.model.refusals import unsupported
 from grouping.model.type_names import OTHER_SPELLINGS
 from grouping.statements.tokens import Tokens
 
-__all__ = ["CLAUSE_HINTS", "check_forms", "check_words", "ksqldb_declaration"]
+__all__ = ["BEFORE_NAMES", "CLAUSE_HINTS", "check_forms", "check_words", "ksqldb_declaration"]
 
 
 class _Refusal(NamedTuple):
@@ -32,6 +32,9 @@ _EVENTS = "Each event is evaluated as it is."
 _SETS = "A query is one SELECT."
 _EMIT = "Matches are results at once, and aggregates at the ticks of EVERY."
 _LEAVE_OUT = "Leave it out; an aggregate needs EVERY '5 minutes' in its place."
+_EMIT_PLACE = "It stands directly behind the SELECT of a CQ, before clauses such as EVERY; a view cannot have it."
+_EMIT_FORM = "CREATE CQ name AS SELECT … WHERE … EMIT ON ENTER BY symbol."
+_COUNTED = "EVERY '10 minutes' DO PUBLISH DIGEST COUNT EVEN IF EMPTY tells the number of matches each 10 minutes."
 _HELD = "HAVING count(*) >= 10 EVERY '5 minutes' asks how often a condition held in 5 minutes."
 _QUIET = "EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol publishes one digest in 10 minutes at most."
 _ONLY_PUBLISH = "PUBLISH is the only action: results are records on a Kafka topic."
@@ -48,8 +51,9 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
     ("SESSION_WINDOW", "("): _Refusal("session_window(…)", _DETAIL, _TUMBLE),
     ("EMIT", "CHANGES"): _Refusal("EMIT CHANGES", _EMIT, _LEAVE_OUT),
     ("EMIT", "FINAL"): _Refusal("EMIT FINAL", _EMIT, _LEAVE_OUT),
-    ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER", _EMIT, "Leave it out."),
-    ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT", _EMIT, "Leave it out."),
+    ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER here", _EMIT_PLACE, _EMIT_FORM),
+    ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT here", _EMIT_PLACE, _EMIT_FORM),
+    ("EMIT", "ON", "SILENCE"): _Refusal("EMIT ON SILENCE", "A result needs an event.", _COUNTED),
     ("FOR", "'"): _Refusal("FOR '…'", "A condition is tested on each event.", _HELD),
     **{
         (word, "'"): _Refusal(f"{word} '…'", "Each match is a result.", _QUIET)
@@ -85,7 +89,7 @@ CLAUSE_HINTS = {
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
-_BEFORE_NAMES = frozenset(
+BEFORE_NAMES = frozenset(
     (TokenType.DOT, TokenType.ALIAS, TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.SELECT)
 )
 """Tokens behind which a name stands: ``FROM emit changes`` is a stream and its alias."""
@@ -109,7 +113,7 @@ def check_forms(tokens: Sequence[Token]) -> None:
         if token.text.upper() not in _FIRST or token.token_type in _QUOTED:
             continue
         words = tuple(_word(near) for near in tokens[place : place + _LONGEST])
-        if words[1:2] != ("(",) and place and tokens[place - 1].token_type in _BEFORE_NAMES:
+        if words[1:2] != ("(",) and place and tokens[place - 1].token_type in BEFORE_NAMES:
             continue
         check_words(words)
 

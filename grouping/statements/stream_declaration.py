@@ -22,6 +22,7 @@ from grouping.statements.declaration import (
     OptionValues,
     check_decimals,
     check_options,
+    declared_key,
     read_column,
     read_columns,
     read_options,
@@ -80,12 +81,13 @@ def read_stream(tokens: Tokens) -> CreateStream:
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
     columns: NamesAndTypes = ()
+    key: tuple[str, ...] = ()
     places: dict[str, str] = {}
     from_topic = tokens.accept("FROM", "TOPIC")
     if from_topic:
         options = _topic_options(tokens)
     else:
-        columns, _, places = read_columns(tokens)
+        columns, key, places = read_columns(tokens)
         tokens.expect("WITH")
         options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
@@ -101,6 +103,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
         name=name,
         columns=columns,
         places=places,
+        partition_key=declared_key("PARTITION KEY", f'stream "{name}"', columns, key),
         topic=str(options["topic"]),
         format=form,
         partitions=cast(int | None, options.get("partitions")),

@@ -7,16 +7,16 @@ from typing import Literal, cast
 
 from grouping.model.change_format import CHANGE_FORMATS, is_change_format
 from grouping.model.column_place import ColumnPlace
-from grouping.model.errors import InputError, near_name
+from grouping.model.errors import InputError
 from grouping.model.query import CreateTable
 from grouping.model.refusals import unsupported
 from grouping.model.source_access import AccessKind
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
 from grouping.statements.declaration import (
     DECIMALS,
-    NamesAndTypes,
     check_decimals,
     check_options,
+    declared_key,
     read_columns,
     read_options,
 )
@@ -43,6 +43,13 @@ def read_table(tokens: Tokens) -> CreateTable:
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
     columns, key, places = read_columns(tokens, keyed=True)
+    if not key:
+        raise InputError(
+            f'table "{name}" has no PRIMARY KEY',
+            code="syntax-error",
+            detail="A table holds the latest row for each key.",
+            hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) behind the last one.",
+        )
     tokens.expect("WITH")
     options = read_options(tokens, _OPTIONS, _CHOICES)
     check_options(options, "table")
@@ -59,7 +66,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     return CreateTable(
         name=name,
         columns=columns,
-        key=_spelt_as_declared(name, columns, key),
+        key=declared_key("PRIMARY KEY", f'table "{name}"', columns, key),
         topic=str(options["topic"]),
         format=form,
         partitions=cast(int | None, options.get("partitions")),
@@ -81,37 +88,3 @@ def _check_places(form: str, places: Mapping[str, str]) -> None:
             detail = f'Column "{name}" is the field of its name.'
             raise unsupported("FROM in a TABLE", detail, "A column of a STREAM can have FROM.")
 
-
-def _spelt_as_declared(table: str, columns: NamesAndTypes, key: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of the PRIMARY KEY by their declared names."""
-    if not key:
-        raise InputError(
-            f'table "{table}" has no PRIMARY KEY',
-            code="syntax-error",
-            detail="A table holds the latest row for each key.",
-            hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) behind the last one.",
-        )
-    declared = {column.casefold(): column for column, _ in columns}
-    types = dict(columns)
-    spelt: list[str] = []
-    for column in key:
-        found = declared.get(column.casefold())
-        if found is None:
-            raise InputError(
-                f'column "{column}" does not exist',
-                code="unknown-column",
-                detail=f'The PRIMARY KEY of table "{table}" names it; there are {", ".join(declared.values())}.',
-                hint=near_name(column, list(declared.values())),
-            )
-        if not types[found].is_ordered:
-            raise InputError(
-                f'column "{found}" cannot be in the PRIMARY KEY',
-                code="unsupported-query",
-                detail=f"It is {types[found]}, and rows are found by values that compare.",
-            )
-        if found in spelt:
-            raise InputError(
-                f'column "{column}" is in the PRIMARY KEY twice', code="syntax-error", detail="Once is enough."
-            )
-        spelt.append(found)
-    return tuple(spelt)

@@ -110,6 +110,10 @@ class Tokens:
         """Return the text from one token to before another, without its surroundings."""
         return self._text[self._tokens[start].start : self._tokens[end - 1].end + 1] if start < end else ""
 
+    def before(self, index: int) -> str:
+        """Return the text before a token."""
+        return self._text[1 : self._tokens[index].start]
+
     def accept(self, *words: str) -> bool:
         """Step over these words if they come next."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):

@@ -200,6 +200,7 @@ class QueryReader:
             number=source.number,
             destination=self._query.destination.id,
             written_at=record.written_at,
+            edge=record.headers.get("edge"),
         )
 
     def _sees(self, time: datetime) -> bool:

@@ -31,7 +31,7 @@ _STREAMS = (
         "epochs",
         "fine_epochs",
     ),  # statements
-    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks"),
+    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks", "machines"),
 )
 _TABLES = ("profiles", "owners", "companies", "pages")
 _VIEWS = ("listed", "classified")
@@ -80,7 +80,7 @@ def example(stack: Stack, lab: Lab) -> Iterator[Example]:
 
 
 @pytest.mark.parametrize(
-    "name", ["statements.md", "debezium.md", "expressions.md", "nothing-comes.md", "coming-from.md"]
+    "name", ["statements.md", "debezium.md", "expressions.md", "edges.md", "nothing-comes.md", "coming-from.md"]
 )
 def test_statements_are_answered_as_the_page_says(example: Example, name: str) -> None:
     """Each statement of a page, in order, is accepted, or rejected with the code that its title names."""
