@@ -15,9 +15,8 @@ from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_call import AggregateCall, aggregate_call, aggregate_name
 from grouping.compiler.aggregate_texts import LiftedKey, aggregate_text, in_parentheses, lifted_key, marked
-from grouping.compiler.commuted import commuted
 from grouping.compiler.normalize import normalize, normalize_value
-from grouping.compiler.order import order
+from grouping.compiler.order import commuted, order
 from grouping.functions.functions import AGGREGATES, aggregate_type
 from grouping.functions.params import PARAMS
 from grouping.model.errors import InputError

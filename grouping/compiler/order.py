@@ -1,4 +1,4 @@
-"""The canonical order of conjuncts and of the operands within them."""
+"""The canonical order of conjuncts and of the operands within them, and of the operands of commutative operators."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from datetime import date
 from typing import Any
 
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.model.expression import Column, Value
+from grouping.model.expression import Call, Column, Expression, Value
 from grouping.model.group import ConstantValue
 from grouping.plan.expression_text import render_part, render_reference, shape
 
-__all__ = ["order"]
+__all__ = ["commuted", "order"]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
+_COMPUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
+"""Operators whose operands Spark reorders when it compares expressions of SELECT with the keys of GROUP BY."""
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 PartOrder = tuple[int, str, str, tuple[Any, ...]]
@@ -89,3 +91,19 @@ def _value_key(value: ConstantValue, kind: str) -> tuple[Any, ...]:
     if value is None:
         return (1, kind)
     return (0, "time", value.isoformat(), kind) if isinstance(value, date) else (0, "number", value, kind)
+
+
+def commuted(expression: Expression) -> Expression:
+    """Return an expression with sorted operands: the results for ``n + 1`` and ``1 + n`` are equal.
+
+    Nested operations of one operator and type are flattened, so ``(a + b) + c`` and ``a + (b + c)`` are equal too. The
+    result is only for comparison; signatures keep the query's order of operands.
+    """
+    if not isinstance(expression, Call):
+        return expression
+    args = tuple(map(commuted, expression.args))
+    if expression.op in _COMPUTING:
+        same = (expression.op, expression.type)
+        parts = (arg.args if isinstance(arg, Call) and (arg.op, arg.type) == same else (arg,) for arg in args)
+        args = tuple(sorted((part for each in parts for part in each), key=repr))
+    return Call(expression.op, args, expression.type_text)

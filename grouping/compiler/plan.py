@@ -10,11 +10,11 @@ from sqlglot import exp
 from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Term, nodes, without_positions
 from grouping.binding.budget import MOST_VIEW_WORDS, Budget
-from grouping.binding.edge_key import bind_key, with_edge
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
+from grouping.compiler.edge_key import bind_key, with_edge
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError

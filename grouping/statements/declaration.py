@@ -139,14 +139,14 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return key
 
 
-def declared_key(kind: str, source: str, columns: NamesAndTypes, key: Sequence[str]) -> tuple[str, ...]:
+def declared_key(columns: NamesAndTypes, key: Sequence[str], kind: str, source: str) -> tuple[str, ...]:
     """Return the columns of a key by their declared names.
 
     Args:
-        kind: PRIMARY KEY or PARTITION KEY.
-        source: The kind and the name of the declared object, for errors.
         columns: All columns.
         key: The names of the key's columns, in any case.
+        kind: PRIMARY KEY or PARTITION KEY.
+        source: The kind and the name of the declared object, for errors.
 
     Raises:
         InputError: ``unknown-column``, ``unsupported-query`` for a type without equality, or ``syntax-error`` for a

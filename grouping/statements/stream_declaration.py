@@ -103,7 +103,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
         name=name,
         columns=columns,
         places=places,
-        partition_key=declared_key("PARTITION KEY", f'stream "{name}"', columns, key),
+        partition_key=declared_key(columns, key, "PARTITION KEY", f'stream "{name}"'),
         topic=str(options["topic"]),
         format=form,
         partitions=cast(int | None, options.get("partitions")),

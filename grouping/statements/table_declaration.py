@@ -66,7 +66,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     return CreateTable(
         name=name,
         columns=columns,
-        key=declared_key("PRIMARY KEY", f'table "{name}"', columns, key),
+        key=declared_key(columns, key, "PRIMARY KEY", f'table "{name}"'),
         topic=str(options["topic"]),
         format=form,
         partitions=cast(int | None, options.get("partitions")),

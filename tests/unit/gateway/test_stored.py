@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership
-from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
+from gateway.model.records import Cq, Destination, EdgeSpec, TimedNote, TriggerSpec
 from gateway.model.stored_form import (
     decode_cq,
     pack_cq,
@@ -83,6 +83,7 @@ def test_a_cq_is_kept_whole(
     st.dictionaries(st.sampled_from([",", "5,", ",7", "5,7"]), st.integers(1, 3)),
     st.integers(0, 2),
     st.sampled_from([TimedNote(), TimedNote(((1, 2, [(None, 5)]),), 7, 8, 9, "p_1", 3)]),
+    st.sampled_from([None, EdgeSpec("enter", "0f"), EdgeSpec("both", "0f", (5, 2**62))]),
 )
 def test_a_destination_is_kept_whole(
     ids: tuple[str, str, str],
@@ -92,9 +93,10 @@ def test_a_destination_is_kept_whole(
     windows: dict[str, int],
     paused: int,
     timed: TimedNote,
+    edges: EdgeSpec | None,
 ) -> None:
     """A destination and the knowledge of its members come back as they were."""
-    destination = Destination(_NAME, *ids, '["BIGINT",1]', mode, 7, trigger, word=word)
+    destination = Destination(_NAME, *ids, '["BIGINT",1]', mode, 7, trigger, word=word, edges=edges)
     membership = Membership(destination, 5, windows, paused, timed)
     assert membership == unpack_membership(_NAME, pack_membership(membership))
 

@@ -24,7 +24,8 @@ def render(statement: Statement) -> str:
     values = {name: getattr(statement, name) for name in type(statement).__match_args__}
     if isinstance(statement, CreateStream):
         values["columns"] = tuple((name, str(sql_type)) for name, sql_type in statement.columns)
-    lines = [f"{name}: {value!r}" for name, value in values.items() if value not in (None, {}) and (name, value) != ("partition_key", ())]
+        values["partition_key"] = statement.partition_key or None
+    lines = [f"{name}: {value!r}" for name, value in values.items() if value not in (None, {})]
     return "\n".join([type(statement).__name__, *lines])
 
 

@@ -1,0 +1,92 @@
+"""Destinations of edges: each CQ has its own, and its entries say where the edges begin."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import msgspec
+import pytest
+
+from gateway.commands.answers import trigger_result
+from gateway.model.membership import Membership
+from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TriggerSpec, feed_of
+from gateway.model.table_entries import rows_of, table_entries
+from grouping.compiler.compiler import compile_select
+from grouping.compiler.prepared import Preparer
+from grouping.model.group import DestinationIds
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
+from grouping.model.query import ChangeBased, DigestClause
+from grouping.statements.cq_text import CqText
+from tests.quotes import catalog
+
+_SINCE = (7, 0, 2**40)
+
+
+def _destination(trigger: TriggerSpec = CHANGE_BASED, edges: EdgeSpec | None = None) -> Destination:
+    name = DestinationId("d_" + "0f" * 12)
+    ids = StreamId("s_1"), GroupId("g_1"), SelectId("s1")
+    return Destination(name, *ids, '["BIGINT",1]', "shared", 0, trigger, edges=edges)
+
+
+def test_ids_differ_by_edge_cq_and_beginning() -> None:
+    """Equal queries of two CQs, of two subscribers, or begun twice have no destination and no store in common."""
+    specs = [
+        EdgeSpec.of("enter", "alice", "Hot", 5),
+        EdgeSpec.of("exit", "alice", "hot", 5),
+        EdgeSpec.of("enter", "alice", "warm", 5),
+        EdgeSpec.of("enter", "bob", "hot", 5),
+        EdgeSpec.of("enter", "alice", "hot", 6),
+    ]
+    assert specs[0] == EdgeSpec.of("enter", "alice", "hot", 5)
+    ids = [
+        DestinationIds(GroupId("g_1"), SelectId("s1"), ChangeBased(), None, DigestClause(), None, edges=spec.id_text)
+        for spec in specs
+    ]
+    assert all(one.of("[]") != other.of("[]") for one, other in combinations(ids, 2))
+    stores = [feed_of(_destination(TriggerSpec(60_000), spec)) for spec in (*specs, None)]
+    assert len({store.destination_id for store in stores}) == len(stores)
+    assert [store.edges for store in stores] == [*specs, None]
+
+
+def test_where_edges_begin_is_no_part_of_an_id() -> None:
+    """The ends of the topic are asked for after the destination is known; digests of other ticks read one store."""
+    spec = EdgeSpec.of("both", "alice", "hot", 5)
+    later = msgspec.structs.replace(spec, since=_SINCE)
+    assert spec.id_text == later.id_text
+    hourly, daily = (feed_of(_destination(TriggerSpec(every), later)) for every in (3_600_000, 86_400_000))
+    assert hourly == daily
+    assert hourly.edges == later
+
+
+def test_entries_have_the_edge_and_its_beginning() -> None:
+    """Each row of the constant table says which edges count, and from which offsets on."""
+    membership = Membership(_destination(edges=EdgeSpec("exit", "0f", _SINCE)), 3, {"5,9": 1, "20,": 1})
+    entries = list(rows_of(membership.destination, table_entries(membership, None)))
+    assert [("exit", _SINCE, 5, 9), ("exit", _SINCE, 20, None)] == [
+        (entry.block.edge, entry.since, entry.start_ms, entry.expire_ms) for entry in entries
+    ]
+    plain = Membership(_destination(), 3, {",": 1})
+    [entry] = rows_of(plain.destination, table_entries(plain, None))
+    assert ("", ()) == (entry.block.edge, entry.since)
+
+
+@pytest.mark.parametrize(("clause", "emit"), [("ENTER", "enter"), ("EXIT", "exit"), ("ENTER OR EXIT", "enter or exit")])
+def test_a_reply_tells_the_edges_and_their_key(clause: str, emit: str) -> None:
+    """`trigger.emit` and `trigger.by` are the clause, with the names as they are declared."""
+    query = compile_select(f"SELECT price FROM trades EMIT ON {clause} BY NAME, symbol", catalog())
+    destination = _destination(edges=EdgeSpec(query.edge, "0f"))
+    cq = Cq("hot", CqText.cut("x"), destination.destination_id, 0, 0)
+    told = trigger_result(destination, cq, 0, query.plan.before)
+    assert {"kind": "change", "emit": emit, "by": ["name", "symbol"]} == told
+    assert {"kind": "change"} == trigger_result(_destination(), cq, 0)
+
+
+def test_texts_of_one_template_have_their_edges() -> None:
+    """The fast path of CREATE CQ gives the same query as the full compilation."""
+    preparer = Preparer(catalog())
+    for threshold in range(4):
+        text = f"CREATE CQ q{threshold} AS SELECT price FROM trades WHERE price > {threshold} EMIT ON EXIT BY symbol"
+        command, query = preparer.create(CqText.cut(text))
+        select = f"SELECT price FROM trades WHERE price > {threshold} EMIT ON EXIT BY symbol"
+        assert compile_select(select, catalog()) == query
+        assert ("exit", f"q{threshold}") == (query.edge, command.name)
