@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.query import Edge
 from grouping.model.sql_type import SqlType
 from grouping.plan.columns_read import reads_column
 from grouping.plan.computation import Computation
@@ -83,6 +84,10 @@ class Snapshot:
     """The bounds of panes of stores of groups, by the place where matches are counted."""
     reads_headers: bool = False
     """Whether a group, or a SELECT list of the stream's past or present queries, reads the field `_headers`."""
+    enters: NDArray[np.bool_] | None = None
+    """By variant: whether an enter is a result; None where no entry has edges."""
+    exits: NDArray[np.bool_] | None = None
+    """By variant: whether an exit is a result; None where no entry has edges."""
 
     @property
     def rows(self) -> int:
@@ -155,7 +160,7 @@ class ConstantTables:
         self._tables: dict[_TableKey, ConstantTable] = {}
         self._plans: dict[GroupId, GroupPlan] = {}
         self._selects: dict[SelectId, SelectList] = {}
-        self._variants: dict[tuple[SelectId, str], int] = {}
+        self._variants: dict[tuple[SelectId, str, Edge], int] = {}
         self._bounds: dict[int, bytes] = {}
         self._header_readers: set[str] = set()
         """Ids of the groups and SELECT lists that read the field `_headers`."""
@@ -213,7 +218,7 @@ class ConstantTables:
             self._learn(piece.added, reader)
             removed += [destinations(piece.removed)] if len(piece.removed) else []
             for block, table in piece.added.items():
-                variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
+                variant = self._variants.setdefault((block.select_id, block.mode, block.edge), len(self._variants))
                 key = (block.group_id, block.types, block.mode == "virtual", block.until)
                 rows[key].append(ConstantRows.of(table, variant, len(block.types)))
                 if "bounds" in table.column_names:
@@ -273,15 +278,18 @@ class ConstantTables:
         plans = [table.shape.plan for table in self._tables.values()]
         found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
-        used = dict.fromkeys(select for select, _ in self._variants)
+        used = dict.fromkeys(select for select, _, _ in self._variants)
+        edges = [edge for _, _, edge in self._variants]
         index = {select: position for position, select in enumerate(used)}
         return Snapshot(
             tuple(self._tables.values()),
             tuple(self._selects[select] for select in used),
-            np.array([index[select] for select, _ in self._variants], np.int32),
-            np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
+            np.array([index[select] for select, _, _ in self._variants], np.int32),
+            np.array([MODES.index(mode) for _, mode, _ in self._variants], np.int8),
             self._shared_indexes.of(small),
             tuple(found.values()),
             self._bounds,
             not self._header_readers.isdisjoint((*used, *(plan.group_id for plan in plans))),
+            np.array([edge in ("enter", "both") for edge in edges], np.bool_) if any(edges) else None,
+            np.array([edge in ("exit", "both") for edge in edges], np.bool_) if any(edges) else None,
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_jobs.engine.constants.begins import Begins
 from spark_jobs.engine.index import Ints
 
 __all__ = ["ConstantRows", "DESTINATION", "concatenated", "destinations"]
@@ -54,6 +55,8 @@ class ConstantRows:
     """Record times in ms before which the entries count; None when all count for ever."""
     constants: tuple[pa.Array, ...]
     """By slot; strings dictionary-encoded."""
+    begins: Begins | None = None
+    """Where entries with edges begin; None for entries whose matches are results."""
 
     @classmethod
     def of(cls, table: pa.Table, variant: int, slots: int) -> ConstantRows:
@@ -70,6 +73,7 @@ class ConstantRows:
             _window(_one(table["start_ms"]), np.iinfo(np.int64).min),
             _window(_one(table["expire_ms"]), np.iinfo(np.int64).max),
             tuple(_packed(_one(table[f"c{slot}"])) for slot in range(slots)),
+            Begins.of(_one(table["since"])) if "since" in table.column_names else None,
         )
         return rows.take(np.argsort(high))
 
@@ -82,6 +86,7 @@ class ConstantRows:
         starts = _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min)
         expires = _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max)
         slots = range(len(parts[0].constants))
+        begins = _begins(parts)
         return cls(
             high[order],
             np.concatenate([part.low for part in parts])[order],
@@ -91,6 +96,7 @@ class ConstantRows:
             None if starts is None else starts[order],
             None if expires is None else expires[order],
             tuple(concatenated([part.constants[slot] for part in parts]).take(places) for slot in slots),
+            None if begins is None else begins.take(order),
         )
 
     @classmethod
@@ -105,6 +111,7 @@ class ConstantRows:
             _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min),
             _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max),
             (),
+            _begins(parts),
         )
 
     def take(self, positions: NDArray[np.integer]) -> ConstantRows:
@@ -119,6 +126,7 @@ class ConstantRows:
             None if self.starts is None else self.starts[positions],
             None if self.expires is None else self.expires[positions],
             tuple(array.take(wanted) for array in self.constants),
+            None if self.begins is None else self.begins.take(positions),
         )
 
     def __len__(self) -> int:
@@ -161,11 +169,18 @@ class ConstantRows:
         """Memory in bytes."""
         arrays = (self.high, self.low, self.number, self.partition, self.variant, self.starts, self.expires)
         columns = sum(array.nbytes for array in arrays if array is not None)
-        return int(columns + sum(array.nbytes for array in self.constants))
+        begins = 0 if self.begins is None else self.begins.nbytes
+        return int(columns + begins + sum(array.nbytes for array in self.constants))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _begins(parts: Sequence[ConstantRows]) -> Begins | None:
+    """Return the begins of all rows; the groups of edges are over computations of their own."""
+    begins = [part.begins for part in parts if part.begins is not None]
+    return Begins.concat(begins) if begins else None
 
 
 def _packed(values: pa.Array) -> pa.Array:

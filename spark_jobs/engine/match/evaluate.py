@@ -7,7 +7,8 @@ Small tables with the same key columns share an index (`shared_index_lookup`); e
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -24,9 +25,16 @@ from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
 from spark_jobs.engine.rows.matches import Matches
 
-__all__ = ["candidates", "match", "matches"]
+__all__ = ["ConstantLookup", "candidates", "event_slices", "looked_up", "match", "matches"]
 
 ConstantLookup = TableLookup | SharedIndexLookup
+
+
+class CandidateCount(Protocol):
+    """A look-up that knows its candidates."""
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add each event's number of candidates to `counts`."""
 
 
 def match(snapshot: Snapshot, source: PlacedColumns) -> Matches:
@@ -56,9 +64,9 @@ def matches(
     """
     events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}
-    lookups = list(_looked_up(snapshot, source, events, loads or Loads(), groups))
+    lookups = list(looked_up(snapshot, source, events, loads or Loads(), groups))
     names = tuple(groups)
-    for first, last in _slices(lookups, source.count, limit):
+    for first, last in event_slices(lookups, source.count, limit):
         met = [found for lookup in lookups for found in _met(lookup, events, first, last)]
         yield assembled(once_per_group(met), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
@@ -66,12 +74,12 @@ def matches(
 def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
     """Return the events for which an index finds an entry; residuals are not checked."""
     marks = np.zeros(source.count, np.bool_)
-    for lookup in _looked_up(snapshot, source, EventColumns(KeySource(source)), Loads(), {}):
+    for lookup in looked_up(snapshot, source, EventColumns(KeySource(source)), Loads(), {}):
         lookup.mark(marks)
     return np.flatnonzero(marks)
 
 
-def _looked_up(
+def looked_up(
     snapshot: Snapshot, source: PlacedColumns, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
 ) -> Iterator[ConstantLookup]:
     """Look up all tables; the ids and numbers of groups with a candidate are added to `groups`."""
@@ -113,7 +121,8 @@ def _met(lookup: ConstantLookup, events: EventColumns, first: int, last: int) ->
     return met
 
 
-def _slices(lookups: list[ConstantLookup], count: int, limit: int) -> Iterator[tuple[int, int]]:
+def event_slices(lookups: Sequence[CandidateCount], count: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield slices of events with at most `limit` candidate pairs each, unless a single event has more."""
     counts = np.zeros(count, np.int64)
     for lookup in lookups:
         lookup.add_counts(counts)

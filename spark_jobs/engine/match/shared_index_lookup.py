@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.model.ids import GroupId
+from spark_jobs.engine.constants.constant_rows import ConstantRows
 from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.constants.shared_index import SharedIndex
 from spark_jobs.engine.index import Ints, Pairs
@@ -70,8 +71,28 @@ class SharedIndexLookup:
         for load, own in zip(self._loads, share.tolist(), strict=True):
             load.seconds += own
 
+    @property
+    def identity(self) -> int:
+        """The same for all look-ups in one shared index, while the index is in use."""
+        return id(self._shared)
+
+    @property
+    def rows(self) -> ConstantRows:
+        """The rows of all tables."""
+        return self._shared.rows
+
+    def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return the number of the group of each of some rows."""
+        numbers: NDArray[np.int32] = self._group[self._shared.owner[rows]]
+        return numbers
+
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the matched pairs of the events in [first, last)."""
+        for found, rows in self.pairs(events, first, last):
+            yield MatchedPairs.of(found, self._shared.rows, rows, self.group_of(rows))
+
+    def pairs(self, events: EventColumns, first: int, last: int) -> Iterator[Pairs]:
+        """Yield the pairs of the events in [first, last) and rows whose conjuncts are all TRUE."""
         part = slice(*np.searchsorted(self._events, (first, last)))
         mine = self._events[part]
         for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
@@ -79,7 +100,7 @@ class SharedIndexLookup:
             found, rows = self._checked(events, (mine[places], candidates))
             if found.size:
                 self._count("matches", rows)
-                yield MatchedPairs.of(found, self._shared.rows, rows, self._group[self._shared.owner[rows]])
+                yield found, rows
 
     def _count(self, what: str, rows: NDArray[np.int32]) -> None:
         """Add pairs to the loads of their tables."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.engine.constants.constant_part import ConstantPart
+from spark_jobs.engine.constants.constant_rows import ConstantRows
 from spark_jobs.engine.constants.load import Load
 from spark_jobs.engine.constants.table_shape import TableShape
 from spark_jobs.engine.index import Ints, Pairs
@@ -77,21 +78,39 @@ class TableLookup:
         """Whether any candidate means a match: the part is virtual, and it has no residual."""
         return self.part.shape.virtual and not self.part.shape.residual
 
+    @property
+    def identity(self) -> int:
+        """The same for all look-ups in one part, while the part is in use."""
+        return id(self.part)
+
+    @property
+    def rows(self) -> ConstantRows:
+        """The rows of the part."""
+        return self.part.rows
+
+    def pairs(self, events: EventColumns, first: int, last: int) -> Iterator[Pairs]:
+        """Yield the pairs of the events in [first, last) and rows whose conjuncts are all TRUE."""
+        for pairs in self.candidates.between(first, last).pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
+            found, rows = self._checked(events, pairs)
+            if found.size:
+                yield found, rows
+
+    def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return the number of the group of each of some rows."""
+        return np.full(rows.size, self.group, np.int32)
+
     def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         part = self.part
-        candidates = self.candidates.between(first, last)
         if self._by_existence:
             # The readers of a virtual destination apply START and EXPIRE (docs/results.md).
-            yield MatchedPairs.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
+            existing = self.candidates.between(first, last).any(part.alive, part.version)
+            yield MatchedPairs.virtual(existing, int(part.rows.variant[0]), self.group)
             return
-        for pairs in candidates.pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
-            found, rows = self._checked(events, pairs)
-            if not found.size:
-                continue
+        for found, rows in self.pairs(events, first, last):
             if self.part.shape.virtual:
                 yield MatchedPairs.virtual(np.unique(found), int(part.rows.variant[0]), self.group)
             else:
-                yield MatchedPairs.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
+                yield MatchedPairs.of(found, part.rows, rows, self.group_of(rows))
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
         """Return the pairs with a live entry, an event time within the entry's window and a TRUE residual."""

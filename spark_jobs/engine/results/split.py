@@ -120,6 +120,7 @@ class _PoolWriter:
         self._pool = pool
         self._ids = event_ids(stream.name, events, pool.event)
         self._times = event_times(events, pool.event)
+        self._exits = None if events.exits is None else events.exits[pool.event]
 
     def __call__(self, value: Ints, address: Callable[[Ints], Address]) -> Iterator[pa.RecordBatch]:
         """Yield records in batches, and dead letters in place of records that are too large.
@@ -133,7 +134,8 @@ class _PoolWriter:
         kept = np.flatnonzero(fits)
         for chunk in _chunks(kept, sizes[kept]):
             chosen = pa.array(value[chunk])
-            headers = match_headers(self._stream.name, self._ids.take(chosen), self._times.take(chosen))
+            exits = None if self._exits is None else self._exits[value[chunk]]
+            headers = match_headers(self._stream.name, self._ids.take(chosen), self._times.take(chosen), exits)
             key, topic, partition = address(chunk)
             yield pa.record_batch([key, self._pool.values.take(chosen), topic, partition, headers], schema=OUTPUT)
         if not fits.all():

@@ -55,19 +55,29 @@ def _with_length(text: bytes) -> bytes:
     return varint(len(text)) + text
 
 
-def match_headers(source: str, ids: pa.StringArray, times: pa.StringArray) -> pa.BinaryArray:
+def match_headers(
+    source: str, ids: pa.StringArray, times: pa.StringArray, exits: NDArray[np.bool_] | None = None
+) -> pa.BinaryArray:
     """Return the packed headers of matches, one text for each id.
 
     Args:
         source: The stream's name.
         ids: ``ce_id`` of each record.
         times: ``ce_time`` of each record.
+        exits: Whether each record is an exit, else an enter, which the header ``edge`` says; None for no such header.
     """
     same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
-    begin = varint(len(same) + 2) + b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
+    begin = (
+        varint(len(same) + (2 if exits is None else 3))
+        + b"".join(_header(*each) for each in same)
+        + _with_length(b"ce_id")
+    )
     middle = _with_length(b"ce_time") + varint(_TIME_WIDTH)
     lengths = varints(pc.binary_length(ids).to_numpy())
-    parts = (pa.scalar(begin), lengths, ids.cast(pa.binary()), pa.scalar(middle), times.cast(pa.binary()))
+    parts = [pa.scalar(begin), lengths, ids.cast(pa.binary()), pa.scalar(middle), times.cast(pa.binary())]
+    if exits is not None:
+        edges = pa.array([_header("edge", b"enter"), _header("edge", b"exit")])
+        parts.append(edges.take(pa.array(exits.astype(np.int8))))
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,10 @@ class Matches:
             self.selects,
             self.groups,
         )
+
+    def of_rows(self, event: NDArray[np.int32]) -> Matches:
+        """Return the same matches with other numbers of their rows."""
+        return replace(self, event=event)
 
     def _codes(self) -> NDArray[np.int64]:
         return (self.group.astype(np.int64) << 32) | self.select

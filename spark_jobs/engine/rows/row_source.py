@@ -36,6 +36,10 @@ class RowSource(PlacedColumns, Protocol):
         """The number of each row within its record, from 0; None where a record has one at most."""
 
     @property
+    def exits(self) -> NDArray[np.bool_] | None:
+        """Whether each row is an exit, else an enter; None where a match is a result (`rows.edge_rows.EdgeRows`)."""
+
+    @property
     def record_bytes(self) -> NDArray[np.int64]:
         """The bytes that the columns of each row have at most, taken once each."""
 

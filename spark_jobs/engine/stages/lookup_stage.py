@@ -11,9 +11,11 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
+from spark_jobs.engine.match.edges import edge_candidates, edge_matches
 from spark_jobs.engine.match.evaluate import candidates, matches
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
 from spark_jobs.engine.stages.task import Found, GroupRows, Task, Then
 
 __all__ = ["matched"]
@@ -21,7 +23,7 @@ __all__ = ["matched"]
 
 def matched(task: Task, given: GroupRows, then: Then) -> Iterator[AnyStep]:
     """Look rows up; the matches go on in slices."""
-    yield LookupStep(task, given.snapshot, given.rows, then)
+    yield LookupStep(task, given.snapshot, given.rows, given.before, then)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class LookupStep:
     task: Task
     snapshot: Snapshot
     rows: RowSource
+    before: RowsBefore | None
+    """The rows before, where edges are results."""
     then: Then
 
     def units(self) -> list[str]:
@@ -41,8 +45,14 @@ class LookupStep:
         """Yield the records of the matches of some groups, None for all."""
         snapshot, selection = self.snapshot if units is None else self.snapshot.only(units), self.task.guard.selection
         value_bytes, marked = self.task.settings.evaluator.value_bytes, selection.marked
-        for found in matches(snapshot, self.rows, loads=self.task.loads, value_bytes=value_bytes):
-            yield from self.then(Found(self.rows, found))
+        loads = self.task.loads
+        found = (
+            ((self.rows, each) for each in matches(snapshot, self.rows, loads=loads, value_bytes=value_bytes))
+            if self.before is None
+            else edge_matches(snapshot, self.rows, self.before, loads=loads, value_bytes=value_bytes)
+        )
+        for rows, each in found:
+            yield from self.then(Found(rows, each))
             selection.begin_step(marked)
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
@@ -52,6 +62,7 @@ class LookupStep:
 
     def _candidates(self, unit: str) -> Ints:
         try:
-            return candidates(self.snapshot.only([unit]), self.rows)
+            only = self.snapshot.only([unit])
+            return candidates(only, self.rows) if self.before is None else edge_candidates(only, self.rows, self.before)
         except FAULTS:
             return np.arange(self.rows.count)

@@ -9,7 +9,6 @@ import numpy as np
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
 from spark_jobs.engine.rows.events import Events
-from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.stages.task import GroupRows, JoinedGroups, Task, Then
 
 __all__ = ["operated"]
@@ -23,9 +22,7 @@ def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
 
 
 class JoinStep:
-    """The join of events with tables, shared by all groups over the join (`isolation.step.SharedStep`)."""
-
-    kind = "join"
+    """The rows of a computation, shared by all groups over the computation (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, events: Events, then: Then) -> None:
         self._task = task
@@ -35,6 +32,7 @@ class JoinStep:
         _, self._slices = joined.operator.step(joined.operator.begin(), events)
         self._done = 0
         self.account = joined.computation.computation_id
+        self.kind = "join" if joined.computation.nodes else "row before"
 
     @property
     def ended(self) -> bool:
@@ -45,18 +43,25 @@ class JoinStep:
         """List the groups."""
         return self._joined.snapshot.groups
 
-    def piece(self) -> RowSource | None:
-        """Join the next events; returns None where an event makes too many rows."""
+    def piece(self) -> GroupRows | None:
+        """Join the next events, and find the rows before; returns None where an event makes too many rows."""
         self._done, rows = next(self._slices)
-        return rows
+        if rows is None:
+            return None
+        kept, before = self._joined.before, None
+        if kept is not None:
+            _, (before,) = kept.operator.step(kept.state, rows)
+            if self.ended:
+                kept.state.position = int(self._events.offsets[-1]) + 1
+        return GroupRows(rows, self._joined.snapshot, before)
 
-    def passed(self, piece: RowSource | None) -> Records:
+    def passed(self, piece: GroupRows | None) -> Records:
         """Yield the records of joined rows, or the dead letter of an event with too many."""
         if piece is None:
             letters = self._task.guard.not_evaluated
             yield letters.too_many_rows(self._events, self._done - 1, self._joined.computation)
-        elif piece.count:
-            yield from self._then(GroupRows(piece, self._joined.snapshot))
+        elif piece.rows.count:
+            yield from self._then(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
         """Yield the dead letters of a group for the events behind the last joined event."""

@@ -22,13 +22,16 @@ from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
+from spark_jobs.engine.operators.row_before.last_rows import LastRows
+from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import dead_letters
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
 
-__all__ = ["Found", "GroupRows", "JoinedGroups", "Observer", "Task", "Then"]
+__all__ = ["Found", "GroupRows", "JoinedGroups", "KeptRows", "Observer", "Task", "Then"]
 
 Then = Callable[[Any], Records]
 """Runs the next stages, and yields their records."""
@@ -39,6 +42,8 @@ class GroupRows(NamedTuple):
 
     rows: RowSource
     snapshot: Snapshot
+    before: RowsBefore | None = None
+    """The rows before these rows, for groups with edges; None for groups whose matches are results."""
 
 
 class Found(NamedTuple):
@@ -54,6 +59,15 @@ class JoinedGroups(NamedTuple):
     computation: Computation
     operator: Operator[Any, Events, tuple[int, RowSource | None]]
     snapshot: Snapshot
+    before: KeptRows | None = None
+    """For computations with rows before."""
+
+
+class KeptRows(NamedTuple):
+    """The operator that finds the rows before, and its state in the task's source partition."""
+
+    operator: RowBeforeOperator
+    state: LastRows
 
 
 class Observer:
@@ -103,6 +117,7 @@ class Task:
         singly_until: Mapping[int, int] | None = None,
         loads: Loads | None = None,
         observer: Observer | None = None,
+        last_rows: Mapping[str, LastRows] | None = None,
     ) -> Task:
         """Begin a task.
 
@@ -116,6 +131,7 @@ class Task:
             singly_until: By source partition, the offset before which matches are written by single offsets.
             loads: Where to count the costs of each table.
             observer: Observes the progress of the task.
+            last_rows: By computation id, the states of rows before; None where the task's rows are the first ones.
         """
         value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows
         evaluate = partial(evaluate_expression, value_bytes=value_bytes)
@@ -125,7 +141,12 @@ class Task:
 
         parts = snapshot.by_computation()
         joins = [
-            JoinedGroups(each, LookupJoinOperator(each, views, value_bytes, event_rows), parts[each.computation_id])
+            JoinedGroups(
+                each,
+                LookupJoinOperator(each, views, value_bytes, event_rows),
+                parts[each.computation_id],
+                _kept_rows(each, parts[each.computation_id], last_rows),
+            )
             for each in snapshot.computations
         ]
         counting = AggregateCounting(evaluate, too_large, snapshot.bounds, singly_until)
@@ -141,3 +162,13 @@ class Task:
             loads or Loads(),
             observer or Observer(),
         )
+
+
+def _kept_rows(
+    computation: Computation, snapshot: Snapshot, last_rows: Mapping[str, LastRows] | None
+) -> KeptRows | None:
+    if computation.before is None:
+        return None
+    plans = [table.shape.plan for table in snapshot.tables]
+    operator = RowBeforeOperator(computation.before.by, read_before(plans))
+    return KeptRows(operator, operator.begin() if last_rows is None else last_rows[computation.computation_id])

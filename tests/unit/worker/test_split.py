@@ -20,6 +20,7 @@ from grouping.store.constant_table import MODES
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.results.split import split
+from spark_jobs.engine.rows.edge_rows import EdgeRows
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT
@@ -282,3 +283,19 @@ def test_a_row_far_larger_than_a_record_is_not_made():
     assert {"result-too-large"} == {header(letter, "code") for letter in letters}
     results = [json.loads(record["value"]) for record in written if record not in letters]
     assert [{name: "y" * (1 + name.startswith("b")) for name in names}] * 10 == results
+
+
+def test_an_edge_is_in_the_header_and_in_its_field() -> None:
+    """A row that enters for one query and leaves for another makes two records, which tell the edges apart."""
+    events, _ = decode(batch([b'{"i":1}', b'{"i":2}']), TYPED, SETTINGS)
+    rows = EdgeRows(events, np.array([0, 0, 1]), np.array([False, True, True]))
+    edges = SelectList("", (SelectItem("i", Column("i", "INT")), SelectItem("e", Column("_edge", "STRING"))))
+    matches = matching([(place, b"d", "shared", 4, 0, 0) for place in range(3)], [edges])
+    [written] = list(split(rows, matches, TYPED, SETTINGS, evaluate_expression))
+    found = [(row["value"], header(row, "edge"), header(row, "ce_id")) for row in written.to_pylist()]
+    first, second = (f"quotes/3/{FIRST_OFFSET + place}" for place in range(2))
+    assert found == [
+        (b'{"i":1,"e":"enter"}', "enter", first),
+        (b'{"i":1,"e":"exit"}', "exit", first),
+        (b'{"i":2,"e":"exit"}', "exit", second),
+    ]

@@ -32,6 +32,9 @@ __all__ = ["JoinedEvents"]
 class JoinedEvents:
     """Joined rows: each has an event and, of each table, a row or none. Ordered by event, then by the tables' keys."""
 
+    exits: NDArray[np.bool_] | None = None
+    """See `rows.row_source.RowSource`."""
+
     def __init__(
         self,
         events: Events,

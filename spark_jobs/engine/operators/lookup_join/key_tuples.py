@@ -18,7 +18,7 @@ from spark_jobs.engine.index import Ints, mix
 from spark_jobs.engine.rows.arrays import Hashes
 from spark_jobs.engine.rows.event_column import hash_strings
 
-__all__ = ["Hashes", "KeyTuples", "plain"]
+__all__ = ["Hashes", "KeyTuples", "comparable", "plain"]
 
 
 _SEED = np.uint64(secrets.randbits(64))
@@ -35,7 +35,7 @@ class KeyTuples:
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         """Take the columns, at least one."""
-        self._columns = [_comparable(plain(column)) for column in columns]
+        self._columns = [comparable(plain(column)) for column in columns]
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -88,7 +88,7 @@ class KeyTuples:
         return before.same(KeyTuples([column.slice(1) for column in self._columns]))
 
 
-def _comparable(column: pa.Array) -> pa.Array:
+def comparable(column: pa.Array) -> pa.Array:
     """Return the column as texts, bytes, decimals or int64, which compare and sort as SQL does the column's values."""
     kind = column.type
     if _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):

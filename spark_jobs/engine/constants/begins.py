@@ -1,0 +1,63 @@
+"""Where entries with edges begin: by entry and source partition, the offset of the first event that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.store.constant_table import unpacked_since
+from spark_jobs.engine.index import Ints
+
+__all__ = ["Begins"]
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """The begins of entries; entries that were accepted together share theirs."""
+
+    codes: NDArray[np.int32]
+    """By entry, the row of `offsets`."""
+    offsets: NDArray[np.int64]
+    """Distinct begins: by source partition the offset, 0 in the last column for partitions beyond."""
+
+    @classmethod
+    def of(cls, since: pa.Array) -> Begins:
+        """Return the begins of the entries of a segment's block, given the block's column since."""
+        encoded = since if pa.types.is_dictionary(since.type) else since.dictionary_encode()
+        found = [unpacked_since(packed) for packed in encoded.dictionary.to_pylist()]
+        width = max(map(len, found), default=0) + 1
+        offsets = np.array([[*each, *[0] * (width - len(each))] for each in found], np.int64).reshape(-1, width)
+        return cls(encoded.indices.to_numpy().astype(np.int32), offsets)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Begins]) -> Begins:
+        """Return the begins of the entries of all parts."""
+        width = max(part.offsets.shape[1] for part in parts)
+        padded = [np.pad(part.offsets, ((0, 0), (0, width - part.offsets.shape[1]))) for part in parts]
+        distinct, which = np.unique(np.concatenate(padded), axis=0, return_inverse=True)
+        starts = np.cumsum([0, *(part.offsets.shape[0] for part in parts)])
+        codes = np.concatenate([part.codes + start for part, start in zip(parts, starts, strict=False)])
+        return cls(which.reshape(-1)[codes].astype(np.int32), distinct)
+
+    def take(self, rows: NDArray[np.integer]) -> Begins:
+        """Return the begins of some entries."""
+        return Begins(self.codes[rows], self.offsets)
+
+    def at(self, rows: NDArray[np.integer], partitions: NDArray[np.integer]) -> Ints:
+        """Return the begins of some entries, each in the partition beside the entry."""
+        begins: Ints = self.offsets[self.codes[rows], np.minimum(partitions, self.offsets.shape[1] - 1)]
+        return begins
+
+    def least(self, rows: NDArray[np.integer] | slice, partition: int) -> int:
+        """Return the smallest begin of some entries, at least one, in a partition."""
+        column = self.offsets[:, min(partition, self.offsets.shape[1] - 1)]
+        return int(column[np.unique(self.codes[rows])].min())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return int(self.codes.nbytes + self.offsets.nbytes)

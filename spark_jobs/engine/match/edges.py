@@ -1,0 +1,191 @@
+"""Edges: which entries does a row enter or leave, compared with the row before it of the same key?
+
+An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match for the
+row alone is an enter, and a pair that is a match for the row before alone is an exit. The row before is no match where
+there is none, or where it lies before the entry's begin. All else that decides about a pair (PAUSE, START, EXPIRE) goes
+by the later row, for both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.errors import InternalError
+from grouping.model.ids import GroupId
+from spark_jobs.engine.constants.begins import Begins
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.evaluate import ConstantLookup, candidates, event_slices, looked_up
+from spark_jobs.engine.match.key_source import KeySource
+from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled
+from spark_jobs.engine.match.table_lookup import PAIRS
+from spark_jobs.engine.rows.columns import PlacedColumns
+from spark_jobs.engine.rows.edge_rows import EdgeRows
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
+
+__all__ = ["EdgeMatches", "edge_candidates", "edge_matches"]
+
+_ROW_BITS = 32
+
+
+class EdgeMatches(NamedTuple):
+    """Results that are edges."""
+
+    rows: EdgeRows
+    """The rows of the results, each with its edge."""
+    matches: Matches
+    """Pairs of a row of `rows` and an entry."""
+
+
+def edge_matches(
+    snapshot: Snapshot,
+    rows: RowSource,
+    before: RowsBefore,
+    limit: int = PAIRS,
+    loads: Loads | None = None,
+    value_bytes: int = VALUE_BYTES,
+) -> Iterator[EdgeMatches]:
+    """Yield the edges of a batch in slices of its rows, which bounds the memory for any number of edges.
+
+    Args:
+        snapshot: The tables of groups over one computation with rows before.
+        rows: The rows.
+        before: The rows before them.
+        limit: Candidate pairs in a slice, unless a single row has more.
+        loads: Where to count the costs of each table.
+        value_bytes: Longest text that an expression computes; a longer text is NULL.
+
+    Raises:
+        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+    """
+    loads, groups = loads or Loads(), dict[GroupId, int]()
+
+    def sides(source: PlacedColumns) -> dict[int, _Side]:
+        events = EventColumns(KeySource(source, value_bytes), value_bytes)
+        return {each.identity: _Side(each, events) for each in looked_up(snapshot, source, events, loads, groups)}
+
+    now, earlier = sides(rows), sides(before)
+    both = [(now.get(place), earlier.get(place)) for place in dict.fromkeys((*now, *earlier))]
+    lookups = [_EdgeLookup(*each, rows, before, snapshot) for each in both]
+    for first, last in event_slices(lookups, rows.count, limit):
+        met = [found for lookup in lookups for found in lookup.meet(first, last)]
+        found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
+        yield _renumbered(rows, found)
+
+
+def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:
+    """Return the rows for which an index finds an entry, by the row itself or by the row before."""
+    return np.union1d(candidates(snapshot, rows), before.of[candidates(snapshot, before)])
+
+
+def _renumbered(rows: RowSource, found: Matches) -> EdgeMatches:
+    """Return matches, in which twice the row and one more for an exit stand for the row, with rows of their own."""
+    codes, place = np.unique(found.event, return_inverse=True)
+    source = EdgeRows(rows, (codes >> 1).astype(np.int64), (codes & 1).astype(np.bool_))
+    return EdgeMatches(source, found.of_rows(place.astype(np.int32)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A look-up of the rows, or of the rows before."""
+
+    lookup: ConstantLookup
+    events: EventColumns
+
+
+@dataclass(frozen=True, slots=True)
+class _EdgeLookup:
+    """The look-ups of one part of a table, or of one shared index."""
+
+    now: _Side | None
+    """None where no row passes the table's conjuncts without constants."""
+    earlier: _Side | None
+    rows: RowSource
+    before: RowsBefore
+    snapshot: Snapshot
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add each row's number of candidates to `counts`."""
+        if self.now is not None:
+            self.now.lookup.add_counts(counts)
+        if self.earlier is not None:
+            own = np.zeros(self.before.count, np.int64)
+            self.earlier.lookup.add_counts(own)
+            counts[self.before.of] += own
+
+    def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
+        """Yield the edges of the rows in [first, last); twice the row, and one more for an exit, stands for a row."""
+        began = time.perf_counter()
+        now, earlier = self._now(first, last), self._earlier(first, last)
+        for codes, kept, exit_ in (
+            (np.setdiff1d(now, earlier, assume_unique=True), self.snapshot.enters, 0),
+            (np.setdiff1d(earlier, now, assume_unique=True), self.snapshot.exits, 1),
+        ):
+            assert kept is not None, "the tables of edges"
+            row, position = codes >> _ROW_BITS, codes & (1 << _ROW_BITS) - 1
+            wanted = np.flatnonzero(kept[self._side.lookup.rows.variant[position]])
+            if wanted.size:
+                yield self._pairs(2 * row[wanted] + exit_, position[wanted])
+        self._side.lookup.took(time.perf_counter() - began)
+
+    def _pairs(self, events: Ints, positions: Ints) -> MatchedPairs:
+        lookup = self._side.lookup
+        return MatchedPairs.of(events, lookup.rows, positions, lookup.group_of(positions))
+
+    @property
+    def _side(self) -> _Side:
+        side = self.now or self.earlier
+        assert side is not None, "one of the two was looked up"
+        return side
+
+    @property
+    def _begins(self) -> Begins:
+        begins = self._side.lookup.rows.begins
+        if begins is None:
+            raise InternalError("an entry over rows before has no begin")
+        return begins
+
+    def _now(self, first: int, last: int) -> Ints:
+        """Return codes of the matches of rows: the row above the position of the entry, ascending."""
+        if self.now is None:
+            return np.empty(0, np.int64)
+        found = [
+            self._counting(row, row, position, self.rows.offsets, self.rows.partitions)
+            for row, position in self.now.lookup.pairs(self.now.events, first, last)
+        ]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+    def _earlier(self, first: int, last: int) -> Ints:
+        """Return codes of the matches of the rows before: the later row above the position of the entry, ascending."""
+        if self.earlier is None:
+            return np.empty(0, np.int64)
+        before = self.before
+        found = [
+            self._counting(pair, before.of[pair], position, before.own_offsets, before.partitions)
+            for pair, position in self.earlier.lookup.pairs(
+                self.earlier.events, *np.searchsorted(before.of, (first, last)).tolist()
+            )
+        ]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+    def _counting(
+        self,
+        places: NDArray[np.intp],
+        rows: NDArray[np.integer],
+        positions: NDArray[np.int32],
+        offsets: Ints,
+        partitions: NDArray[np.int32],
+    ) -> Ints:
+        """Return codes of the pairs with an entry that begins at the offset of the pair's row, or before it."""
+        counts = self._begins.at(positions, partitions[places]) <= offsets[places]
+        return (rows[counts].astype(np.int64) << _ROW_BITS) | positions[counts]

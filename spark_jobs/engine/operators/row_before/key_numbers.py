@@ -1,0 +1,153 @@
+"""Numbers of keys: each distinct tuple of values gets the next number when the tuple is first met.
+
+Keys are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, comparable, plain
+from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues, ValueIndex
+
+__all__ = ["KeyNumbers", "distinct_keys", "key_columns"]
+
+_RATIO = 8
+"""A part is merged with the part before it, unless that part has more than this many times its keys."""
+_SMALL = 2_000
+"""Two parts with up to this many keys together are merged in any case."""
+_LARGEST_BYTES = 1 << 30
+"""Parts larger than this are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+_MASK_BITS = 62
+"""Columns of a key for which one mask of NULLs has bits."""
+
+
+def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return columns in which equal keys have equal values: without NULLs, which further columns mark.
+
+    Args:
+        columns: The values of BY, at least one column.
+
+    Returns:
+        A column of texts, bytes, decimals or int64 for each column, and masks of the NULLs.
+    """
+    masks = [np.zeros(len(columns[0]), np.int64) for _ in range(0, len(columns), _MASK_BITS)]
+    filled = []
+    for place, column in enumerate(columns):
+        values = comparable(plain(column))
+        if values.null_count:
+            nulls = values.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+            masks[place // _MASK_BITS] |= nulls << (place % _MASK_BITS)
+            values = values.fill_null(_nothing(values.type))
+        filled.append(values)
+    return [*filled, *map(pa.array, masks)]
+
+
+def _nothing(kind: pa.DataType) -> pa.Scalar:
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
+    return pa.scalar("" if pa.types.is_string(kind) else b"" if pa.types.is_binary(kind) else 0, kind)
+
+
+def distinct_keys(keys: KeyTuples) -> tuple[Ints, Ints]:
+    """Return the first row of each distinct key, and for each row the place of its key among the distinct keys."""
+    hashes = keys.hashes()
+    order = np.argsort(hashes, kind="stable")
+    same_hash = hashes[order][1:] == hashes[order][:-1]
+    neighbours = np.flatnonzero(same_hash)
+    repeats = same_hash
+    if not keys.take(order[neighbours]).same(keys.take(order[neighbours + 1])).all():
+        order = keys.order()  # different keys share a hash
+        repeats = keys.take(order).repeats()
+    new = np.append(np.ones(min(order.size, 1), np.bool_), ~repeats)
+    which = np.empty(order.size, np.int64)
+    which[order] = np.cumsum(new) - 1
+    return order[new], which
+
+
+class _Part:
+    """Keys that were added together; the numbers of the keys follow each other."""
+
+    def __init__(self, columns: Sequence[pa.Array], first: int) -> None:
+        self.columns = columns
+        self.first = first
+        self._index = ValueIndex(KeyTuples(columns))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def find(self, probes: SoughtValues) -> tuple[Ints, Ints]:
+        """Return the probes that are keys of the part, and the numbers of these keys."""
+        probe, row = self._index.find(probes, self._values)
+        return probe, row.astype(np.int64) + self.first
+
+    def _values(self, rows: NDArray[np.integer]) -> KeyTuples:
+        places = pa.array(rows)
+        return KeyTuples([column.take(places) for column in self.columns])
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes + sum(int(column.nbytes) for column in self.columns)
+
+
+class KeyNumbers:
+    """The keys that were met, numbered from 0. The parts form a log-structured merge tree, as those of a table do."""
+
+    def __init__(self) -> None:
+        """Begin without keys."""
+        self._parts: tuple[_Part, ...] = ()
+        self.count = 0
+        """The number of keys."""
+
+    def of(self, columns: Sequence[pa.Array]) -> Ints:
+        """Return the number of each row's key; keys that were not met before are added.
+
+        Args:
+            columns: The keys, as `key_columns` returns them.
+        """
+        probes = SoughtValues(KeyTuples(columns))
+        numbers = np.full(len(columns[0]), -1, np.int64)
+        for part in self._parts:
+            probe, number = part.find(probes)
+            numbers[probe] = number
+        missing = np.flatnonzero(numbers < 0)
+        if missing.size:
+            first, which = distinct_keys(probes.keys.take(missing))
+            numbers[missing] = self.count + which
+            places = pa.array(missing[first])
+            self._add([column.take(places) for column in columns])
+        return numbers
+
+    def columns(self) -> list[pa.Array]:
+        """Return all keys in the order of their numbers, as `key_columns` returns keys; none without keys."""
+        parts = [part.columns for part in self._parts]
+        return [pa.concat_arrays(pieces) for pieces in zip(*parts, strict=True)]
+
+    def _add(self, columns: Sequence[pa.Array]) -> None:
+        kept, pieces, count = [*self._parts], [columns], len(columns[0])
+        size = sum(int(column.nbytes) for column in columns)
+        added = count
+        while kept and _alike(kept[-1], count, size):
+            pieces.insert(0, kept[-1].columns)
+            count += len(kept[-1])
+            size += kept.pop().nbytes
+        merged = [pa.concat_arrays(parts) for parts in zip(*pieces, strict=True)]
+        first = kept[-1].first + len(kept[-1]) if kept else 0
+        self._parts = (*kept, _Part(merged, first))
+        self.count += added
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+
+def _alike(older: _Part, count: int, size: int) -> bool:
+    small = len(older) <= count * _RATIO or len(older) + count <= _SMALL
+    return small and older.nbytes + size <= _LARGEST_BYTES

@@ -1,0 +1,125 @@
+"""The operator that gives each row the row before it of the same key (`grouping.plan.row_before.RowBefore`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.errors import InternalError
+from grouping.model.expression import Column, walk
+from grouping.model.reference import TableColumn, read_reference
+from grouping.model.sql_type import DOUBLE, FLOAT
+from grouping.plan.group import GroupPlan
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.row_before.key_numbers import key_columns
+from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
+from spark_jobs.engine.operators.row_before.stored_rows import restored_rows, stored_rows
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
+
+__all__ = ["RowBeforeOperator", "read_before"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBeforeOperator:
+    """The rows before (`operators.operator.Operator`). The rows of a task are of one source partition, in its order."""
+
+    by: tuple[Column, ...]
+    """The key."""
+    reads: tuple[Column, ...]
+    """The columns that are read of the rows before, in the order of their stored texts."""
+
+    def begin(self) -> LastRows:
+        """Return the state before the first rows."""
+        return LastRows()
+
+    def step(
+        self, state: LastRows, rows: RowSource, watermark: int | None = None
+    ) -> tuple[LastRows, Iterator[RowsBefore]]:
+        """Return the rows before some rows, and keep the last row of each key; changes the state in place.
+
+        Raises:
+            InternalError: An earlier step failed midway.
+        """
+        if state.torn:
+            raise InternalError("the state of rows before is torn")
+        state.torn = True
+        numbers = self._numbers(state, rows)
+        order, again = _by_key(numbers)
+        place = np.full(rows.count, -1, np.int64)
+        place[order[again]] = order[np.flatnonzero(again) - 1]
+        own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
+        first = np.flatnonzero(place < 0)
+        own_offsets[first] = state.offsets(numbers[first])
+        met = first[own_offsets[first] != NO_ROW]
+        place[met] = rows.count + np.arange(met.size)
+        kept = state.taken((column.stored for column in self.reads), numbers[met])
+        of = np.flatnonzero(place >= 0)
+        before = RowsBefore(rows, of, place[of], own_offsets[of], kept, self._equal)
+        self._put(state, rows, numbers, order, again, undoable=True)
+        return state, iter([before])
+
+    def fold(self, state: LastRows, rows: RowSource) -> None:
+        """Keep the last row of each key, without making rows before; the change cannot be undone."""
+        numbers = self._numbers(state, rows)
+        order, again = _by_key(numbers)
+        self._put(state, rows, numbers, order, again, undoable=False)
+
+    def _numbers(self, state: LastRows, rows: RowSource) -> Ints:
+        return state.keys.of(key_columns([rows.column(column.reference) for column in self.by]))
+
+    def _put(
+        self, state: LastRows, rows: RowSource, numbers: Ints, order: Ints, again: NDArray[np.bool_], *, undoable: bool
+    ) -> None:
+        """Set the last row of each key among the rows, with all columns that the state or the operator has."""
+        last = order[np.append(~again[1:], np.ones(min(order.size, 1), np.bool_))]
+        references = {stored: read_reference(stored) for stored in {*self._stored, *state.columns}}
+        places = pa.array(last)
+        columns = {stored: rows.column(reference).take(places) for stored, reference in references.items()}
+        state.put(numbers[last], rows.offsets[last], columns, undoable=undoable)
+
+    @property
+    def _equal(self) -> frozenset[str]:
+        """The columns of BY that are the same in a row and the row before: a zero may have another sign."""
+        return frozenset(column.stored for column in self.by if column.type not in (FLOAT, DOUBLE))
+
+    @property
+    def _stored(self) -> list[str]:
+        """The columns to keep."""
+        return [column.stored for column in self.reads if column.stored not in self._equal]
+
+    def snapshot(self, state: LastRows) -> bytes:
+        """Return the state as bytes that `restore` reads."""
+        return stored_rows(state)
+
+    def restore(self, snapshot: bytes) -> LastRows:
+        """Return the state of a snapshot.
+
+        Raises:
+            ValueError: The bytes are no whole snapshot of this version.
+        """
+        return restored_rows(snapshot)
+
+    def size(self, state: LastRows) -> int:
+        """Return about how many bytes of memory the state takes."""
+        return state.nbytes
+
+
+def read_before(plans: Iterable[GroupPlan]) -> tuple[Column, ...]:
+    """Return the columns that groups read of rows before, in the order of their stored texts."""
+    leaves = (leaf for plan in plans for each in plan.conjuncts for leaf in walk(each) if isinstance(leaf, Column))
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn)}
+    return tuple(found[stored] for stored in sorted(found))
+
+
+def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return rows ordered by key, then by place; and which rows in this order have the key of the row before."""
+    order = np.argsort(numbers, kind="stable")
+    sorted_numbers = numbers[order]
+    again = np.zeros(order.size, np.bool_)
+    again[1:] = sorted_numbers[1:] == sorted_numbers[:-1]
+    return order, again

@@ -1,0 +1,87 @@
+"""The rows before some rows, as columns; their place and time are those of the row that each stands before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.reference import Reference, stored_reference
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["RowsBefore"]
+
+
+class RowsBefore:
+    """The rows before those rows of a batch that have one, in the order of the batch (`rows.columns.PlacedColumns`).
+
+    Partition, offset and time are the later row's: they decide whether an entry counts the event of the pair.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        of: Ints,
+        place: Ints,
+        own_offsets: Ints,
+        kept: Mapping[str, pa.Array],
+        equal: Collection[str],
+    ) -> None:
+        """Keep the pairs.
+
+        Args:
+            rows: The rows of the batch.
+            of: By pair, the later row; ascending.
+            place: By pair, the earlier row: a row of the batch, or from `rows.count` on a row of `kept`.
+            own_offsets: By pair, the offset of the earlier row.
+            kept: Columns of the earlier rows that came before the batch, by stored name.
+            equal: The stored names of columns in which both rows of each pair are the same.
+        """
+        self.count = int(of.size)
+        self.of = of
+        self.own_offsets = own_offsets
+        self._rows = rows
+        self._place = place
+        self._kept = kept
+        self._equal = equal
+        self._arrays: dict[Reference, pa.Array] = {}
+
+    @cached_property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source partition."""
+        return self._rows.partitions[self.of]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The position of the later row's event."""
+        return self._rows.offsets[self.of]
+
+    @cached_property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The record time of the later row's event, epoch milliseconds."""
+        return self._rows.time_ms[self.of]
+
+    def column(self, name: Reference) -> pa.Array:
+        """Return the earlier rows' values of a column."""
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._build(name)
+        return array
+
+    def encoded(self, name: Reference) -> pa.Array:
+        """Return the earlier rows' values of a column, of which no repeats are known."""
+        return self.column(name)
+
+    def _build(self, name: Reference) -> pa.Array:
+        column, stored = self._rows.column(name), stored_reference(name)
+        kept = self._kept.get(stored)
+        if kept is None and stored in self._equal:
+            return column.take(pa.array(self.of))
+        if kept is None:
+            inside = self._place < self._rows.count
+            return column.take(pa.array(self._place, mask=~inside))
+        return pa.concat_arrays([column, kept]).take(pa.array(self._place))
