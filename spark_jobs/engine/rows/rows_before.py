@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.reference import Reference, stored_reference
-from spark_jobs.engine.index import Ints
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["RowsBefore"]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import spark_jobs.engine.operators.lookup_join.replica as replica_module
 from grouping.model.table import Table
+from spark_jobs.engine.index.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join import table_part
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join.replica import Replica
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, Record, table

@@ -18,7 +18,7 @@ from grouping.model.reference import Reference, TableColumn
 from grouping.model.sql_type import SqlType
 from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.key_tuples import plain
+from spark_jobs.engine.index.key_tuples import plain
 from spark_jobs.engine.operators.lookup_join.numbers import NO_NUMBERS, Numbers
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.lookup_join.undecided_rows import UndecidedRows

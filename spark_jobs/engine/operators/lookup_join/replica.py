@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.index.key_tuples import KeyTuples
+from spark_jobs.engine.index.value_index import SoughtValues
 from spark_jobs.engine.operators.lookup_join.changes import Changes, decode_changes
 from spark_jobs.engine.operators.lookup_join.kept_values import OldRows, with_kept_values
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart, added
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
-from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 

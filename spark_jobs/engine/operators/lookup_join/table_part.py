@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
-from spark_jobs.engine.operators.lookup_join.value_index import RowPairs, SoughtValues, ValueIndex
+from spark_jobs.engine.index.key_tuples import KeyTuples, plain
+from spark_jobs.engine.index.value_index import RowPairs, SoughtValues, ValueIndex
 from spark_jobs.engine.rows.event_column import longest_value
 
 __all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]

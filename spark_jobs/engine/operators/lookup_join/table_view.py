@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from grouping.model.sql_type import SqlType
 from grouping.model.table import Table
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
+from spark_jobs.engine.index.key_tuples import KeyTuples, plain
+from spark_jobs.engine.index.value_index import SoughtValues
 from spark_jobs.engine.operators.lookup_join.table_part import TablePart
-from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 from spark_jobs.engine.rows.events import arrow_type
 
 __all__ = ["TableView"]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, comparable, plain
-from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues, ValueIndex
+from spark_jobs.engine.index.key_tuples import KeyTuples, comparable, plain
+from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 
 __all__ = ["KeyNumbers", "distinct_keys", "key_columns"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
+from spark_jobs.engine.index.key_tuples import KeyTuples
 
 __all__ = ["SoughtValues", "ValueIndex"]
 
