@@ -144,6 +144,7 @@ class _Service:
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
         shared = partitions[settings.topics.results]
         positions = TopicEnds(settings, self._topics, result_topics, working, shared)
+        self._commits.source_ends = positions.present_source_ends
         counts = self._commits.counts
         self._evaluators = StreamEvaluators(settings, working.evaluator, time.monotonic)
         self._figures = StreamFigures(working, self._evaluators, self._topics.offsets, time.monotonic)

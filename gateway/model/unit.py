@@ -72,6 +72,10 @@ class Unit:
         """By destination: EXPIRE of a CQ that leaves only paused ones behind."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables have another version, whether or not they have changed."""
+        self.begun_edges: set[DestinationId] = set()
+        """New destinations whose edges begin with this unit; some may belong to commands that were refused."""
+        self.moved_edges: set[DestinationId] = set()
+        """Destinations and stores whose edges begin elsewhere since this unit."""
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores of matches, each with a timer-based destination that begins to read the store."""
@@ -292,6 +296,21 @@ class Unit:
         for group_id in groups:
             self.set_pause(stream_id, group_id, None)
         return groups
+
+    def move_edges(self, name: DestinationId, since: tuple[int, ...]) -> Destination | None:
+        """Have the edges of a loaded destination begin at other offsets; return it, None where nothing changes."""
+        membership = self.memberships[name]
+        if membership is None or (old := membership.destination.edges) is None or old.since == since:
+            return None
+        edges = msgspec.structs.replace(old, since=since)
+        moved = msgspec.structs.replace(membership.destination, edges=edges)
+        for joined in joined_with(moved):
+            own = self._touch(joined)
+            assert own is not None, "a destination has its store"
+            own.destination = joined
+            self.touched[joined.destination_id] = (joined, own.seen)
+            self.moved_edges.add(joined.destination_id)
+        return moved
 
     def set_timed(self, name: DestinationId, note: TimedNote) -> None:
         """Restore a loaded destination's visibility from the catalog."""

@@ -22,7 +22,8 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
         if destination.trigger.timed:
             continue
         before, after, membership = unit.entries_before[name], unit.entries(name), unit.memberships[name]
-        if before == after and not (membership and membership.moved_bounds):
+        moved = name in unit.moved_edges or (membership and membership.moved_bounds)
+        if before == after and not moved:
             continue
         # A store may have a hundred thousand readers: their bounds are packed once, and only where some have changed.
         bounds = membership.packed_bounds if membership else b""

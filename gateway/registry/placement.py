@@ -250,7 +250,10 @@ class Placement:
         placed, edges = self._placed(wanted, subscriber), wanted.edges
         if edges is None:
             return placed
-        since = edges.since or self._positions.certain_source_ends(wanted.stream_id)
+        since = edges.since
+        if not since:
+            since = self._positions.certain_source_ends(wanted.stream_id)
+            self._working.unit.begun_edges.add(wanted.destination_id)
         return msgspec.structs.replace(placed, edges=msgspec.structs.replace(edges, since=since))
 
     def _placed(self, wanted: Destination, subscriber: Subscriber) -> Destination:

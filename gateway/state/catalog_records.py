@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 import msgspec
 
+from gateway.kafka import OutgoingRecord
 from gateway.model.end_notice import EndNotice
 from gateway.model.group_pause import GroupPause
 from gateway.model.quota import Quota
@@ -26,14 +29,35 @@ __all__ = [
     "definition_record",
     "source_record",
     "timed_record",
+    "with_destinations",
 ]
 
 _encode = msgspec.json.Encoder().encode
+_decode_cq = msgspec.json.Decoder(CatalogCq).decode
 
 
 def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
     """Return the record of a live CQ."""
     return CatalogKey.cq(*key), _encode(CatalogCq(key.subscriber, cq, destination))
+
+
+def with_destinations(
+    records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
+) -> Iterator[OutgoingRecord]:
+    """Yield records, and those of CQs with their destinations as they have become.
+
+    Args:
+        records: Records of any topics.
+        topic: The topic of the catalog.
+        changed: The destinations that have changed.
+    """
+    for record in records:
+        if record.topic != topic or record.value is None or CatalogKey.parse(record.key).kind != "cq":
+            yield record
+            continue
+        stored = _decode_cq(record.value)
+        destination = changed.get(stored.destination.destination_id, stored.destination)
+        yield msgspec.structs.replace(record, value=_encode(msgspec.structs.replace(stored, destination=destination)))
 
 
 def cq_gone(key: CqKey) -> CatalogChange:

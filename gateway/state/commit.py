@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 from gateway.kafka import CommandConsumer, OutgoingRecord, Partition, TransactionalWriter
+from gateway.model.records import Destination, feed_of
 from gateway.model.unit_outcome import note_visibility
-from gateway.state.catalog_records import definition_record, timed_record
+from gateway.state.catalog_records import definition_record, timed_record, with_destinations
 from gateway.state.command_ids import CommandIds
 from gateway.state.commands_read import CommandsInHand, CommandsRead
 from gateway.state.commit_mark import CommitMark
@@ -25,7 +27,8 @@ from gateway.state.journal import CatalogPosition, Journal
 from gateway.state.match_counts import MatchCounts
 from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
-from grouping.model.errors import OperationalError
+from grouping.model.errors import InputError, InternalError, OperationalError
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost, mapped
 from grouping.store.record_keys import CatalogKey
@@ -52,6 +55,8 @@ class Commits:
         self._number = 0
         self.commands_read = CommandsRead()
         """How far cq.commands is carried out."""
+        self.source_ends: Callable[[StreamId], tuple[int, ...]] = _no_ends
+        """Returns where the partitions of a stream's topic end at present; raises InputError where one is silent."""
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []
@@ -108,12 +113,44 @@ class Commits:
         if catalog or read.ahead or not read.offsets:
             # A unit with nothing but offsets is known by its offsets.
             journal.records.append(self._mark())
+        begun = self._working.unit.begun_edges
         run_id = self._working.commit(journal.pack())
+        if begun:
+            run_id = self._begin_edges(begun, journal) or run_id
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
         self._published = self._thread.submit(self.publish, journal, now_ms)
         for listener in self.after_write:
             listener(work)
+
+    def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
+        """Have new edges begin where the topics end by now, before Kafka has the replies.
+
+        A batch that was pinned before the unit evaluates events without the unit's CQs. Such an event would be the
+        event before of the first one after the reply, but for this second step: it lies below the new beginning.
+
+        Args:
+            begun: The destinations.
+            journal: The journal of their unit; its records of the catalog are changed.
+
+        Returns:
+            The run of the Redis server that took the change; None where nothing has changed.
+        """
+        working = self._working
+        changed: dict[DestinationId, Destination] = {}
+        loaded = working.load_memberships(begun)
+        there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
+        stores = [feed_of(destination).destination_id for destination in there]
+        working.load_memberships(stores)
+        for destination in there:
+            with suppress(InputError):  # a partition has lost its leader since: the first beginning stays
+                since = self.source_ends(destination.stream_id)
+                if (moved := working.unit.move_edges(destination.destination_id, since)) is not None:
+                    changed[moved.destination_id] = moved
+        if not changed:
+            return None
+        journal.records = list(with_destinations(journal.records, self._settings.topics.catalog, changed))
+        return working.commit(journal.pack())
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
         """Yield the records that follow from a whole unit: visibility of destinations, definitions without a CQ."""
@@ -244,3 +281,7 @@ class Commits:
         if journal.offsets:
             also[keys.commands_read] = journal.commands_read.pack()
         self.remembered.settle(places, also, now_ms)
+
+
+def _no_ends(stream_id: StreamId) -> tuple[int, ...]:
+    raise InternalError("nobody has said how to ask for the ends of topics", detail=f"A CQ of {stream_id} has edges.")

@@ -160,6 +160,11 @@ class TopicEnds:
             self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
         return self._source_ends[stream_id]
 
+    def present_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
+        """Return `certain_source_ends`, asked anew within the unit."""
+        self._source_ends.pop(stream_id, None)
+        return self.certain_source_ends(stream_id)
+
     def certain_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
         """Return `source_ends` where each partition has told its end.
 

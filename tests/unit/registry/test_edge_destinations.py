@@ -9,7 +9,14 @@ import pytest
 
 from gateway.commands.answers import trigger_result
 from gateway.model.membership import Membership
-from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TriggerSpec, feed_of
+from gateway.model.records import (
+    CHANGE_BASED,
+    Cq,
+    Destination,
+    EdgeSpec,
+    TriggerSpec,
+    feed_of,
+)
 from gateway.model.table_entries import rows_of, table_entries
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
