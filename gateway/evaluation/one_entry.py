@@ -48,6 +48,6 @@ def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapsho
     if (kept := query.plan.kept) is not None:
         row = ConstantRow(row.types[: kept.slots], row.values[: kept.slots])
         bounds = pack_bounds([standing.trigger.bound, *((0, at_ms) for at_ms in window if at_ms is not None)])
-    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode)
+    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode, edge=query.edge)
     entry = Entry(block, destination, row, 0, 0, *window, bounds)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(standing, entry))

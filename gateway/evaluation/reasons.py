@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.compiler.stage_text import value_text
 from grouping.model.errors import InternalError
+from grouping.model.query import Edge
 from grouping.values.times import instant
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.match.residual import truth
@@ -51,12 +52,12 @@ def judgements(
         events: The batch.
         rows: Which of the events.
     """
-    computation = standing.query.plan.computation
-    if computation is None:
+    plan = standing.query.plan
+    if plan.computation is None or not plan.nodes:
         source = cast(RowSource, events)
         told = truths(standing, snapshot, source, rows)
         return source, [Judgement(each, row) for row, each in zip(rows.tolist(), told, strict=True)]
-    joined = join(events, computation, standing.views)
+    joined = join(events, plan.computation, standing.views)
     own = np.flatnonzero(np.isin(joined.event, rows))
     found: dict[int, Judgement] = {}
     for event, row, each in zip(
@@ -99,15 +100,26 @@ def holds(conjuncts: Truths) -> bool:
 
 
 def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
-    """Return why an event is no match."""
+    """Return why an event is no match, or (of a query with edges) no edge."""
     reasons = []
     if standing.start_ms is not None and at_ms < standing.start_ms:
         reasons.append(f"its time {instant(at_ms)} is before START {instant(standing.start_ms)}")
     if standing.expire_ms is not None and at_ms >= standing.expire_ms:
         reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(standing.expire_ms)}")
-    reasons += [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
-    if not reasons and standing.query.plan.computation is not None and not conjuncts:
+    failed = [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
+    if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
         return "it meets no row of the tables that it is joined with"
+    if not reasons and standing.query.edge:
+        return _no_edge(standing.query.edge, failed)
+    reasons += failed
     if not reasons:
         raise InternalError("the index and the predicate disagree", detail=f"All of it is TRUE: {list(conjuncts)}.")
     return ", ".join(reasons)
+
+
+def _no_edge(edge: Edge, failed: Sequence[str]) -> str:
+    """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, none of a match."""
+    if not failed:
+        return "it is a match, which is no exit" if edge == "exit" else "the event before it was a match too"
+    why = ", ".join(failed)
+    return why if edge == "enter" else f"{why}, and no match was right before it"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import Events
@@ -50,6 +52,8 @@ class TaskOutput:
     """The tables that they met."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
     """By event: its results, one for each row of the join with tables."""
+    edges: dict[Place, str] = field(default_factory=dict)
+    """By event: the edge of its result, of a query with edges."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -66,20 +70,24 @@ def evaluated(
         destination: The id under which matches go.
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
-    snapshot = snapshot_of(standing, destination, mode)
+    snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
+    last_rows: dict[int | None, dict[str, LastRows]] = defaultdict(lambda: defaultdict(LastRows))
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
-        partitions = {record.partition for record in some} if standing.query.plan.kept is not None else {None}
+        apart = plan.kept is not None or plan.before is not None
+        partitions = {record.partition for record in some} if apart else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(standing, snapshot, source_batch(own))
+            yield _task(standing, snapshot, source_batch(own), last_rows[partition])
 
 
-def _task(standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
+def _task(
+    standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch, last_rows: Mapping[str, LastRows]
+) -> TaskOutput:
     stream, events = standing.stream, _DecodedEvents()
     guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
-    task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events)
+    task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events, last_rows=last_rows)
     records = [*evaluate(task, batch), *end_records(task)]
     output = TaskOutput(events.pieces, snapshot)
     for rows in records:
@@ -109,7 +117,10 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
         elif row["topic"] == _SETTINGS.topics.pending:
             output.pending.append(row["value"])
         else:
-            output.values.setdefault(_place(headers["ce_id"]), []).append(row["value"])
+            place = _place(headers["ce_id"])
+            output.values.setdefault(place, []).append(row["value"])
+            if (edge := headers.get("edge")) is not None:
+                output.edges[place] = edge.decode()
 
 
 def _place(source: bytes) -> Place:

@@ -29,7 +29,7 @@ class EvaluatedRow:
     """The outcome of one row."""
 
     matches: bool
-    """Whether the query's readers get it."""
+    """Whether the query's readers get it: of a query with edges, whether it is an edge."""
     result: dict[str, Any] | None
     """The result's JSON value, decoded; the first of several. None without a match, and for a result too large for a
     record."""
@@ -44,6 +44,8 @@ class EvaluatedRow:
     """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning where an event may have several."""
     results: list[dict[str, Any]] = field(default_factory=list)
     """All results: a record has several where its elements are events, or an event meets several rows of a table."""
+    edge: str | None = None
+    """``enter`` or ``exit``: the edge that the result is, of a query with EMIT ON ENTER or EXIT."""
 
 
 def evaluate(
@@ -121,7 +123,8 @@ def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[t
     for place, (values, time_ms) in judged.items():
         found = [_decode(value) for value in output.values.get(place, ())]
         if found:
-            yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found)
+            edge = output.edges.get(place)
+            yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found, edge)
         else:
             yield place, EvaluatedRow(False, None, reason(asked, time_ms, values), None, values, _id(stream, place))
 

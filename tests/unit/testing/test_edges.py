@@ -1,0 +1,114 @@
+"""Edges over the rows of a test: each row is compared with the row before it of its key."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.testing import Record, Stream, Table, digests, evaluate
+from grouping.model.errors import InputError
+
+_STREAM = Stream("machines (device STRING, room STRING, temp DOUBLE, PARTITION KEY (device))")
+_ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.fixed_dictionaries(
+            {
+                "device": st.sampled_from(["a", "b", None]),
+                "room": st.sampled_from(["x", None]),
+                "temp": st.sampled_from([-0.0, 0.0, 80.0, 91.0, None]),
+            }
+        ),
+    ),
+    max_size=30,
+)
+_WHERE = {
+    "temp > 90": lambda row: row["temp"] is not None and row["temp"] > 90,
+    "temp >= 0 AND temp < 85": lambda row: row["temp"] is not None and row["temp"] < 85,
+    "room IS NULL OR temp IN (80, 91)": lambda row: row["room"] is None or row["temp"] in (80, 91),
+    "NOT room = 'x'": lambda row: False,
+}
+
+
+def _folded(rows: list[tuple[int, dict[str, Any]]], by: list[str], where: str) -> list[str | None]:
+    """Return the edge of each row, one row after the other."""
+    was: dict[tuple[Any, ...], bool] = {}
+    edges: list[str | None] = []
+    for partition, row in rows:
+        key = (partition, *(row[name] for name in by))  # in Python, as in SQL's GROUP BY, -0.0 equals 0.0
+        before, now = was.get(key, False), _WHERE[where](row)
+        edges.append({(False, True): "enter", (True, False): "exit"}.get((before, now)))
+        was[key] = now
+    return edges
+
+
+@given(_ROWS, st.sampled_from([["device"], ["device", "room"], ["device", "temp"]]), st.sampled_from([*_WHERE]))
+def test_edges_are_those_of_a_fold(rows: list[tuple[int, dict[str, Any]]], by: list[str], where: str) -> None:
+    """ENTER, EXIT and both give the edges of a fold that takes one row at a time, by key and partition."""
+    records = [Record(row, partition=partition) for partition, row in rows]
+    edges = _folded(rows, by, where)
+    for clause, wanted in (("ENTER", {"enter"}), ("EXIT", {"exit"}), ("ENTER OR EXIT", {"enter", "exit"})):
+        query = f"SELECT device, _edge FROM machines WHERE {where} EMIT ON {clause} BY {', '.join(by)}"
+        told = evaluate(query, _STREAM, records)
+        expected = [edge if edge in wanted else None for edge in edges]
+        assert expected == [row.edge for row in told]
+        assert expected == [row.result and row.result["_edge"] for row in told]
+        assert [edge is None for edge in expected] == [row.why is not None for row in told]
+
+
+@pytest.mark.parametrize(
+    ("temps", "clause", "why"),
+    [
+        ([80], "ENTER", "temp > 90 is FALSE"),
+        ([91, 92], "ENTER OR EXIT", "the event before it was a match too"),
+        ([91], "EXIT", "it is a match, which is no exit"),
+        ([80, None], "EXIT", "temp > 90 is NULL, and no match was right before it"),
+    ],
+)
+def test_a_row_that_is_no_edge_says_why(temps: list[float | None], clause: str, why: str) -> None:
+    """The reason is of the row, and of the row before it where that decides."""
+    rows = [{"device": "a", "temp": temp} for temp in temps]
+    told = evaluate(f"SELECT temp FROM machines WHERE temp > 90 EMIT ON {clause} BY device", _STREAM, rows)
+    assert why == told[-1].why
+
+
+def test_a_row_before_start_is_the_row_before() -> None:
+    """START chooses among results: a key that became a match before START does not enter after it."""
+    rows = [
+        Record({"device": device, "temp": temp}, time=datetime(2026, 1, 1, 0, minute, tzinfo=UTC))
+        for minute, device, temp in ((1, "a", 91), (1, "b", 80), (3, "a", 92), (3, "b", 93), (4, "a", 80))
+    ]
+    select = "SELECT device FROM machines WHERE temp > 90 EMIT ON ENTER OR EXIT BY device START '2026-01-01T00:02:00Z'"
+    assert [None, None, None, "enter", "exit"] == [row.edge for row in evaluate(select, _STREAM, rows)]
+
+
+def test_joined_rows_are_the_events() -> None:
+    """With an inner join a row that meets no row is not there; with LEFT JOIN it may be the exit."""
+    limits = Table("limits (room STRING PRIMARY KEY, most DOUBLE)", [{"room": "x", "most": 85}])
+    rows = [{"device": "a", "room": room, "temp": 90} for room in ("x", "y", "x")]
+    select = (
+        "SELECT m.device FROM machines m {} JOIN limits l ON l.room = m.room "
+        "WHERE temp > most EMIT ON ENTER OR EXIT BY m.device"
+    )
+    for kind, edges in (("", ["enter", None, None]), ("LEFT", ["enter", "exit", "enter"])):
+        told = evaluate(select.format(kind), _STREAM, rows, tables=[limits])
+        assert edges == [row.edge for row in told]
+
+
+def test_a_digest_has_the_edges_of_its_time() -> None:
+    """Edges wait for their tick as matches do."""
+    rows = [{"device": "a", "temp": temp} for temp in (80, 91, 95, 80, 91)]
+    select = "SELECT temp, _edge FROM machines WHERE temp > 90 EMIT ON ENTER OR EXIT BY device EVERY '1 hour'"
+    [digest] = digests(select, _STREAM, rows)
+    assert [(91, "enter"), (80, "exit"), (91, "enter")] == [(row["temp"], row["_edge"]) for row in digest["rows"]]
+
+
+def test_a_query_that_the_gateway_refuses_is_refused() -> None:
+    """VIRTUAL has no edges."""
+    select = "SELECT temp FROM machines WHERE temp > 90 EMIT ON ENTER BY device DO PUBLISH VIRTUAL"
+    with pytest.raises(InputError, match="VIRTUAL"):
+        evaluate(select, _STREAM, [])
