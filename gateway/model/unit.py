@@ -83,6 +83,8 @@ class Unit:
         """Destinations that commands ask for, by id, as each is to be where there is none yet."""
         self.left: dict[CqKey | DestinationId, int] = {}
         """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""
+        self.left_until: dict[CqKey, tuple[int, ...]] = {}
+        """By CQ: the source offsets up to which events count for its stay that ended last."""
 
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
@@ -126,7 +128,7 @@ class Unit:
         used = dependencies_of(cq, destination)
         self.dependencies.add(stream_id, key.subscriber, used, (*definitions, cq.text.template))
         old = self.cqs[key]
-        ended = self._leave(key, old) if old is not None else None
+        ended = self._leave(key, old, self._edges_begin(old, destination)) if old is not None else None
         if timed:
             self.timed[key] = True
         self._set(key, cq)
@@ -226,6 +228,8 @@ class Unit:
             membership, name = self._touch(left), left.destination_id
             assert membership is not None, "a destination stays as long as it has members"
             membership.count(cq, -1, destination.trigger)
+            if until:
+                self.left_until[key] = until
             if until and not cq.paused:
                 leaving = self.inventory.leaving.get(name) or Departures(left, membership.number)
                 self._keep_leaving(name, leaving.joined(cq.window, until))
@@ -242,6 +246,17 @@ class Unit:
         self.inventory.live_cqs[stream_id] -= 1
         self.dependencies.remove(stream_id, dependencies_of(cq, destination))
         return None if self.memberships[cq.destination_id] is not None else destination
+
+    def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
+        """Return by source partition up to where events count for a replaced CQ, since its new edges begin there.
+
+        Empty where the new form counts all that is not evaluated yet, and where matches wait for ticks.
+        """
+        edges, membership = destination.edges, self.memberships[old.destination_id]
+        if edges is None or destination.destination_id not in self.begun_edges or membership is None:
+            return ()
+        home = membership.destination
+        return () if home.trigger.timed or home.mode == "virtual" else edges.since
 
     def _touch(self, destination: Destination) -> Membership | None:
         """Return the membership, and remember its visible windows before the unit."""

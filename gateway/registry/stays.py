@@ -50,7 +50,7 @@ class Stays:
         working, stream_id = self._working, destination.stream_id
         working.unit.left[key] = at_ms
         version, source = working.inventory.versions[stream_id] + 1, working.inventory.streams[stream_id].name
-        members = (self.token(key, cq),)
+        members, until = (self.token(key, cq),), until or working.unit.left_until.get(key, ())
         return EndNotice(destination, at_ms, reason, version, source, until=until, members=members)
 
     def end(

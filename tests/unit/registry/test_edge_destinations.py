@@ -8,22 +8,32 @@ import msgspec
 import pytest
 
 from gateway.commands.answers import trigger_result
+from gateway.kafka import OutgoingRecord
+from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
 from gateway.model.records import (
     CHANGE_BASED,
+    CatalogCq,
     Cq,
     Destination,
     EdgeSpec,
     TriggerSpec,
     feed_of,
+    joined_with,
 )
 from gateway.model.table_entries import rows_of, table_entries
+from gateway.model.unit import CqKey, Unit
+from gateway.model.unit_outcome import segments
+from gateway.state.catalog_records import cq_gone, cq_record, with_destinations
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
+from grouping.model.catalog import Stream
 from grouping.model.group import DestinationIds
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import ChangeBased, DigestClause
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
+from grouping.store.constant_table import unpacked_since
 from tests.quotes import catalog
 
 _SINCE = (7, 0, 2**40)
@@ -33,6 +43,12 @@ def _destination(trigger: TriggerSpec = CHANGE_BASED, edges: EdgeSpec | None = N
     name = DestinationId("d_" + "0f" * 12)
     ids = StreamId("s_1"), GroupId("g_1"), SelectId("s1")
     return Destination(name, *ids, '["BIGINT",1]', "shared", 0, trigger, edges=edges)
+
+
+def _unit() -> Unit:
+    unit = Unit(Inventory())
+    unit.sources.add_stream(Stream(StreamId("s_1"), "s", (), "t", "json", {"0": 0}, ""))
+    return unit
 
 
 def test_ids_differ_by_edge_cq_and_beginning() -> None:
@@ -77,6 +93,43 @@ def test_entries_have_the_edge_and_its_beginning() -> None:
     assert ("", ()) == (entry.block.edge, entry.since)
 
 
+@pytest.mark.parametrize("trigger", [CHANGE_BASED, TriggerSpec(60_000)])
+def test_edges_that_begin_later_replace_their_entries(trigger: TriggerSpec) -> None:
+    """The next version of the table has the same destination, or its store, with the later beginning."""
+    unit = _unit()
+    destination = _destination(trigger, EdgeSpec("enter", "0f", (5,)))
+    for joined in joined_with(destination):
+        unit.memberships[joined.destination_id] = Membership(joined, 0, {",": 1})
+    moved = unit.move_edges(destination.destination_id, _SINCE)
+    assert moved is not None
+    assert moved.edges == EdgeSpec("enter", "0f", _SINCE)
+    feed, segment = feed_of(moved).destination_id, segments(unit)[StreamId("s_1")]
+    assert [bytes.fromhex(feed[2:])] == segment.removed.to_pylist()
+    [(block, table)] = segment.added.items()
+    assert ("enter", _SINCE) == (block.edge, unpacked_since(table["since"][0].as_py()))
+    again = Unit(unit.inventory)
+    again.memberships = unit.memberships
+    assert again.move_edges(destination.destination_id, _SINCE) is None
+    assert not segments(again)
+
+
+def test_the_record_of_the_catalog_has_the_later_beginning() -> None:
+    """Other records of the unit stay as they are."""
+    old = _destination(edges=EdgeSpec("enter", "0f", (5,)))
+    new = msgspec.structs.replace(old, edges=EdgeSpec("enter", "0f", _SINCE))
+    cq = Cq("hot", CqText.cut("x"), old.destination_id, 0, 0)
+    key, value = cq_record(CqKey.of("alice", "hot"), cq, old)
+    records = [
+        OutgoingRecord("catalog", key, value),
+        OutgoingRecord("replies", key, value),
+        OutgoingRecord("catalog", *cq_gone(CqKey.of("alice", "cold"))),
+    ]
+    first, *rest = with_destinations(records, "catalog", {old.destination_id: new})
+    assert rest == records[1:]
+    assert msgspec.json.decode(first.value or b"", type=CatalogCq).destination == new
+    assert records == list(with_destinations(records, "catalog", {}))
+
+
 @pytest.mark.parametrize(("clause", "emit"), [("ENTER", "enter"), ("EXIT", "exit"), ("ENTER OR EXIT", "enter or exit")])
 def test_a_reply_tells_the_edges_and_their_key(clause: str, emit: str) -> None:
     """`trigger.emit` and `trigger.by` are the clause, with the names as they are declared."""
@@ -97,3 +150,23 @@ def test_texts_of_one_template_have_their_edges() -> None:
         select = f"SELECT price FROM trades WHERE price > {threshold} EMIT ON EXIT BY symbol"
         assert compile_select(select, catalog()) == query
         assert ("exit", f"q{threshold}") == (query.edge, command.name)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "until"), [(CHANGE_BASED, [(), _SINCE]), (TriggerSpec(60_000), [()])], ids=["matches", "digests"]
+)
+def test_a_replaced_cq_counts_up_to_where_its_edges_begin(trigger: TriggerSpec, until: list[tuple[int, ...]]) -> None:
+    """An event that is not evaluated yet counts for the old form where it lies below the new beginning."""
+    unit, key = _unit(), CqKey.of("alice", "hot")
+    old, parts = _destination(trigger), (GroupPlan(GroupId("g_1"), StreamId("s_1"), "", ()), SelectList("s1", ()))  # type: ignore[arg-type]
+    new = msgspec.structs.replace(
+        _destination(edges=EdgeSpec("enter", "0f", _SINCE)), destination_id=DestinationId("d_" + "ab" * 12)
+    )
+    unit.cqs[key] = None
+    unit.memberships |= dict.fromkeys(joined.destination_id for each in (old, new) for joined in joined_with(each))
+    unit.put(key, Cq("hot", CqText.cut("x"), old.destination_id, 0, 0), old, *parts)
+    unit.begun_edges.add(new.destination_id)
+    unit.put(key, Cq("hot", CqText.cut("y"), new.destination_id, 0, 0), new, *parts)
+    [segment] = segments(unit).values()
+    assert sorted(until) == sorted({block.until for block in segment.added})
+    assert unit.left_until.get(key, ()) == until[-1]
