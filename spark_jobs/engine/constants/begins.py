@@ -37,11 +37,17 @@ class Begins:
     def concat(cls, parts: Sequence[Begins]) -> Begins:
         """Return the begins of the entries of all parts."""
         width = max(part.offsets.shape[1] for part in parts)
+        parts = [part.pruned() for part in parts]
         padded = [np.pad(part.offsets, ((0, 0), (0, width - part.offsets.shape[1]))) for part in parts]
         distinct, which = np.unique(np.concatenate(padded), axis=0, return_inverse=True)
         starts = np.cumsum([0, *(part.offsets.shape[0] for part in parts)])
         codes = np.concatenate([part.codes + start for part, start in zip(parts, starts, strict=False)])
         return cls(which.reshape(-1)[codes].astype(np.int32), distinct)
+
+    def pruned(self) -> Begins:
+        """Return the same begins without those of entries that were taken away."""
+        used, codes = np.unique(self.codes, return_inverse=True)
+        return self if used.size == self.offsets.shape[0] else Begins(codes.astype(np.int32), self.offsets[used])
 
     def take(self, rows: NDArray[np.integer]) -> Begins:
         """Return the begins of some entries."""
@@ -52,10 +58,9 @@ class Begins:
         begins: Ints = self.offsets[self.codes[rows], np.minimum(partitions, self.offsets.shape[1] - 1)]
         return begins
 
-    def least(self, rows: NDArray[np.integer] | slice, partition: int) -> int:
-        """Return the smallest begin of some entries, at least one, in a partition."""
-        column = self.offsets[:, min(partition, self.offsets.shape[1] - 1)]
-        return int(column[np.unique(self.codes[rows])].min())
+    def least(self, partition: int) -> int:
+        """Return the smallest begin in a partition, of these entries and perhaps of entries that were taken away."""
+        return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].min())
 
     @property
     def nbytes(self) -> int:

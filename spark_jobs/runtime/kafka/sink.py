@@ -16,7 +16,16 @@ from grouping.settings.settings import Settings
 from grouping.store.fence import Fence, FenceWatch
 from spark_jobs.runtime.kafka.record_writer import record_writer
 
-__all__ = ["Produce", "RecordWriting", "checkpoint_location", "fence_watch", "run_tasks", "write_all", "write_stream"]
+__all__ = [
+    "Produce",
+    "RecordWriting",
+    "checkpoint_location",
+    "fence_watch",
+    "rows_location",
+    "run_tasks",
+    "write_all",
+    "write_stream",
+]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
@@ -62,6 +71,14 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
         return f"{settings.data.absolute()}/checkpoints/{source_id}"
     # Other prefixes may have theirs there too, and each sweeps checkpoints without a stream of its own.
     return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
+
+
+def rows_location(settings: Settings) -> str:
+    """Return where workers store the last rows of keys, by the ids of sources; beside the checkpoints."""
+    base = settings.evaluator.checkpoints
+    if not base:
+        return f"{settings.data.absolute()}/last-rows"
+    return f"{checkpoint_location('', settings).rstrip('/')}.last-rows"
 
 
 def write_stream(

@@ -9,7 +9,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.lane_hand import LANE
 from spark_jobs.runtime.kafka.broker import Broker
-from spark_jobs.runtime.kafka.sink import checkpoint_location
+from spark_jobs.runtime.kafka.sink import checkpoint_location, rows_location
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
 from spark_jobs.runtime.streams.files import Files
 
@@ -46,7 +46,8 @@ class Checkpoints:
         Raises:
             OperationalError: Kafka or the file system of the checkpoints does not answer.
         """
-        dropped = set(self._files.names(checkpoint_location("", self._settings))).difference(live)
+        places = (checkpoint_location("", self._settings), rows_location(self._settings))
+        dropped = {name for place in places for name in self._files.names(place)}.difference(live)
         for source_id in (each for each in dropped if not each.startswith(LANE)):
             self.forget(source_id)
 
@@ -57,6 +58,7 @@ class Checkpoints:
         """
         self._broker.write(self._settings.topics.pins, source_id.encode())
         try:
+            self._files.remove(f"{rows_location(self._settings)}/{source_id}")
             self.of(source_id).remove()
         except OperationalError as error:
             log.warning("checkpoint not removed; the next start removes it", extra={"reason": error.line})

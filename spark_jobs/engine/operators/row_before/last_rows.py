@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -111,6 +111,16 @@ class LastRows:
             self._columns[name].put(numbers, values)
         self.changed += int(numbers.size)
         self.torn = False
+
+    def keep(self, names: Collection[str]) -> None:
+        """Keep some columns alone; called where no change can be undone."""
+        self._columns = {name: column for name, column in self._columns.items() if name in names}
+        self._since = {name: since for name, since in self._since.items() if not name or name in names}
+
+    @property
+    def changed_bytes(self) -> int:
+        """About how many bytes were put since the last snapshot."""
+        return self.changed * (8 + 8 * len(self._columns))
 
     @property
     def count(self) -> int:

@@ -1,0 +1,215 @@
+"""The states of rows before in a worker process: brought to where a batch begins, from memory, snapshot and log.
+
+A state after an offset is a function of the log up to the offset. A worker has the state where its last task of the
+partition ended; the task's changes can be undone, for a batch that is evaluated again. Any other batch, such as the one
+after a batch of another worker, needs the log in between, which the worker reads and folds in.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from grouping.model.catalog import Stream
+from grouping.plan.computation import Computation
+from grouping.settings.settings import Settings
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.decode.decode import decode_pieces
+from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.row_before.last_rows import LastRows
+from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
+from spark_jobs.engine.rows.events import Events
+from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
+from spark_jobs.runtime.worker.row_snapshots import RowSnapshots, SnapshotPlace
+
+__all__ = ["EdgeStates"]
+
+log = logging.getLogger(__name__)
+
+_ALL_ROWS = ""
+"""In `_Needs.begins`: stands for the rows as such, whatever columns they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What the entries over a computation need of its rows before."""
+
+    computation: Computation
+    operator: RowBeforeOperator
+    begins: tuple[tuple[frozenset[str], Callable[[int], int]], ...]
+    """For each part of a table: the columns that the entries read, and their least begin in a partition."""
+
+    @classmethod
+    def of(cls, computation: Computation, snapshot: Snapshot) -> _Needs:
+        """Collect the needs of the groups over a computation."""
+        assert computation.before is not None, "a computation with rows before"
+        begins, plans = [], []
+        for table in snapshot.tables:
+            plans.append(table.shape.plan)
+            names = frozenset((_ALL_ROWS, *(column.stored for column in read_before([table.shape.plan]))))
+            begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
+        return cls(computation, RowBeforeOperator(computation.before.by, read_before(plans)), tuple(begins))
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return by column the position from which on rows must have the column."""
+        found: dict[str, int] = {}
+        for names, least in self.begins:
+            begin = least(partition)
+            for name in names:
+                found[name] = min(begin, found.get(name, begin))
+        return found
+
+
+class _PartitionPlace(NamedTuple):
+    """A source partition of a stream."""
+
+    stream_id: str
+    source_id: str
+    partition: int
+
+
+class _Behind(NamedTuple):
+    """A state that lacks events of the log."""
+
+    needs: _Needs
+    state: LastRows
+    begin: int
+    """The position from which on the log is to be folded."""
+
+
+class EdgeStates:
+    """The states of a process, by stream, source partition and computation. For one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_reader: Callable[[Settings], RangeReader] = RangeReader,
+        open_snapshots: Callable[[Settings], RowSnapshots] = RowSnapshots,
+    ) -> None:
+        """Begin without states.
+
+        Args:
+            settings: The evaluator's settings.
+            open_reader: Opens the reader of the streams' topics.
+            open_snapshots: Opens the stored states.
+        """
+        self._settings = settings
+        self._open_reader = open_reader
+        self._snapshots = open_snapshots(settings)
+        self._states: dict[_PartitionPlace, dict[str, LastRows]] = {}
+        """By source partition: the states by computation id."""
+        self._needs: dict[str, tuple[Snapshot, list[_Needs]]] = {}
+        """By stream id: the needs of the tables that were seen last."""
+
+    @cached_property
+    def _reader(self) -> RangeReader:
+        """The reader, made when a log is first read: it must not be forked or pickled."""
+        return self._open_reader(self._settings)
+
+    def begun(
+        self, stream: Stream, snapshot: Snapshot, views: Mapping[str, TableView], partition: int, first: int
+    ) -> dict[str, LastRows]:
+        """Return the states of a stream's computations where a task begins.
+
+        Args:
+            stream: The stream, as the task's batch declares it.
+            snapshot: The constant tables of the batch.
+            views: By table id, the joined tables at the batch's pins.
+            partition: The source partition of the task.
+            first: The position of the task's first event.
+
+        Raises:
+            PartitionUnreadable: Kafka refuses the partition.
+            OperationalError: Kafka failed.
+        """
+        here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
+        wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})  # a fault leaves nothing half done
+        states: dict[str, LastRows] = {}
+        behind = []
+        for needs in wanted:
+            name = needs.computation.computation_id
+            since = needs.since(partition)
+            state, place = known.get(name), SnapshotPlace(stream.source_id, partition, name)
+            state = self._usable(state, first) or self._stored(place, needs, first)
+            if state is None:
+                state = LastRows(min([first, *since.values()]))
+            states[name] = state
+            late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
+            if (begin := min([state.position, *late])) < first:
+                behind.append(_Behind(needs, state, begin))
+            for column, begin in since.items():
+                state.hold(column, min(begin, first))
+        for name in known.keys() - states.keys():
+            self._snapshots.forget(SnapshotPlace(stream.source_id, partition, name))
+        if behind:
+            self._fold(stream, views, partition, behind, first)
+        self._states[here] = states
+        for name, state in states.items():
+            state.begin()
+            self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
+        return states
+
+    def forget(self, stream_id: str) -> None:
+        """Forget a stream; its states can be had again by snapshot and log."""
+        self._needs.pop(stream_id, None)
+        self._states = {place: states for place, states in self._states.items() if place.stream_id != stream_id}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(state.nbytes for states in self._states.values() for state in states.values())
+
+    def _wanted(self, stream: Stream, snapshot: Snapshot) -> list[_Needs]:
+        known = self._needs.get(stream.stream_id)
+        if known is None or known[0] is not snapshot:
+            parts = snapshot.by_computation()
+            edges = [each for each in snapshot.computations if each.before is not None]
+            known = (snapshot, [_Needs.of(each, parts[each.computation_id]) for each in edges])
+            self._needs[stream.stream_id] = known
+        return known[1]
+
+    def _usable(self, state: LastRows | None, first: int) -> LastRows | None:
+        """Return a state that is not behind `first`'s events, if need be without the last task's changes."""
+        if state is None or state.torn:
+            return None
+        if not state.complete or state.position > first:
+            state.undo()
+        return state if state.position <= first else None
+
+    def _stored(self, place: SnapshotPlace, needs: _Needs, first: int) -> LastRows | None:
+        state = self._snapshots.last(place, first)
+        if state is not None:
+            state.keep({column.stored for column in needs.operator.reads})
+        return state
+
+    def _fold(
+        self,
+        stream: Stream,
+        views: Mapping[str, TableView],
+        partition: int,
+        behind: Sequence[_Behind],
+        first: int,
+    ) -> None:
+        """Bring states to a position by the log; an event that a state has already changes nothing."""
+        begin = max(min(each.begin for each in behind) - stream.base, 0)
+        wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
+        log.debug("log is read for edges", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
+        for _, batches in self._reader.read([wanted]):
+            for batch in batches:
+                for events, _ in decode_pieces(batch, stream, self._settings):
+                    for each in behind if events.count else ():
+                        self._folded(each, events, views)
+        for each in behind:
+            each.state.position = first
+
+    def _folded(self, each: _Behind, events: Events, views: Mapping[str, TableView]) -> None:
+        limits = self._settings.evaluator
+        join = LookupJoinOperator(each.needs.computation, views, limits.value_bytes, limits.event_rows)
+        _, slices = join.step(join.begin(), events)
+        for _, rows in slices:
+            if rows is not None and rows.count:
+                each.needs.operator.fold(each.state, rows)

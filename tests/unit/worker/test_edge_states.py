@@ -1,0 +1,262 @@
+"""Edges by several workers that lose their states, replay batches and store states: as if one never stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.evaluation.one_entry import VERSION
+from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.ids import StreamId
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan
+from grouping.plan.row_before import RowBefore
+from grouping.settings.settings import Settings
+from grouping.store.constant_table import Entry
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.pipeline import evaluate
+from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.stages.task import Task
+from spark_jobs.runtime.kafka.range_reader import SourceRange
+from spark_jobs.runtime.worker.edge_states import EdgeStates
+from spark_jobs.runtime.worker.row_snapshots import RowSnapshots, SnapshotPlace
+from tests.unit.matching.event_batches import batch, header, stream
+from tests.unit.matching.matching import Store, destination, entry
+
+STREAM = stream("k STRING", "p DOUBLE", "n INT")
+PARTITION = 3
+BEFORE = RowBefore.of(frozenset([Column("k", "STRING")]))
+COMPUTATION = Computation.of(StreamId("s_1"), (), BEFORE)
+_TYPES = {"p": ("DOUBLE", "DOUBLE"), "n": ("INT", "INT")}
+Row = dict[str, Any]
+Result = tuple[str, str, str]
+"""Destination, id and edge."""
+
+
+def _over(name: str) -> Expression:
+    return Call(">", (Column(name, _TYPES[name][0]), Slot(0)), "BOOLEAN")
+
+
+PLANS = {name: GroupPlan(f"g_{name}", "s_1", "", (_over(name),), COMPUTATION) for name in _TYPES}  # type: ignore[arg-type]
+
+
+class _Topic:
+    """The source partition, which `RangeReader` reads."""
+
+    def __init__(self, rows: Sequence[Row], gap: int) -> None:
+        self.offsets = [place * gap for place in range(len(rows))]
+        self.rows = rows
+        self.read_records = 0
+
+    def records(self, first: int, end: int) -> pa.RecordBatch:
+        """Return the records with offsets in [first, end)."""
+        kept = [place for place, offset in enumerate(self.offsets) if first <= offset < end]
+        values = batch([json.dumps(self.rows[place]).encode() for place in kept], first=0)
+        return values.set_column(
+            values.schema.get_field_index("offset"),
+            "offset",
+            pa.array([self.offsets[place] for place in kept], pa.int64()),
+        )
+
+    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        """As `RangeReader.read`: a range in batches of two records."""
+        [each] = ranges
+        assert (each.topic, each.partition) == (STREAM.topic, PARTITION)
+        places = [offset for offset in self.offsets if each.first <= offset < each.end]
+        self.read_records += len(places)
+        yield each, (self.records(offset, self.offsets[-1] + 1).slice(0, 1) for offset in places)
+
+
+class _Worker:
+    """A worker process with its states."""
+
+    def __init__(self, topic: _Topic, folder: Path, clock: list[float]) -> None:
+        config = Settings(prefix="cq.", data=folder)
+        self.states = EdgeStates(
+            config,
+            lambda _: topic,  # type: ignore[arg-type, return-value]
+            lambda config: RowSnapshots(config, lambda: clock[0]),
+        )
+        self._tables = ConstantTables(StreamId("s_1"))
+        self._topic = topic
+
+    def run(self, store: Store, version: Any, first: int, end: int, pieces: int, *, complete: bool) -> list[Result]:
+        """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece."""
+        snapshot = self._tables.at(version, store)
+        records = self._topic.records(first, end)
+        if not snapshot.computations or not records.num_rows:
+            return []
+        begin = records["offset"][0].as_py()
+        states = self.states.begun(STREAM, snapshot, {}, PARTITION, begin)
+        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(STREAM, _SETTINGS), set(), CpuBudget(60.0, 1.0))
+        task = Task.of(STREAM, _SETTINGS, VERSION, guard, snapshot, {}, last_rows=states)
+        found: list[Result] = []
+        for place in range(0, records.num_rows, pieces):
+            if not complete and place + pieces >= records.num_rows:
+                return found
+            for made in evaluate(task, records.slice(place, pieces)):
+                for row in made.to_pylist():
+                    found.append((row["key"].decode(), header(row, "ce_id"), header(row, "edge")))
+        for state in states.values():
+            state.complete = True
+        return found
+
+
+_SETTINGS = Settings(prefix="cq.")
+
+
+class Asked(NamedTuple):
+    """A query, and the batches between which it comes and goes."""
+
+    column: str
+    value: int
+    begins: int
+    lasts: int
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.sampled_from(["a", "b", None]),
+            "p": st.sampled_from([0.5, 1.5, None]),
+            "n": st.sampled_from([0, 2, None]),
+        }
+    ),
+    min_size=1,
+    max_size=16,
+)
+QUERIES = st.lists(
+    st.builds(Asked, st.sampled_from("pn"), st.sampled_from([0, 1]), st.integers(0, 5), st.integers(1, 9)),
+    min_size=1,
+    max_size=4,
+)
+TURNS = st.lists(
+    st.tuples(
+        st.integers(1, 5),  # events of the batch
+        st.integers(0, 1),  # worker
+        st.integers(1, 3),  # events of an Arrow batch
+        st.sampled_from(["", "", "stopped", "killed", "again", "elsewhere", "minute"]),
+    ),
+    min_size=10,
+    max_size=10,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(rows=ROWS, queries=QUERIES, turns=TURNS, gap=st.sampled_from([1, 3]), lost=st.booleans())
+def test_edges_survive_workers_and_replays(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    queries: list[Asked],
+    turns: list[tuple[int, int, int, str]],
+    gap: int,
+    lost: bool,
+) -> None:
+    """Each batch has the edges of a fold of single events, whoever evaluates it, and however often."""
+    topic, folder, clock = _Topic(rows, gap), tmp_path_factory.mktemp("states"), [0.0]
+    workers = [_Worker(topic, folder, clock) for _ in range(2)]
+    store, found, expected = Store(), set[Result](), set[Result]()
+    store.known_plans |= {f"g_{name}": plan for name, plan in PLANS.items()}
+    inside: dict[tuple[int, Any], bool] = {}
+    begins: dict[int, int] = {}
+    live: set[int] = set()
+    at = 0
+    for number, (count, turn, pieces, fate) in enumerate(turns):
+        first, end = at * gap, min(at + count, len(rows)) * gap
+        added: list[Entry] = []
+        for name, query in enumerate(queries):
+            if query.begins == number:
+                live.add(name)
+                begins[name] = first
+                since = (0,) * PARTITION + (first,)
+                kind = _TYPES[query.column][1]
+                group = f"g_{query.column}"
+                added.append(
+                    entry(
+                        name,
+                        (kind,),
+                        (float(query.value) if kind == "DOUBLE" else query.value,),
+                        group=group,
+                        edge="both",
+                        since=since,
+                    )
+                )
+        gone = [name for name, query in enumerate(queries) if query.begins + query.lasts == number]
+        live.difference_update(gone)
+        version = store.commit([destination(name) for name in gone], added)
+        if lost and fate == "killed":
+            for path in folder.rglob("*.rows"):
+                path.write_bytes(path.read_bytes()[:-3])
+        if fate == "killed":
+            workers[turn] = _Worker(topic, folder, clock)
+        if fate == "minute":
+            clock[0] += 61
+        if fate == "stopped":
+            workers[turn].run(store, version, first, end, pieces, complete=False)
+        if fate == "again":
+            workers[turn].run(store, version, first, end, pieces, complete=True)
+        if fate == "elsewhere":
+            workers[1 - turn].run(store, version, first, end, pieces, complete=False)
+        made = workers[turn].run(store, version, first, end, pieces, complete=True)
+        assert len(set(made)) == len(made)
+        found.update(made)
+        for place in range(at, min(at + count, len(rows))):
+            for name in live:
+                query, key = queries[name], (name, rows[place]["k"])
+                value = rows[place][query.column]
+                now = value is not None and value > query.value
+                if now != inside.get(key, False):
+                    edge = "enter" if now else "exit"
+                    expected.add((destination(name), f"quotes/{PARTITION}/{place * gap}", edge))
+                inside[key] = now
+        assert found == expected
+        at = min(at + count, len(rows))
+
+
+def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
+    """A worker that goes on reads nothing; another one reads what it missed, and a new one begins with a file."""
+    rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(60)]
+    topic, clock, store = _Topic(rows, 1), [0.0], Store()
+    store.known_plans["g_p"] = PLANS["p"]
+    version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
+    one, other = (_Worker(topic, tmp_path, clock) for _ in range(2))
+
+    def read(worker: _Worker, first: int, end: int) -> int:
+        before = topic.read_records
+        worker.run(store, version, first, end, 10, complete=True)
+        return topic.read_records - before
+
+    assert [read(one, 0, 10), read(one, 10, 20), read(one, 10, 20)] == [0, 0, 0]
+    assert [read(other, 20, 30), read(one, 30, 40)] == [20, 10]
+    clock[0] += 61
+    assert read(one, 40, 50) == 0
+    assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{40:020}.rows"]
+    assert read(_Worker(topic, tmp_path, clock), 50, 60) == 10
+
+
+def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
+    """Older files go, also those of a computation that no query is over any more."""
+    topic, clock, store = _Topic([{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
+    store.known_plans["g_p"] = PLANS["p"]
+    version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
+    worker = _Worker(topic, tmp_path, clock)
+    for first in range(0, 40, 10):
+        worker.run(store, version, first, first + 10, 10, complete=True)
+        clock[0] += 61
+    names = sorted(path.name for path in tmp_path.rglob("*.rows"))
+    assert names == [f"{position:020}.rows" for position in (20, 30)]
+    snapshots = RowSnapshots(Settings(prefix="cq.", data=tmp_path))
+    place = SnapshotPlace(STREAM.source_id, PARTITION, COMPUTATION.computation_id)
+    assert [found and found.position for found in (snapshots.last(place, at) for at in (19, 29, 99))] == [None, 20, 30]
+    snapshots.forget(place)
+    assert not [*tmp_path.rglob("*.rows")]
