@@ -55,7 +55,7 @@ def edge_matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[EdgeMatches]:
-    """Yield the edges of a batch in slices of its rows, which bounds the memory for any number of edges.
+    """Yield the edges of a batch in slices of its rows with edges, which bounds the memory for any number of edges.
 
     Args:
         snapshot: The tables of groups over one computation with rows before.
@@ -78,9 +78,9 @@ def edge_matches(
     both = [(now.get(place), earlier.get(place)) for place in dict.fromkeys((*now, *earlier))]
     lookups = [_EdgeLookup(*each, rows, before, snapshot) for each in both]
     for first, last in event_slices(lookups, rows.count, limit):
-        met = [found for lookup in lookups for found in lookup.meet(first, last)]
-        found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
-        yield _renumbered(rows, found)
+        if met := [found for lookup in lookups for found in lookup.meet(first, last)]:
+            found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
+            yield _renumbered(rows, found)
 
 
 def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:
