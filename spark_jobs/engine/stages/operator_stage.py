@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from grouping.model.errors import InternalError
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
 from spark_jobs.engine.rows.events import Events
@@ -31,6 +32,10 @@ class JoinStep:
         self._then = then
         _, self._slices = joined.operator.step(joined.operator.begin(), events)
         self._done = 0
+        self._was_whole = True
+        if joined.before is not None:
+            # A step that is left out, or fails, leaves a state that lacks events.
+            self._was_whole, joined.before.state.whole = joined.before.state.whole, False
         self.account = joined.computation.computation_id
         self.kind = "join" if joined.computation.nodes else "row before"
 
@@ -50,9 +55,10 @@ class JoinStep:
             return None
         kept, before = self._joined.before, None
         if kept is not None:
+            if not self._was_whole:
+                raise InternalError("the last rows of keys lack events of this task")
             _, (before,) = kept.operator.step(kept.state, rows)
-            if self.ended:
-                kept.state.position = int(self._events.offsets[-1]) + 1
+            kept.state.whole = self.ended
         return GroupRows(rows, self._joined.snapshot, before)
 
     def passed(self, piece: GroupRows | None) -> Records:

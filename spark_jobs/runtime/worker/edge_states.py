@@ -137,6 +137,8 @@ class EdgeStates:
             state = self._usable(state, first) or self._stored(place, needs, first)
             if state is None:
                 state = LastRows(min([first, *since.values()]))
+            elif state.position < first:
+                self._snapshots.catch_up(place, state, first)
             states[name] = state
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
             if (begin := min([state.position, *late])) < first:
@@ -152,6 +154,20 @@ class EdgeStates:
             state.begin()
             self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
         return states
+
+    def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LastRows]) -> None:
+        """Note that a task took all of its events in; a state that lacks some of them is undone by the next task.
+
+        Args:
+            stream: The stream.
+            partition: The source partition of the task.
+            end: The position behind the task's last record.
+            states: What `begun` returned.
+        """
+        for name, state in states.items():
+            if state.whole and not state.torn:
+                state.position, state.complete = end, True
+                self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
 
     def forget(self, stream_id: str) -> None:
         """Forget a stream; its states can be had again by snapshot and log."""

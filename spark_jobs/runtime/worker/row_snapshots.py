@@ -1,7 +1,8 @@
 """Stored states of rows before: a cache of the log, in a folder beside the checkpoints.
 
-A worker without a state loads the last one at or before its batch, and reads the log from there. A file that is
-missing, torn or of another version costs time only.
+A worker without a state loads the last one at or before its batch, and reads the log from there. In a folder of this
+machine each task also leaves its changes, since the next batch of the partition may go to another worker. A file that
+is missing, torn or of another version costs time only.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.fs
 
 from grouping.settings.settings import Settings
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.row_before.stored_rows import restored_rows, stored_rows
+from spark_jobs.engine.operators.row_before.stored_rows import (
+    changed_rows,
+    put_changes,
+    restored_rows,
+    stored_rows,
+)
 from spark_jobs.runtime.kafka.sink import rows_location
 
 __all__ = ["RowSnapshots", "SnapshotPlace"]
@@ -28,6 +35,9 @@ _CHANGED_BYTES = 16 << 20
 _KEPT = 2
 """Files that are kept for a state: a batch that is evaluated again may begin before the last one."""
 _SUFFIX = ".rows"
+_CHANGES_KEPT = 6
+"""Files of changes that are kept for a state."""
+_CHANGES = ".changes"
 _DIGITS = 20
 
 
@@ -38,6 +48,11 @@ class SnapshotPlace(NamedTuple):
     """`Stream.source_id`."""
     partition: int
     computation_id: str
+
+    @property
+    def path(self) -> str:
+        """The folder's path below the place of all states."""
+        return f"{self.source_id}/{self.partition}/{self.computation_id}"
 
 
 class RowSnapshots:
@@ -53,6 +68,8 @@ class RowSnapshots:
         location = rows_location(settings)
         self._clock = clock
         self._location = location if "://" in location else f"file://{location}"
+        self._folder = None if "://" in location else Path(location)
+        """The folder of this machine; None for a URL."""
         self._due: dict[SnapshotPlace, float] = {}
 
     def last(self, place: SnapshotPlace, at_most: int) -> LastRows | None:
@@ -99,6 +116,35 @@ class RowSnapshots:
         except OSError as error:
             log.warning("rows not stored", extra={"place": place, "reason": str(error)})
 
+    def leave_changes(self, place: SnapshotPlace, state: LastRows) -> None:
+        """Store the changes of a task that has ended, for other workers of this machine."""
+        if self._folder is None:
+            return
+        folder = self._folder / place.path
+        written = folder / f"{state.began:0{_DIGITS}}-{state.position:0{_DIGITS}}{_CHANGES}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            new = written.with_suffix(".new")
+            new.write_bytes(changed_rows(state))
+            new.replace(written)
+            for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("changes of rows not stored", extra={"place": place, "reason": str(error)})
+
+    def catch_up(self, place: SnapshotPlace, state: LastRows, at_most: int) -> None:
+        """Put the changes that other workers have left, as far as they go without a gap, up to a position."""
+        folder = None if self._folder is None else self._folder / place.path
+        while folder is not None and state.position < at_most:
+            found = [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]
+            usable = [each for each in found if each[0][0] <= state.position < each[0][1] <= at_most]
+            try:
+                if not usable or not put_changes(state, max(usable, key=lambda each: each[0][1])[1].read_bytes()):
+                    return
+            except (OSError, ValueError, pyarrow.ArrowInvalid) as reason:
+                log.warning("changes passed over", extra={"place": place, "reason": str(reason)})
+                return
+
     def forget(self, place: SnapshotPlace) -> None:
         """Remove the files of a state that nobody needs any more."""
         self._due.pop(place, None)
@@ -111,7 +157,7 @@ class RowSnapshots:
 
     def _opened(self, place: SnapshotPlace) -> tuple[pyarrow.fs.FileSystem, str]:
         system, base = pyarrow.fs.FileSystem.from_uri(self._location)
-        return system, f"{base}/{place.source_id}/{place.partition}/{place.computation_id}"
+        return system, f"{base}/{place.path}"
 
     @staticmethod
     def _files(system: pyarrow.fs.FileSystem, folder: str) -> list[tuple[int, str]]:
@@ -119,3 +165,9 @@ class RowSnapshots:
         infos = system.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
         names = [(info.base_name.removesuffix(_SUFFIX), info) for info in infos if info.base_name.endswith(_SUFFIX)]
         return [(int(name), info.path) for name, info in names if name.isdigit()]
+
+
+def _bounds(path: Path) -> tuple[int, int]:
+    """Return where the changes of a file begin and end."""
+    began, _, position = path.stem.partition("-")
+    return int(began), int(position)

@@ -104,8 +104,8 @@ class Evaluation:
             yield from task.records(batch)
         if task is not None:
             yield from task.groups()
-            for state in last_rows.values():
-                state.complete = True
+            if last_rows:
+                PROCESS.edge_states(settings).ended(stream, *task.end_of_records, last_rows)
             task.end(micro_batch)
         PROCESS.end()
 
@@ -125,6 +125,7 @@ class _TaskRun:
         last_rows: Mapping[str, LastRows],
     ) -> None:
         self._settings = settings
+        self._last: pa.RecordBatch | None = None
         self._version, self._snapshot, self._views, _ = tables
         self._watch = watch
         self._observer = _TaskObserver(watch, traces)
@@ -154,12 +155,19 @@ class _TaskRun:
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
+        self._last = batch
         batch = self._watch.headers.completed(batch, self._snapshot)
         for stream, part in self._watch.schemas.parts(self._task.stream, batch):
             task = replace(self._task, stream=stream)
             self._observer.begin()
             yield from self._counted(self._hang_guard.pieces(evaluate(task, part)))
             self._observer.end()
+
+    @property
+    def end_of_records(self) -> tuple[int, int]:
+        """The source partition, and the position behind the last record."""
+        assert self._last is not None, "a task has records"
+        return self._last["partition"][-1].as_py(), self._last["offset"][-1].as_py() + self._task.stream.base + 1
 
     def _watch_budget(self) -> None:
         """Have a step that is over its budget and does not come back end the worker."""

@@ -107,8 +107,7 @@ class _Worker:
             for made in evaluate(task, records.slice(place, pieces)):
                 for row in made.to_pylist():
                     found.append((row["key"].decode(), header(row, "ce_id"), header(row, "edge")))
-        for state in states.values():
-            state.complete = True
+        self.states.ended(STREAM, PARTITION, records["offset"][-1].as_py() + 1, states)
         return found
 
 
@@ -195,7 +194,7 @@ def test_edges_survive_workers_and_replays(
         live.difference_update(gone)
         version = store.commit([destination(name) for name in gone], added)
         if lost and fate == "killed":
-            for path in folder.rglob("*.rows"):
+            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
                 path.write_bytes(path.read_bytes()[:-3])
         if fate == "killed":
             workers[turn] = _Worker(topic, folder, clock)
@@ -225,7 +224,7 @@ def test_edges_survive_workers_and_replays(
 
 def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
     """A worker that goes on reads nothing; another one reads what it missed, and a new one begins with a file."""
-    rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(60)]
+    rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(70)]
     topic, clock, store = _Topic(rows, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
@@ -237,11 +236,17 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
         return topic.read_records - before
 
     assert [read(one, 0, 10), read(one, 10, 20), read(one, 10, 20)] == [0, 0, 0]
-    assert [read(other, 20, 30), read(one, 30, 40)] == [20, 10]
+    assert [read(other, 20, 30), read(one, 30, 40)] == [20, 0]
+    for path in tmp_path.rglob("*.changes"):
+        path.unlink()
+    assert read(other, 40, 50) == 10
     clock[0] += 61
-    assert read(one, 40, 50) == 0
-    assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{40:020}.rows"]
-    assert read(_Worker(topic, tmp_path, clock), 50, 60) == 10
+    assert read(other, 50, 60) == 0
+    assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{50:020}.rows"]
+    assert read(_Worker(topic, tmp_path, clock), 60, 70) == 0
+    for path in tmp_path.rglob("*.changes"):
+        path.unlink()
+    assert read(_Worker(topic, tmp_path, clock), 60, 70) == 10
 
 
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:

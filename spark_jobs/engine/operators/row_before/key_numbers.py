@@ -124,10 +124,14 @@ class KeyNumbers:
             self._add([column.take(places) for column in columns])
         return numbers
 
-    def columns(self) -> list[pa.Array]:
-        """Return all keys in the order of their numbers, as `key_columns` returns keys; none without keys."""
-        parts = [part.columns for part in self._parts]
-        return [pa.concat_arrays(pieces) for pieces in zip(*parts, strict=True)]
+    def columns(self, numbers: Ints) -> list[pa.Array]:
+        """Return the keys of some numbers, which ascend, as `key_columns` returns keys; no columns without keys."""
+        bounds = np.searchsorted(numbers, [part.first for part in self._parts] + [self.count])
+        taken = []
+        for part, first, last in zip(self._parts, bounds[:-1], bounds[1:], strict=True):
+            places = pa.array(numbers[first:last] - part.first)
+            taken.append([column.take(places) for column in part.columns])
+        return [pa.concat_arrays(pieces) for pieces in zip(*taken, strict=True)]
 
     def _add(self, columns: Sequence[pa.Array]) -> None:
         kept, pieces, count = [*self._parts], [columns], len(columns[0])

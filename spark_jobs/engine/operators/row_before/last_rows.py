@@ -39,6 +39,8 @@ class LastRows:
         """`began` is the position when the changes that can be undone began."""
         self.complete = True
         """Whether the last task that changed the state took all of its events in."""
+        self.whole = True
+        """Whether the state has all events that the task was given so far; False while a step takes events in."""
         self.torn = False
         """Whether a change failed midway, which makes the state useless."""
         self.keys = KeyNumbers()
@@ -76,7 +78,11 @@ class LastRows:
             for name, column in self._columns.items():
                 if name in change.columns:
                     column.put_back(change.numbers, change.columns[name])
-        self.position, self.complete = self.began, True
+        self.position, self.complete, self.whole = self.began, True, True
+
+    def changed_numbers(self) -> Ints:
+        """Return the keys that the last task met, in the order of their numbers."""
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
     def offsets(self, numbers: Ints) -> Ints:
         """Return the offset of the last row of some keys, `NO_ROW` for a key without a row."""
