@@ -18,8 +18,8 @@ FORMAT = 5
 """The format of catalog records written by this version, also the latest readable format.
 
 Format 2 has the access of sources, which a version with format 1 alone would not enforce. Format 3 has places of
-columns, format 4 streams with `explode`, format 5 schemas by id; without them an older version would read wrong
-values.
+columns, format 4 streams with `explode`, format 5 schemas by id and CQs with edges; without them an older version would
+read wrong values, or report each match.
 """
 
 

@@ -1,0 +1,94 @@
+"""Edges through the real servers: CQs come, change and go, and roles die, and each edge is reported once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.stack.crash.test_crash import wipe_redis
+from tests.stack.digests.ticks import digests
+from tests.stack.edges.machines import Machines
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
+
+_EVENTS = 300
+
+
+def test_edges_begin_with_their_cq(lab: Lab) -> None:
+    """CQs of one predicate that begin at different times, are paused, replaced, dropped and created again."""
+    machines = Machines(lab, 42)
+    first = machines.watch("first", "ENTER", 90)
+    machines.watch("leaves", "EXIT", 90)
+    machines.watch("both", "ENTER OR EXIT", 88.5, ("room", "device"))
+    machines.publish(_EVENTS)
+    later = machines.watch("later", "ENTER", 90)
+    assert first.created["group"] == later.created["group"]
+    assert first.created["destination"]["id"] != later.created["destination"]["id"]
+    machines.publish(_EVENTS)
+    machines.pause(first, paused=True)
+    machines.publish(_EVENTS)
+    machines.pause(first, paused=False)
+    machines.replace(later, "ENTER OR EXIT", 91)
+    machines.publish(_EVENTS)
+    machines.drop(first)
+    machines.publish(_EVENTS)
+    machines.watch("first", "ENTER", 90)
+    machines.publish(_EVENTS)
+    machines.check()
+    [computation, _] = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
+    assert computation["text"].startswith(machines.source.name)
+    assert "EMIT BY" in computation["text"]
+
+
+def test_the_trigger_of_a_cq_with_edges_changes(lab: Lab) -> None:
+    """ALTER CQ keeps where the edges begin; a digest has the edges between two ticks."""
+    machines = Machines(lab, 7)
+    made = machines.watch("hot", "ENTER OR EXIT", 90, clauses="EVERY '1 second' DO PUBLISH SHARED")
+    assert {"emit": "enter or exit", "by": ["device"]}.items() <= made.created["trigger"].items()
+    machines.publish(_EVENTS)
+    machines.source.fence()
+    wanted = sorted((values.values["n"], edge) for position, edge in made.edges(machines.source.events)
+                    for place, values in machines.source.events if place == position)  # fmt: skip
+
+    def rows() -> list[tuple[int, str]]:
+        return sorted((row["n"], row["_edge"]) for digest in digests(lab, made.created) for row in digest.row["rows"])
+
+    lab.results.until(lambda: len(rows()) >= len(wanted), "all edges in digests")
+    assert wanted == rows()
+    altered = lab.client.result("ALTER CQ \"hot\" SET EVERY '2 seconds'", lab.subscriber())
+    assert {"emit": "enter or exit", "every": "PT2S"}.items() <= altered["trigger"].items()
+    lab.results.follow(altered["destination"])
+    before = machines.published
+    machines.publish(_EVENTS)
+    machines.source.fence()
+    events = machines.source.events
+    later = [(place, edge) for place, edge in made.edges(events) if place in {one for one, _ in events[before:]}]
+
+    def later_rows() -> int:
+        return sum(len(digest.row["rows"]) for digest in digests(lab, altered))
+
+    lab.results.until(lambda: later_rows() >= len(later), "the edges behind ALTER")
+    assert len(later) == later_rows()
+
+
+@pytest.mark.traceback(WORKER_DEATH)
+@pytest.mark.timeout(900)  # roles start anew
+def test_edges_while_everything_dies(stack: Stack, lab: Lab) -> None:
+    """Workers, the evaluator and the gateway are killed and Redis is lost with its files: the same edges, each once."""
+    machines = Machines(lab, 1)
+    machines.watch("enters", "ENTER", 90)
+    machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
+    for number, fault in enumerate(("workers", "evaluator", "gateway", "redis", "workers")):
+        machines.publish(_EVENTS)
+        if fault == "workers":
+            stack.kill_workers()
+        else:
+            if fault == "redis":
+                wipe_redis(stack)
+            killed = stack.kill(fault)
+        machines.publish(_EVENTS)
+        if fault != "workers":
+            stack.await_restart(fault, killed)
+        machines.watch(f"since_{number}", "ENTER OR EXIT", 90)
+        machines.publish(_EVENTS)
+        machines.check()
