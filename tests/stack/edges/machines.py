@@ -1,4 +1,4 @@
-"""A stream of machines, and CQs with edges over it, beside a fold that takes one event at a time."""
+"""A stream of machines, and CQs with edges over the stream, beside a fold of one event at a time."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _PARTITIONS = 2
 
 Row = dict[str, Any]
 Edge = tuple[Position, str]
-"""The event, and which edge it is."""
+"""The event and its edge."""
 
 
 @dataclass
 class Watched:
-    """A CQ with edges, and what is known of its life."""
+    """A CQ with edges, and the known moments of its life."""
 
     name: str
     created: Any
     wanted: frozenset[str]
-    """The edges that it reports."""
+    """The reported edges."""
     by: tuple[str, ...]
     matches: Callable[[Row], bool]
     begin: int
-    """The number of events that were published before its reply."""
+    """The number of events published before the reply."""
     end: int | None = None
-    """How many events were published before it was dropped or replaced."""
+    """The number of events published before the CQ was dropped or replaced."""
     unseen: list[range] = field(default_factory=list)
-    """The numbers of events that were published and evaluated during a pause."""
+    """The numbers of events published and evaluated during a pause."""
 
     def edges(self, events: list[tuple[Position, Event]]) -> list[Edge]:
-        """Return its edges, one event after the other, in the order of the events."""
+        """Return the edges, one event after the other, in the order of events."""
         was: dict[tuple[Any, ...], bool] = {}
         found = []
         for number, (position, event) in enumerate(events[: self.end]):
@@ -57,7 +57,7 @@ class Watched:
 
 
 class Machines:
-    """The stream, its events, and the CQs that live or have lived."""
+    """The stream, its events, and all CQs, live and ended."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self.lab = lab
@@ -68,7 +68,7 @@ class Machines:
 
     @property
     def published(self) -> int:
-        """How many events there are, fences included."""
+        """The number of events, fences included."""
         return len(self.source.events)
 
     def publish(self, count: int) -> None:
@@ -88,11 +88,11 @@ class Machines:
     def watch(
         self, name: str, edges: str, most: float, by: tuple[str, ...] = ("device",), clauses: str = "DO PUBLISH SHARED"
     ) -> Watched:
-        """Create a CQ that reports edges of ``temp > most``."""
+        """Create a CQ for edges of ``temp > most``."""
         return self._watch(name, self.lab.create(name, self._select(edges, most, by), clauses=clauses), edges, most, by)
 
     def replace(self, old: Watched, edges: str, most: float) -> Watched:
-        """Give a CQ another text, with which its edges begin anew."""
+        """Replace the text of a CQ; edges begin anew."""
         text = f'CREATE OR REPLACE CQ "{old.name}" AS {self._select(edges, most, old.by)} DO PUBLISH SHARED'
         old.end = self.published
         created = self.lab.client.result(text, self.lab.subscriber())
@@ -117,7 +117,7 @@ class Machines:
         watched.end = self.published
 
     def pause(self, watched: Watched, *, paused: bool) -> None:
-        """Pause or resume a CQ where all events so far are evaluated."""
+        """Pause or resume a CQ once all events so far are evaluated."""
         self.source.fence()
         word = "PAUSE" if paused else "RESUME"
         self.lab.client.result(f'{word} CQ "{watched.name}"', self.lab.subscriber())

@@ -1,4 +1,4 @@
-"""Edges through the real servers: CQs come, change and go, and roles die, and each edge is reported once."""
+"""Edges through the real servers: CQs come, change and go, roles die, and each edge is reported once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVENTS = 300
 
 
 def test_edges_begin_with_their_cq(lab: Lab) -> None:
-    """CQs of one predicate that begin at different times, are paused, replaced, dropped and created again."""
+    """CQs of one predicate begin at different times, are paused, replaced, dropped and created again."""
     machines = Machines(lab, 42)
     first = machines.watch("first", "ENTER", 90)
     machines.watch("leaves", "EXIT", 90)
@@ -41,7 +41,7 @@ def test_edges_begin_with_their_cq(lab: Lab) -> None:
 
 
 def test_the_trigger_of_a_cq_with_edges_changes(lab: Lab) -> None:
-    """ALTER CQ keeps where the edges begin; a digest has the edges between two ticks."""
+    """ALTER CQ keeps the beginning of the edges; a digest has the edges between two ticks."""
     machines = Machines(lab, 7)
     made = machines.watch("hot", "ENTER OR EXIT", 90, clauses="EVERY '1 second' DO PUBLISH SHARED")
     assert {"emit": "enter or exit", "by": ["device"]}.items() <= made.created["trigger"].items()
