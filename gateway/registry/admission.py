@@ -134,14 +134,16 @@ class Admission:
         self.memory.check(destination, version)
         if destination.mode == "virtual":
             return
-        admitted, matches, own, weight = group.admitted, group.observed, 0.0, 0
-        if admitted is not None and destination.edges is None:  # an edge is rarer than a match, and is measured only
+        admitted, own, weight = group.admitted, 0.0, 0
+        # An edge is the difference of the matches of two rows, so these cost, and edges are few of them.
+        matches = group.observed if destination.edges is None else group.candidates
+        if admitted is not None:
             if weight := admitted.weight():
                 own = known.matches(plan.conjuncts, query.row) or 0.0
             matches += admitted.since(known.version) + own
         if matches > limits.matches_per_event:
             raise _too_many_matches(plan, matches, limits.matches_per_event)
-        if admitted is not None and destination.edges is None:
+        if admitted is not None:
             admitted.add(version, own * weight)
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
@@ -169,7 +171,7 @@ class Admission:
         """Undo the admission of a destination."""
         self.memory.ended(destination)
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
-        if admitted is not None and destination.mode != "virtual" and destination.edges is None:
+        if admitted is not None and destination.mode != "virtual":
             admitted.remove()
 
     def _check_tables(self, computation: Computation, now_ms: int) -> None:
@@ -296,7 +298,9 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
         "too many matches per event are expected",
         code="quota-exceeded",
         detail=f'The group "{plan.group_id}" would have {figure:,.1f} matches per event; the limit is {limit:,.1f}.',
-        hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
+        hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter."
+        if plan.before is None
+        else "Compare a column with = or IN as well.",
     )
 
 
