@@ -62,6 +62,10 @@ class Begins:
         """Return the smallest begin in a partition, of these entries and perhaps of entries that were taken away."""
         return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].min())
 
+    def latest(self, partition: int) -> int:
+        """Return the largest begin in a partition, of these entries and perhaps of entries that were taken away."""
+        return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].max())
+
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""

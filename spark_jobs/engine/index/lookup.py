@@ -82,6 +82,10 @@ class Candidates:
         part = slice(*np.searchsorted(self._events, (first, last)))
         return Candidates(self._events[part], self._found[part], self._alive, repeated=self._repeated)
 
+    def runs(self) -> tuple[Ints, Ranges] | None:
+        """Return the events, ascending, and the run of rows of each event; None where rows are not one run."""
+        return None if self._repeated or not isinstance(self._found, Ranges) else (self._events, self._found)
+
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield (events, rows), at most `limit` pairs at a time unless one event alone meets more."""
         for events, rows in self._found.pairs(limit):

@@ -29,6 +29,9 @@ class UnionCandidates:
         """Return the candidates of the events in [first, last)."""
         return UnionCandidates([part.between(first, last) for part in self._parts], self._count)
 
+    def runs(self) -> None:
+        """Return None: the rows of an event are not one run."""
+
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield (events, rows), each pair once, at most `limit` at a time unless one event alone meets more."""
         counts = np.zeros(self._count, np.int64)

@@ -22,10 +22,11 @@ from spark_jobs.engine.constants.begins import Begins
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.crossings import Crossings
 from spark_jobs.engine.match.evaluate import ConstantLookup, candidates, event_slices, looked_up
 from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled
-from spark_jobs.engine.match.table_lookup import PAIRS
+from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup
 from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.edge_rows import EdgeRows
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
@@ -76,7 +77,7 @@ def edge_matches(
 
     now, earlier = sides(rows), sides(before)
     both = [(now.get(place), earlier.get(place)) for place in dict.fromkeys((*now, *earlier))]
-    lookups = [_EdgeLookup(*each, rows, before, snapshot) for each in both]
+    lookups = [_EdgeLookup.of(*each, rows, before, snapshot) for each in both]
     for first, last in event_slices(lookups, rows.count, limit):
         if met := [found for lookup in lookups for found in lookup.meet(first, last)]:
             found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
@@ -113,9 +114,25 @@ class _EdgeLookup:
     rows: RowSource
     before: RowsBefore
     snapshot: Snapshot
+    crossings: Crossings | None
+    """The edges, where the candidates of a row are one run."""
+
+    @classmethod
+    def of(
+        cls, now: _Side | None, earlier: _Side | None, rows: RowSource, before: RowsBefore, snapshot: Snapshot
+    ) -> _EdgeLookup:
+        """Compare the two look-ups of one part, or of one shared index."""
+        one, other = (None if side is None else side.lookup for side in (now, earlier))
+        crossings = None
+        if isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None):
+            crossings = Crossings.of(one, other, rows, before)
+        return cls(now, earlier, rows, before, snapshot, crossings)
 
     def add_counts(self, counts: Ints) -> None:
         """Add each row's number of candidates to `counts`."""
+        if self.crossings is not None:
+            self.crossings.add_counts(counts)
+            return
         if self.now is not None:
             self.now.lookup.add_counts(counts)
         if self.earlier is not None:
@@ -125,22 +142,23 @@ class _EdgeLookup:
 
     def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the edges of the rows in [first, last); twice the row, and one more for an exit, stands for a row."""
-        began = time.perf_counter()
-        now, earlier = self._now(first, last), self._earlier(first, last)
-        for codes, kept, exit_ in (
-            (np.setdiff1d(now, earlier, assume_unique=True), self.snapshot.enters, 0),
-            (np.setdiff1d(earlier, now, assume_unique=True), self.snapshot.exits, 1),
-        ):
+        began, lookup = time.perf_counter(), self._side.lookup
+        found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
+        for row, position, exit_ in found:
+            kept = self.snapshot.exits if exit_ else self.snapshot.enters
             assert kept is not None, "the tables of edges"
-            row, position = codes >> _ROW_BITS, codes & (1 << _ROW_BITS) - 1
-            wanted = np.flatnonzero(kept[self._side.lookup.rows.variant[position]])
+            wanted = np.flatnonzero(kept[lookup.rows.variant[position]])
             if wanted.size:
-                yield self._pairs(2 * row[wanted] + exit_, position[wanted])
-        self._side.lookup.took(time.perf_counter() - began)
+                entries = position[wanted]
+                yield MatchedPairs.of(2 * row[wanted] + exit_, lookup.rows, entries, lookup.group_of(entries))
+        lookup.took(time.perf_counter() - began)
 
-    def _pairs(self, events: Ints, positions: Ints) -> MatchedPairs:
-        lookup = self._side.lookup
-        return MatchedPairs.of(events, lookup.rows, positions, lookup.group_of(positions))
+    def _differences(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield rows, the entries beside them, and 0 for enters or 1 for exits."""
+        now, earlier = self._now(first, last), self._earlier(first, last)
+        for number, (matches, others) in enumerate(((now, earlier), (earlier, now))):
+            codes = np.setdiff1d(matches, others, assume_unique=True)
+            yield codes >> _ROW_BITS, codes & (1 << _ROW_BITS) - 1, number
 
     @property
     def _side(self) -> _Side:

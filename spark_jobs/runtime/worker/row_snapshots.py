@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""Bytes of changed rows after which a state is stored before its time."""
+"""Bytes of changed rows after which a state is stored before its time, if it has no more bytes itself."""
 _KEPT = 2
 """Files that are kept for a state: a batch that is evaluated again may begin before the last one."""
 _SUFFIX = ".rows"
@@ -96,7 +96,7 @@ class RowSnapshots:
         now = self._clock()
         if place not in self._due:
             self._due[place] = now + _EVERY_SECONDS
-        large = state.changed_bytes >= _CHANGED_BYTES
+        large = state.changed_bytes >= max(_CHANGED_BYTES, state.nbytes)
         if not state.changed or (now < self._due[place] and not large):
             return
         self._due[place] = now + _EVERY_SECONDS

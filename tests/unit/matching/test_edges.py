@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,17 @@ from grouping.model.expression import Call, Column, Expression, Value
 from grouping.model.query import Edge
 from grouping.store.constant_table import Entry
 from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.constants.load import Loads
 from spark_jobs.engine.decode.decode import decode
+from spark_jobs.engine.match.crossings import Crossings
 from spark_jobs.engine.match.edges import edge_candidates, edge_matches
+from spark_jobs.engine.match.evaluate import looked_up
+from spark_jobs.engine.match.key_source import KeySource
+from spark_jobs.engine.match.table_lookup import TableLookup
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
+from spark_jobs.engine.rows.columns import PlacedColumns
+from spark_jobs.engine.rows.event_column import EventColumns
 from tests.unit.matching.event_batches import SETTINGS, TIME_MS, batch, stream
 from tests.unit.matching.matching import apart, compare, destination, entry, holds, snapshot
 from tests.unit.operators.cutting import pieces
@@ -172,3 +180,34 @@ def test_edges_are_those_of_single_events(
     if own_index:
         tables = apart(tables)
     assert sorted(results(tables, pieces(rows, cuts), limit)) == expected(shape, queries, rows)
+
+
+def test_only_the_thresholds_between_two_prices_are_met() -> None:
+    """Of many thresholds a row meets those that it crosses; one that began after the row before is met again."""
+    shape, count = SHAPES["threshold"], 3_000
+    old = [entry(number, ("DOUBLE",), (float(number),), edge="both", since=(0,)) for number in range(count)]
+    young = entry("young", ("DOUBLE",), (5.0,), edge="both", since=(0, 0, 0, 2))
+    tables = apart(snapshot(conjuncts(shape), [*old, young]))
+    one, state = RowBeforeOperator(BY, (Column("p", "DOUBLE"),)), LastRows()
+    rows = [{"k": "a", "p": 1_500.5}, {"k": "b", "p": 7.5}, {"k": "a", "p": 1_502.5}, {"k": "b", "p": 6.5}]
+    first, _ = decode(source(rows, 0).slice(0, 2), STREAM, SETTINGS)
+    one.fold(state, first)
+    later, _ = decode(source(rows, 0).slice(2), STREAM, SETTINGS)
+    _, [before] = one.step(state, later)
+    [(made, matches)] = edge_matches(tables, later, before)
+    edges = made.column("_edge").to_numpy(zero_copy_only=False)[matches.event].tolist()
+    found = sorted(zip(made.offsets[matches.event].tolist(), edges, strict=True))
+    assert found == [(2, "enter"), (2, "enter"), (2, "enter"), (3, "enter"), (3, "exit")]
+    now, earlier = (_lookups(tables, each) for each in (later, before))
+    counts = np.zeros(2, np.int64)
+    crossings = Crossings.of(now, earlier, later, before)
+    assert crossings is not None
+    crossings.add_counts(counts)
+    assert counts.tolist() == [3, 2]
+
+
+def _lookups(tables: Snapshot, rows: PlacedColumns) -> TableLookup:
+    """Return the look-up of rows in a group's only part."""
+    [lookup] = looked_up(tables, rows, EventColumns(KeySource(rows)), Loads(), {})
+    assert isinstance(lookup, TableLookup)
+    return lookup

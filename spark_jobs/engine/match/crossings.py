@@ -1,0 +1,165 @@
+"""Edges of entries whose candidates are one run of an index: only the entries between two runs are met.
+
+An index by one range conjunct, alone or beside equalities, has the entries that a row satisfies as a run of positions.
+The entries that the row enters are its run without the run of the row before, and the entries that it leaves are the
+reverse: of a million thresholds, those between two prices. An entry that began after the row before is *young*; for a
+young entry the row before is no match, so the row enters whatever the row before was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.constants.begins import Begins
+from spark_jobs.engine.index import Ints, Pairs, Ranges
+from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
+
+__all__ = ["Crossings"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """By row, a run of positions, empty where the end is not behind the begin."""
+
+    first: Ints
+    last: Ints
+
+    def without(self, other: _Run) -> tuple[_Run, _Run]:
+        """Return the parts of the runs before and behind the other runs, which together are all but the other runs."""
+        empty = other.last <= other.first
+        begin, end = np.where(empty, self.last, other.first), np.where(empty, self.last, other.last)
+        return _Run(self.first, np.minimum(self.last, begin)), _Run(np.maximum(self.first, end), self.last)
+
+    @property
+    def counts(self) -> Ints:
+        """The length of each run."""
+        counts: Ints = np.maximum(self.last - self.first, 0)
+        return counts
+
+    def pairs(self, positions: NDArray[np.int32], first: int, last: int) -> Iterator[Pairs]:
+        """Yield the pairs of the rows in [first, last) and what stands at the positions of their runs."""
+        runs = Ranges(positions, self.first[first:last], self.last[first:last])
+        for row, position in runs.pairs(PAIRS):
+            yield row + first, position
+
+
+class Crossings:
+    """The edges of the entries of one part of a table."""
+
+    def __init__(
+        self,
+        lookup: TableLookup,
+        entries: NDArray[np.int32],
+        now: _Run,
+        earlier: _Run,
+        rows: RowSource,
+        before: RowsBefore,
+    ) -> None:
+        """Compare the runs of rows with those of the rows before; `of` makes the runs."""
+        self._lookup = lookup
+        self._entries = entries
+        self._rows = rows
+        self._now = now
+        self._own_offsets = np.full(rows.count, -1, np.int64)
+        self._own_offsets[before.of] = before.own_offsets
+        self._enters = now.without(earlier)
+        self._exits = earlier.without(now)
+        begins = lookup.rows.begins
+        assert begins is not None, "an entry over rows before"
+        self._begins: Begins = begins
+        self._young = self._young_entries()
+
+    @classmethod
+    def of(
+        cls, now: TableLookup | None, earlier: TableLookup | None, rows: RowSource, before: RowsBefore
+    ) -> Crossings | None:
+        """Return the edges of a part, None where its candidates are no runs, or further conjuncts decide about them."""
+        lookup = now or earlier
+        assert lookup is not None, "one of the two was looked up"
+        if lookup.part.shape.residual:
+            return None
+        runs, entries = [], None
+        for side, count in ((now, rows.count), (earlier, before.count)):
+            first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+            if side is not None:
+                found = side.candidates.runs()
+                if found is None:
+                    return None
+                events, ranges = found
+                entries = ranges.rows
+                first[events], last[events] = ranges.first, ranges.last
+            runs.append(_Run(first, last))
+        spread = [np.zeros(rows.count, np.int64) for _ in range(2)]
+        spread[0][before.of], spread[1][before.of] = runs[1].first, runs[1].last
+        assert entries is not None, "one of the two was looked up"
+        return cls(lookup, entries, runs[0], _Run(*spread), rows, before)
+
+    def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _Run] | None:
+        """Return the begins of entries by position, the positions ordered by begin, and by row the run of young ones.
+
+        None where no entry began after a row before. A row without a row before has no run: it meets its own run.
+        """
+        partition = int(self._rows.partitions[0]) if self._rows.count else 0
+        met = (self._own_offsets >= 0) & (self._now.counts > 0)
+        if not met.any() or self._begins.latest(partition) <= int(self._own_offsets[met].min()):
+            return None
+        begins = self._begins.at(self._entries, np.full(self._entries.size, partition))
+        order = np.argsort(begins, kind="stable").astype(np.int32)
+        first = np.searchsorted(begins[order], self._own_offsets, side="right")
+        return begins, order, _Run(np.where(met, first, order.size), np.full(first.size, order.size))
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add each row's number of candidates to `counts`."""
+        for run in (*self._enters, *self._exits):
+            counts += run.counts
+        if self._young is not None:
+            counts += np.minimum(self._young[2].counts, self._now.counts)
+
+    def edges(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield rows in [first, last), the entries beside them, and 0 for enters or 1 for exits."""
+        for number, runs in enumerate((self._enters, self._exits)):
+            for run in runs:
+                for row, entry in run.pairs(self._entries, first, last):
+                    own = self._own_offsets[row]
+                    since = self._begins.at(entry, self._rows.partitions[row])
+                    counts = np.where(own < 0, since <= self._rows.offsets[row], since <= own)
+                    yield (*self._counting(row, entry, counts), number)
+        for row, position in self._young_pairs(first, last):
+            entry = self._entries[position]
+            counts = self._begins.at(entry, self._rows.partitions[row]) <= self._rows.offsets[row]
+            yield (*self._counting(row, entry, counts), 0)
+
+    def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:
+        """Yield the pairs of a row and the position of a young entry in the row's run; by the shorter of two ways."""
+        if self._young is None:
+            return
+        begins, order, young = self._young
+        few = young.counts <= self._now.counts
+        nothing = np.zeros(few.size, np.int64)
+        by_begin = _Run(np.where(few, young.first, nothing), np.where(few, young.last, nothing))
+        for row, position in by_begin.pairs(order, first, last):
+            inside = (self._now.first[row] <= position) & (position < self._now.last[row])
+            yield row[inside], position[inside]
+        by_run = _Run(np.where(few, nothing, self._now.first), np.where(few, nothing, self._now.last))
+        everything = np.arange(order.size, dtype=np.int32)
+        for row, position in by_run.pairs(everything, first, last):
+            own = self._own_offsets[row]
+            later = (begins[position] > own) & (own >= 0)
+            yield row[later], position[later]
+
+    def _counting(
+        self, row: NDArray[np.intp], entry: NDArray[np.int32], counts: NDArray[np.bool_]
+    ) -> tuple[Ints, Ints]:
+        """Return the pairs that count: the entry is there, and the row's time lies within its window."""
+        part = self._lookup.part
+        if part.alive is not None:
+            counts &= part.alive[entry]
+        if part.rows.windowed:
+            counts &= part.rows.counts_at(entry, self._rows.time_ms[row])
+        return row[counts].astype(np.int64), entry[counts].astype(np.int64)
