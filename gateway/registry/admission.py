@@ -57,6 +57,8 @@ _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
 
 All five constants are rounded results of the benchmark ``fixed``; nodes of computations have their own constants.
 """
+_RUNS = ("ordered", "composite")
+"""Kinds of indexes in which the entries that a row satisfies are one run."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -135,9 +137,10 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, own, weight = group.admitted, 0.0, 0
-        # An edge is the difference of the matches of two rows, so these cost, and edges are few of them.
-        matches = group.observed if destination.edges is None else group.candidates
-        if admitted is not None:
+        # Of edges the matches of both rows cost, unless one run of an index gives the edges alone.
+        crossed = plan.before is not None and group.shape.path.kind in _RUNS and not group.shape.path.residual
+        matches = group.candidates if plan.before is not None and not crossed else group.observed
+        if admitted is not None and not crossed:
             if weight := admitted.weight():
                 own = known.matches(plan.conjuncts, query.row) or 0.0
             matches += admitted.since(known.version) + own
