@@ -1,6 +1,8 @@
-"""The parts of a column's declaration behind its name: the type, and FROM with the place in the record."""
+"""The parts of a column's declaration behind its name: the type, and FROM with the place in the record; and keys."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -166,3 +168,40 @@ def read_place(tokens: Tokens) -> str:
     if tokens.type() is not TokenType.STRING:
         raise tokens.unexpected("a path such as '$.data.price', HEADER 'name' or KEY")
     return str(place_in_value(tokens.string("a path")))
+
+
+def declared_key(columns: Iterable[tuple[str, SqlType]], key: Iterable[str], kind: str, source: str) -> tuple[str, ...]:
+    """Return the columns of a key by their declared names.
+
+    Args:
+        columns: All columns.
+        key: The names of the key's columns, in any case.
+        kind: PRIMARY KEY or PARTITION KEY.
+        source: The kind and the name of the declared object, for errors.
+
+    Raises:
+        InputError: ``unknown-column``, ``unsupported-query`` for a type without equality, or ``syntax-error`` for a
+            column that is there twice.
+    """
+    types = dict(columns)
+    declared = {column.casefold(): column for column in types}
+    spelt: list[str] = []
+    for column in key:
+        found = declared.get(column.casefold())
+        if found is None:
+            raise InputError(
+                f'column "{column}" does not exist',
+                code="unknown-column",
+                detail=f"The {kind} of {source} names it; there are {', '.join(declared.values())}.",
+                hint=near_name(column, list(declared.values())),
+            )
+        if not types[found].is_ordered:
+            raise InputError(
+                f'column "{found}" cannot be in the {kind}',
+                code="unsupported-query",
+                detail=f"It is {types[found]}, and rows are found by values that compare.",
+            )
+        if found in spelt:
+            raise InputError(f'column "{column}" is in the {kind} twice', code="syntax-error", detail="Once is enough.")
+        spelt.append(found)
+    return tuple(spelt)

@@ -26,7 +26,6 @@ __all__ = [
     "check_decimals",
     "check_options",
     "check_schemas",
-    "declared_key",
     "read_column",
     "read_columns",
     "read_options",
@@ -137,43 +136,6 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
             hint="Name all of its columns at the end: PRIMARY KEY (a, b).",
         )
     return key
-
-
-def declared_key(columns: NamesAndTypes, key: Sequence[str], kind: str, source: str) -> tuple[str, ...]:
-    """Return the columns of a key by their declared names.
-
-    Args:
-        columns: All columns.
-        key: The names of the key's columns, in any case.
-        kind: PRIMARY KEY or PARTITION KEY.
-        source: The kind and the name of the declared object, for errors.
-
-    Raises:
-        InputError: ``unknown-column``, ``unsupported-query`` for a type without equality, or ``syntax-error`` for a
-            column that is there twice.
-    """
-    declared = {column.casefold(): column for column, _ in columns}
-    types = dict(columns)
-    spelt: list[str] = []
-    for column in key:
-        found = declared.get(column.casefold())
-        if found is None:
-            raise InputError(
-                f'column "{column}" does not exist',
-                code="unknown-column",
-                detail=f"The {kind} of {source} names it; there are {', '.join(declared.values())}.",
-                hint=near_name(column, list(declared.values())),
-            )
-        if not types[found].is_ordered:
-            raise InputError(
-                f'column "{found}" cannot be in the {kind}',
-                code="unsupported-query",
-                detail=f"It is {types[found]}, and rows are found by values that compare.",
-            )
-        if found in spelt:
-            raise InputError(f'column "{column}" is in the {kind} twice', code="syntax-error", detail="Once is enough.")
-        spelt.append(found)
-    return tuple(spelt)
 
 
 def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> OptionValues:

@@ -15,14 +15,13 @@ from grouping.model.refusals import unsupported
 from grouping.model.source_access import AccessKind
 from grouping.model.wording import counted
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
-from grouping.statements.column_parts import read_place
+from grouping.statements.column_parts import declared_key, read_place
 from grouping.statements.declaration import (
     DECIMALS,
     NamesAndTypes,
     OptionValues,
     check_decimals,
     check_options,
-    declared_key,
     read_column,
     read_columns,
     read_options,

@@ -12,11 +12,11 @@ from grouping.model.query import CreateTable
 from grouping.model.refusals import unsupported
 from grouping.model.source_access import AccessKind
 from grouping.statements.access import ACCESS_CHOICES, accept_if_not_exists
+from grouping.statements.column_parts import declared_key
 from grouping.statements.declaration import (
     DECIMALS,
     check_decimals,
     check_options,
-    declared_key,
     read_columns,
     read_options,
 )
@@ -87,4 +87,3 @@ def _check_places(form: str, places: Mapping[str, str]) -> None:
         if ColumnPlace.of(text).kind not in kinds:
             detail = f'Column "{name}" is the field of its name.'
             raise unsupported("FROM in a TABLE", detail, "A column of a STREAM can have FROM.")
-

@@ -21,8 +21,8 @@ from spark_jobs.engine.decode.decode import FormatReader, json_reader, record_re
 from spark_jobs.engine.decode.envelopes.row_writer import flat_columns
 from spark_jobs.engine.decode.json_lenient import Leniency
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.index.key_tuples import KeyTuples
 from spark_jobs.engine.operators.lookup_join.images import naming, read_images
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples
 from spark_jobs.engine.rows.events import column_array
 from spark_jobs.engine.rows.output import dead_letters
 

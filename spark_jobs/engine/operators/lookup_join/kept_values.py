@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lookup_join.key_tuples import KeyTuples, plain
+from spark_jobs.engine.index.key_tuples import KeyTuples, plain
+from spark_jobs.engine.index.value_index import SoughtValues
 from spark_jobs.engine.operators.lookup_join.table_part import NEVER, TablePart
-from spark_jobs.engine.operators.lookup_join.value_index import SoughtValues
 
 __all__ = ["OldRows", "with_kept_values"]
 
