@@ -24,17 +24,17 @@ __all__ = ["Crossings"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _EntryRuns:
     """By row, a run of positions, empty where the end is not behind the begin."""
 
     first: Ints
     last: Ints
 
-    def without(self, other: _Run) -> tuple[_Run, _Run]:
+    def without(self, other: _EntryRuns) -> tuple[_EntryRuns, _EntryRuns]:
         """Return the parts of the runs before and behind the other runs, which together are all but the other runs."""
         empty = other.last <= other.first
         begin, end = np.where(empty, self.last, other.first), np.where(empty, self.last, other.last)
-        return _Run(self.first, np.minimum(self.last, begin)), _Run(np.maximum(self.first, end), self.last)
+        return _EntryRuns(self.first, np.minimum(self.last, begin)), _EntryRuns(np.maximum(self.first, end), self.last)
 
     @property
     def counts(self) -> Ints:
@@ -56,8 +56,8 @@ class Crossings:
         self,
         lookup: TableLookup,
         entries: NDArray[np.int32],
-        now: _Run,
-        earlier: _Run,
+        now: _EntryRuns,
+        earlier: _EntryRuns,
         rows: RowSource,
         before: RowsBefore,
     ) -> None:
@@ -94,13 +94,13 @@ class Crossings:
                 events, ranges = found
                 entries = ranges.rows
                 first[events], last[events] = ranges.first, ranges.last
-            runs.append(_Run(first, last))
+            runs.append(_EntryRuns(first, last))
         spread = [np.zeros(rows.count, np.int64) for _ in range(2)]
         spread[0][before.of], spread[1][before.of] = runs[1].first, runs[1].last
         assert entries is not None, "one of the two was looked up"
-        return cls(lookup, entries, runs[0], _Run(*spread), rows, before)
+        return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
-    def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _Run] | None:
+    def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
         """Return the begins of entries by position, the positions ordered by begin, and by row the run of young ones.
 
         None where no entry began after a row before. A row without a row before has no run: it meets its own run.
@@ -112,7 +112,7 @@ class Crossings:
         begins = self._begins.at(self._entries, np.full(self._entries.size, partition))
         order = np.argsort(begins, kind="stable").astype(np.int32)
         first = np.searchsorted(begins[order], self._own_offsets, side="right")
-        return begins, order, _Run(np.where(met, first, order.size), np.full(first.size, order.size))
+        return begins, order, _EntryRuns(np.where(met, first, order.size), np.full(first.size, order.size))
 
     def add_counts(self, counts: Ints) -> None:
         """Add each row's number of candidates to `counts`."""
@@ -142,11 +142,11 @@ class Crossings:
         begins, order, young = self._young
         few = young.counts <= self._now.counts
         nothing = np.zeros(few.size, np.int64)
-        by_begin = _Run(np.where(few, young.first, nothing), np.where(few, young.last, nothing))
+        by_begin = _EntryRuns(np.where(few, young.first, nothing), np.where(few, young.last, nothing))
         for row, position in by_begin.pairs(order, first, last):
             inside = (self._now.first[row] <= position) & (position < self._now.last[row])
             yield row[inside], position[inside]
-        by_run = _Run(np.where(few, nothing, self._now.first), np.where(few, nothing, self._now.last))
+        by_run = _EntryRuns(np.where(few, nothing, self._now.first), np.where(few, nothing, self._now.last))
         everything = np.arange(order.size, dtype=np.int32)
         for row, position in by_run.pairs(everything, first, last):
             own = self._own_offsets[row]

@@ -36,7 +36,7 @@ _ALL_ROWS = ""
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What the entries over a computation need of its rows before."""
+    """The columns that the entries over a computation read of rows before, and since when."""
 
     computation: Computation
     operator: RowBeforeOperator
@@ -162,7 +162,7 @@ class EdgeStates:
             stream: The stream.
             partition: The source partition of the task.
             end: The position behind the task's last record.
-            states: What `begun` returned.
+            states: The states that `begun` returned.
         """
         for name, state in states.items():
             if state.whole and not state.torn:
@@ -216,7 +216,7 @@ class EdgeStates:
         log.debug("log is read for edges", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
         for _, batches in self._reader.read([wanted]):
             for batch in batches:
-                for events, _ in decode_pieces(batch, stream, self._settings):
+                for events, _ in decode_pieces(batch, stream, self._settings) if batch.num_rows else ():
                     for each in behind if events.count else ():
                         self._folded(each, events, views)
         for each in behind:

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
@@ -106,3 +106,18 @@ def test_the_topic_at_fault_is_named(ground: Ground, reader: RangeReader) -> Non
     with pytest.raises(PartitionUnreadable) as caught:
         _read(reader, [SourceRange(absent, 0, 0, 1)])
     assert absent == caught.value.topic
+
+
+def test_a_range_goes_on_from_the_records_that_are_there(ground: Ground, reader: RangeReader) -> None:
+    """A range whose beginning was deleted has the records behind, and one that was deleted as a whole has none."""
+    topic = f"{ground.settings.prefix}deleted"
+    ground.make_topic(topic, 1)
+    producer = _producer(ground)
+    for number in range(10):
+        producer.produce(topic, str(number).encode(), partition=0)
+    assert producer.flush(30) == 0
+    [deleted] = open_admin(ground.settings).delete_records([TopicPartition(topic, 0, 6)]).values()
+    deleted.result(30)
+    for first, end, wanted in ((2, 10, range(6, 10)), (0, 8, range(6, 8)), (2, 5, range(0))):
+        [found] = _read(reader, [SourceRange(topic, 0, first, end)]).values()
+        assert [row["offset"] for row in found] == [*wanted]

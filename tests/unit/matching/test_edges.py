@@ -183,7 +183,7 @@ def test_edges_are_those_of_single_events(
 
 
 def test_only_the_thresholds_between_two_prices_are_met() -> None:
-    """Of many thresholds a row meets those that it crosses; one that began after the row before is met again."""
+    """A row meets the thresholds that it crosses, of many, and those that began after the row before."""
     shape, count = SHAPES["threshold"], 3_000
     old = [entry(number, ("DOUBLE",), (float(number),), edge="both", since=(0,)) for number in range(count)]
     young = entry("young", ("DOUBLE",), (5.0,), edge="both", since=(0, 0, 0, 2))
