@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
 """Bytes of changed rows after which a state is stored before its time, if it has no more bytes itself."""
+_AWAY_SECONDS = 300.0
+_FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
 """Files that are kept for a state: a batch that is evaluated again may begin before the last one."""
 _SUFFIX = ".rows"
@@ -56,7 +58,7 @@ class SnapshotPlace(NamedTuple):
 
 
 class RowSnapshots:
-    """Writes and reads states. Faults of the file system are logged, and leave the reader without a state."""
+    """Writes and reads states. A fault of the file system is logged, and nothing is read or written for some time."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         """Look where the settings say.
@@ -67,13 +69,17 @@ class RowSnapshots:
         """
         location = rows_location(settings)
         self._clock = clock
-        self._location = location if "://" in location else f"file://{location}"
+        self._location = location.replace("s3a://", "s3://", 1)  # Hadoop's name for it
         self._folder = None if "://" in location else Path(location)
         """The folder of this machine; None for a URL."""
         self._due: dict[SnapshotPlace, float] = {}
+        self._away_until = 0.0
+        """Until when the file system is left alone after a fault: a task must not wait for it each time."""
 
     def last(self, place: SnapshotPlace, at_most: int) -> LastRows | None:
         """Return the last whole state whose position is `at_most` or before; None where there is none."""
+        if self._clock() < self._away_until:
+            return None
         try:
             system, folder = self._opened(place)
             for position, path in sorted(self._files(system, folder), reverse=True):
@@ -82,13 +88,13 @@ class RowSnapshots:
                 try:
                     with system.open_input_stream(path) as file:
                         state = restored_rows(file.read())
-                except (ValueError, pyarrow.ArrowInvalid) as reason:
+                except ValueError as reason:
                     log.warning("snapshot passed over", extra={"path": path, "reason": str(reason)})
                     continue
                 self._due[place] = self._clock() + _EVERY_SECONDS
                 return state
-        except OSError as error:
-            log.warning("no snapshot of rows", extra={"place": place, "reason": str(error)})
+        except _FAULTS as error:
+            self._leave_alone(error)
         return None
 
     def keep(self, place: SnapshotPlace, state: LastRows) -> None:
@@ -97,7 +103,7 @@ class RowSnapshots:
         if place not in self._due:
             self._due[place] = now + _EVERY_SECONDS
         large = state.changed_bytes >= max(_CHANGED_BYTES, state.nbytes)
-        if not state.changed or (now < self._due[place] and not large):
+        if not state.changed or (now < self._due[place] and not large) or now < self._away_until:
             return
         self._due[place] = now + _EVERY_SECONDS
         state.changed = 0
@@ -113,12 +119,12 @@ class RowSnapshots:
             system.move(f"{path}.new", path)
             for _, old in files[: 1 - _KEPT]:
                 system.delete_file(old)
-        except OSError as error:
-            log.warning("rows not stored", extra={"place": place, "reason": str(error)})
+        except _FAULTS as error:
+            self._leave_alone(error)
 
     def leave_changes(self, place: SnapshotPlace, state: LastRows) -> None:
         """Store the changes of a task that has ended, for other workers of this machine."""
-        if self._folder is None:
+        if self._folder is None or self._clock() < self._away_until:
             return
         folder = self._folder / place.path
         written = folder / f"{state.began:0{_DIGITS}}-{state.position:0{_DIGITS}}{_CHANGES}"
@@ -129,8 +135,8 @@ class RowSnapshots:
             new.replace(written)
             for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
                 old.unlink(missing_ok=True)
-        except OSError as error:
-            log.warning("changes of rows not stored", extra={"place": place, "reason": str(error)})
+        except _FAULTS as error:
+            self._leave_alone(error)
 
     def catch_up(self, place: SnapshotPlace, state: LastRows, at_most: int) -> None:
         """Put the changes that other workers have left, as far as they go without a gap, up to a position."""
@@ -141,7 +147,7 @@ class RowSnapshots:
             try:
                 if not usable or not put_changes(state, max(usable, key=lambda each: each[0][1])[1].read_bytes()):
                     return
-            except (OSError, ValueError, pyarrow.ArrowInvalid) as reason:
+            except (OSError, ValueError) as reason:
                 log.warning("changes passed over", extra={"place": place, "reason": str(reason)})
                 return
 
@@ -152,10 +158,16 @@ class RowSnapshots:
             system, folder = self._opened(place)
             if self._files(system, folder):
                 system.delete_dir(folder)
-        except OSError as error:
-            log.warning("stored rows not removed", extra={"place": place, "reason": str(error)})
+        except _FAULTS as error:
+            self._leave_alone(error)
+
+    def _leave_alone(self, fault: BaseException) -> None:
+        self._away_until = self._clock() + _AWAY_SECONDS
+        log.warning("last rows are neither stored nor read", extra={"place": self._location, "reason": str(fault)})
 
     def _opened(self, place: SnapshotPlace) -> tuple[pyarrow.fs.FileSystem, str]:
+        if self._folder is not None:
+            return pyarrow.fs.LocalFileSystem(), str(self._folder / place.path)
         system, base = pyarrow.fs.FileSystem.from_uri(self._location)
         return system, f"{base}/{place.path}"
 

@@ -265,3 +265,22 @@ def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
     assert [found and found.position for found in (snapshots.last(place, at) for at in (19, 29, 99))] == [None, 20, 30]
     snapshots.forget(place)
     assert not [*tmp_path.rglob("*.rows")]
+
+
+def test_a_place_that_cannot_be_reached_costs_no_result(tmp_path: Path) -> None:
+    """Where nothing can be stored, edges are found all the same, and the place is asked again minutes later."""
+    topic, clock, store = _Topic([{"k": "a", "p": float(place % 2)} for place in range(30)], 1), [0.0], Store()
+    store.known_plans["g_p"] = PLANS["p"]
+    version = store.commit((), [entry(0, ("DOUBLE",), (0.5,), group="g_p", edge="enter", since=())])
+    (tmp_path / "last-rows").write_text("no folder")
+    worker = _Worker(topic, tmp_path, clock)
+    for first in (0, 10):
+        assert len(worker.run(store, version, first, first + 10, 10, complete=True)) == 5
+        clock[0] += 61
+    (tmp_path / "last-rows").unlink()
+    clock[0] += 301
+    assert len(worker.run(store, version, 20, 30, 10, complete=True)) == 5
+    assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{20:020}.rows"]
+    away = RowSnapshots(Settings(prefix="cq.", evaluator={"checkpoints": "nowhere://bucket/cq"}))  # type: ignore[arg-type]
+    place = SnapshotPlace(STREAM.source_id, PARTITION, COMPUTATION.computation_id)
+    assert away.last(place, 99) is None
