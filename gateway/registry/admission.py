@@ -137,7 +137,7 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, own, weight = group.admitted, 0.0, 0
-        # Of edges the matches of both rows cost, unless one run of an index gives the edges alone.
+        # Edges cost the matches of both rows, unless the edges alone are one run of an index.
         crossed = plan.before is not None and group.shape.path.kind in _RUNS and not group.shape.path.residual
         matches = group.candidates if plan.before is not None and not crossed else group.observed
         if admitted is not None and not crossed:

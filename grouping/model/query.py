@@ -46,9 +46,7 @@ __all__ = [
 ]
 
 SourceKind = Literal["stream", "table", "view"]
-
-Edge = Literal["", "enter", "exit", "both"]
-"""EMIT ON ENTER, ON EXIT, ON ENTER OR EXIT; "" where each match is a result."""
+Edge = Literal["", "enter", "exit", "both"]  # "" where each match is a result
 
 
 @dataclass(frozen=True, slots=True)

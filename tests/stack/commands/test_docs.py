@@ -31,7 +31,8 @@ _STREAMS = (
         "epochs",
         "fine_epochs",
     ),  # statements
-    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks", "machines"),
+    *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks"),
+    "machines",
 )
 _TABLES = ("profiles", "owners", "companies", "pages")
 _VIEWS = ("listed", "classified")
