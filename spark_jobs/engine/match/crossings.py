@@ -79,11 +79,14 @@ class Crossings:
     def of(
         cls, now: TableLookup | None, earlier: TableLookup | None, rows: RowSource, before: RowsBefore
     ) -> Crossings | None:
-        """Return the edges of a part, None where its candidates are no runs, or further conjuncts decide about them."""
+        """Return the edges of a part.
+
+        None where the candidates are no runs, an entry may be in several runs, or further conjuncts decide.
+        """
         lookup = now or earlier
         assert lookup is not None, "one of the two was looked up"
-        if lookup.part.shape.residual:
-            return None
+        if lookup.part.shape.residual or any(kind.is_set for kind in lookup.part.shape.types):
+            return None  # an entry with a set stands at several positions
         runs, entries = [], None
         for side, count in ((now, rows.count), (earlier, before.count)):
             first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
