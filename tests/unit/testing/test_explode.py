@@ -81,9 +81,9 @@ def text(value: object, *, ascii_only: bool = True) -> bytes:
     return json.dumps(value, ensure_ascii=ascii_only, indent=None if ascii_only else 1).encode("utf-8", "surrogatepass")
 
 
-def one_row(stream: Stream, value: object) -> tuple[object, ...] | None:
+def one_row(stream: Stream, value: object, *, ascii_only: bool) -> tuple[object, ...] | None:
     """Return the columns of a record of its own, None for a dead letter."""
-    events, letters = decode(batch([text(value)]), stream.declared, SETTINGS)
+    events, letters = decode(batch([text(value, ascii_only=ascii_only)]), stream.declared, SETTINGS)
     return None if letters is not None else next(iter(rows_of(events)))
 
 
@@ -92,7 +92,7 @@ def rows_of(events: Events) -> list[tuple[object, ...]]:
     return list(zip(*(events.values(column.name) for column in events.stream.columns), strict=True))
 
 
-def exploded(record: Any, streams: Streams) -> tuple[list[tuple[int, tuple[object, ...]]], bool]:
+def exploded(record: Any, streams: Streams, *, ascii_only: bool) -> tuple[list[tuple[int, tuple[object, ...]]], bool]:
     """Return number and columns of each event of a record, and whether the record is a dead letter."""
     if not isinstance(record, dict):
         return [], True
@@ -107,8 +107,8 @@ def exploded(record: Any, streams: Streams) -> tuple[list[tuple[int, tuple[objec
         elements += [(scope, each) for each in some or ()]
     found: list[tuple[int, tuple[object, ...]]] = []
     for number, (scope, element) in enumerate(elements):
-        own, outer = one_row(streams.own, element), one_row(streams.scope, scope)
-        total = one_row(streams.total, record)
+        places = ((streams.own, element), (streams.scope, scope), (streams.total, record))
+        own, outer, total = (one_row(stream, value, ascii_only=ascii_only) for stream, value in places)
         if own is not None and outer is not None and total is not None:
             found.append((number, (*own[:5], *outer, *total, own[5])))
     return found, len(found) < len(elements)
@@ -121,7 +121,7 @@ def test_each_element_is_read_as_a_record_of_its_own(records: list[Any], ascii_o
     expected: list[tuple[int, int, tuple[object, ...]]] = []
     bad: list[int] = []
     for offset, record in enumerate(records, FIRST_OFFSET):
-        found, is_bad = exploded(record, streams)
+        found, is_bad = exploded(record, streams, ascii_only=ascii_only)
         expected += [(offset, number, values) for number, values in found]
         bad += [offset] * is_bad
     events: list[tuple[int, int, tuple[object, ...]]] = []
