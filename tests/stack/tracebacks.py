@@ -35,7 +35,7 @@ FULL_DISK = r"No space left on device|java\.lang\.InternalError"
 _DRIVER_GONE = (
     "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down|"
     r"RejectedExecutionException: [^\n]* rejected from|ExitCodeException exitCode=137|"
-    r"SocketException: [^\n]*\n[\s\S]*PythonAccumulatorV2\.merge"
+    r"(?:Socket|IO)Exception: [^\n]*\n[\s\S]*PythonAccumulatorV2\.merge"
 )
 """The stack traces of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
 

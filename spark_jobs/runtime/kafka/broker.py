@@ -56,9 +56,7 @@ class Broker:
         """
         found = self.forms([topic]).get(topic)
         if found is None:
-            raise OperationalError(
-                f'topic "{topic}" cannot be read', detail="The topic does not exist, or a partition has no leader."
-            )
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=self._offsets.why_unreadable(topic))
         return found
 
     def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:

@@ -57,6 +57,14 @@ class TopicOffsets:
             if all(partition.leader is not None for partition in told.partitions)
         }
 
+    def why_unreadable(self, topic: str) -> str:
+        """Return why a topic cannot be read, in Kafka's words where Kafka refuses the topic."""
+        try:
+            self._admin.ask(lambda admin: _description(admin, topic), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
+            return str(exc)
+        return "A partition has no leader."
+
     def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> TopicPartitions:
         """Return the partitions of the readable topics.
 
@@ -120,6 +128,11 @@ def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescript
             if is_late(error):
                 raise
     return found
+
+
+def _description(admin: AdminClient, topic: str) -> TopicDescription:
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)
+    return asked[topic].result(ANSWER_SECONDS)
 
 
 def _offsets(

@@ -34,6 +34,8 @@ _STREAMS = (
     *("market", "calls", "deliveries", "tape", "prices", "stocks", "shop_orders", "boilers", "clicks", "hooks"),
     "machines",
 )
+_CREATED = re.compile(r"CREATE (STREAM|TABLE|VIEW) (?:IF NOT EXISTS )?(\w+)")
+"""A statement of a page that creates a source."""
 _TABLES = ("profiles", "owners", "companies", "pages")
 _VIEWS = ("listed", "classified")
 _SUBSCRIBERS = ("alice", "rita", "sam", "alerts_desk")
@@ -54,10 +56,13 @@ class Example:
         self._names = {name: f"{name}_{lab.token}" for name in (*_STREAMS, *_TABLES, *_VIEWS)}
         self._names |= dict.fromkeys(_SUBSCRIBERS, self.subscriber) | {"127.0.0.1:9092": stack.bootstrap}
         self._names["cq.replies"] = "cq.replies"  # no stream's name
+        self._created: dict[str, str] = {}
+        """The names of the page's other sources, each with the kind of its source."""
 
     def text(self, block: Block | str) -> str:
         """Return the text to be carried out."""
         text = block if isinstance(block, str) else block.text
+        self._created |= {name: kind for kind, name in _CREATED.findall(text) if name not in self._names}
         pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?!\w)" for name in self._names)
         return re.sub(pattern, lambda found: self._names[found[0]], text)
 
@@ -67,8 +72,9 @@ class Example:
         for command in [self.client.send(f'DROP CQ "{item["cq"]}"', self.subscriber) for item in listed]:
             assert "ok" == self.client.reply(command).code
         for kind, names in (("VIEW", _VIEWS), ("TABLE", _TABLES), ("STREAM", _STREAMS)):
-            for name in names:
-                reply = self.client.execute(f'DROP {kind} "{self._names[name]}"', self.subscriber)
+            own = [name for name, created in self._created.items() if created == kind]
+            for name in (*(self._names[each] for each in names), *own):
+                reply = self.client.execute(f'DROP {kind} "{name}"', self.subscriber)
                 assert reply.code in ("ok", "unknown-stream"), reply.fields
 
 

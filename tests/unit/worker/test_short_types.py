@@ -49,6 +49,6 @@ def test_avro_gives_what_is_in_range() -> None:
         body = io.BytesIO()
         fastavro.schemaless_writer(body, fastavro.parse_schema(schema), record)
         bodies.append(body.getvalue())
-    read, refused = AvroReader(_COLUMNS, json.dumps(schema), "raw")(pa.array(bodies))
+    read, refused = AvroReader.of_schema(_COLUMNS, json.dumps(schema), "raw")(pa.array(bodies))
     assert [read(column) for column in _COLUMNS] == [[value] for value in good.values()]
     assert list(refused) == [1, 2]
