@@ -18,6 +18,7 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.model.wording import are, counted
 from grouping.settings.settings import Settings
+from grouping.statements.stream_declaration import declared_fields
 
 __all__ = [
     "Declaration",
@@ -70,10 +71,8 @@ class Declaration(NamedTuple):
             raise too_many(owner, f"{kind}s", f"There {are(count)} {count}", limit, kind)
 
 
-def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColumn, ...]:
-    """Return the columns that a statement declares, as the catalog keeps them."""
-    if isinstance(statement, CreateStream):
-        return statement.stream_columns
+def declared_columns(statement: CreateTable) -> tuple[StreamColumn, ...]:
+    """Return the columns that a CREATE TABLE declares, as the catalog keeps them."""
     places = statement.places or {}
     return tuple(StreamColumn(name, str(kind), places.get(name, "")) for name, kind in statement.columns)
 
@@ -149,44 +148,22 @@ def is_declared(source: Stream | Table | View | None, statement: CreateStream | 
                 return False
             if isinstance(statement, CreateStream) and statement.from_topic:
                 statement = _with_columns(statement, source)
-            there = source.columns, source.topic, source.format, source.avro_schema, source.framing
-            if isinstance(source, Table):
-                rest: tuple[object, ...] = source.key, source.decimals or None, source.timestamps or None
-            else:
-                rest = _options_of(source)
-            return _declaration(statement) == (*there, rest)
+            if isinstance(statement, CreateStream):
+                return all(getattr(source, name) == value for name, value in declared_fields(statement).items())
+            return isinstance(source, Table) and _is_declared_table(source, statement)
 
 
-def _options_of(stream: Stream) -> tuple[object, ...]:
-    schemas = (stream.schemas, stream.registry, stream.descriptor, stream.message)
-    others = (stream.explode, stream.decimals, *schemas)
-    return stream.lenient, stream.timestamps, *(each or None for each in others), stream.partition_key
+def _is_declared_table(table: Table, statement: CreateTable) -> bool:
+    there = table.columns, table.topic, table.format, table.avro_schema, table.framing, table.key
+    given = statement.topic, statement.format, statement.schema, statement.framing, statement.key
+    same = (declared_columns(statement), *given) == there
+    return same and (statement.decimals, statement.timestamps) == (table.decimals or None, table.timestamps or None)
 
 
 def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
     """Return a CREATE STREAM … FROM TOPIC with the columns of a source: the statement names none itself."""
     columns = tuple((column.name, column.type) for column in source.columns)
     return replace(statement, columns=columns, places={column.name: column.from_text for column in source.columns})
-
-
-def _declaration(statement: CreateStream | CreateTable) -> tuple[object, ...]:
-    rest: tuple[object, ...] = (
-        (statement.key, statement.decimals, statement.timestamps)
-        if isinstance(statement, CreateTable)
-        else (
-            statement.lenient,
-            statement.timestamps,
-            statement.explode,
-            statement.decimals,
-            statement.schemas,
-            statement.registry,
-            statement.descriptor,
-            statement.message,
-            statement.partition_key,
-        )
-    )
-    columns = declared_columns(statement)
-    return columns, statement.topic, statement.format, statement.schema, statement.framing, rest
 
 
 # -- refusals of DROP --------------------------------------------------------------------------------------------------

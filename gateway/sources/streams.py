@@ -10,7 +10,6 @@ from gateway.access.source_rights import SourceRights
 from gateway.model.records import instant
 from gateway.sources.declarations import (
     Declaration,
-    declared_columns,
     describe_topic,
     in_use,
     listed_views,
@@ -25,6 +24,7 @@ from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.model.source_access import Access
 from grouping.model.wording import counted
+from grouping.statements.stream_declaration import declared_fields
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 
@@ -59,25 +59,12 @@ def create_stream(
     stream = Stream(
         stream_id=StreamId(origin.source_id("s", statement.name)),
         name=statement.name,
-        columns=declared_columns(statement),
-        topic=statement.topic,
-        format=statement.format,
         start_offsets={str(number): offset for (_, number), offset in sorted(offsets.items())},
         created_at=instant(origin.accepted_ms),
-        avro_schema=statement.schema,
-        framing=statement.framing,
         topic_id=form.topic_id,
         owner=origin.owner,
         access=Access(statement.access),
-        lenient=statement.lenient,
-        timestamps=statement.timestamps,
-        explode=statement.explode or msgspec.UNSET,
-        decimals=statement.decimals or msgspec.UNSET,
-        schemas=statement.schemas or msgspec.UNSET,
-        registry=statement.registry or msgspec.UNSET,
-        descriptor=statement.descriptor or msgspec.UNSET,
-        message=statement.message or msgspec.UNSET,
-        partition_key=statement.partition_key,
+        **declared_fields(statement),
     )
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from grouping.model.catalog import Stream as CatalogStream
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.statements.command import parse
 from grouping.statements.declaration import check_schemas
+from grouping.statements.stream_declaration import declared_fields
 
 __all__ = ["Stream"]
 
@@ -52,22 +51,9 @@ class Stream:
         self.declared = CatalogStream(
             stream_id=_STREAM_ID,
             name=statement.name,
-            columns=statement.stream_columns,
-            topic=statement.topic,
-            format=statement.format,
             start_offsets={"0": 0},
             created_at="",
-            avro_schema=statement.schema,
-            framing=statement.framing,
-            lenient=statement.lenient,
-            timestamps=statement.timestamps,
-            explode=statement.explode or msgspec.UNSET,
-            decimals=statement.decimals or msgspec.UNSET,
-            schemas=statement.schemas or msgspec.UNSET,
-            registry=statement.registry or msgspec.UNSET,
-            descriptor=statement.descriptor or msgspec.UNSET,
-            message=statement.message or msgspec.UNSET,
-            partition_key=statement.partition_key,
+            **declared_fields(statement),
         )
         """As the gateway and the evaluator know it."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import Any, Literal, cast
+
+import msgspec
 
 from grouping.model.change_format import CHANGE_FORMATS, ENVELOPE_FIELDS, is_change_format
 from grouping.model.column import StreamColumn
@@ -34,6 +36,7 @@ __all__ = [
     "check_envelope_field",
     "check_format",
     "check_outer",
+    "declared_fields",
     "read_alter_stream",
     "read_stream",
 ]
@@ -243,3 +246,23 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
     tokens.index += 2
     column, sql_type = read_column(tokens, (), reserved=True)
     return AlterStream(name, StreamColumn(column, str(sql_type), read_place(tokens)))
+
+
+def declared_fields(statement: CreateStream) -> dict[str, Any]:
+    """Return the fields of a `Stream` that its CREATE STREAM alone decides, by name."""
+    return {
+        "columns": statement.stream_columns,
+        "topic": statement.topic,
+        "format": statement.format,
+        "avro_schema": statement.schema,
+        "framing": statement.framing,
+        "lenient": statement.lenient,
+        "timestamps": statement.timestamps,
+        "explode": statement.explode or msgspec.UNSET,
+        "decimals": statement.decimals or msgspec.UNSET,
+        "schemas": statement.schemas or msgspec.UNSET,
+        "registry": statement.registry or msgspec.UNSET,
+        "descriptor": statement.descriptor or msgspec.UNSET,
+        "message": statement.message or msgspec.UNSET,
+        "partition_key": statement.partition_key,
+    }
