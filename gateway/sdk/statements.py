@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -16,6 +16,7 @@ __all__ = [
     "described_options",
     "interval",
     "options_text",
+    "partition_key_text",
     "quoted",
     "show",
     "text_literal",
@@ -135,14 +136,27 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
     return " ".join(parts)
 
 
-def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, str | int]) -> str:
-    """Return a CREATE STREAM statement.
+def create_stream(
+    name: str, columns: Mapping[str, str], options: Mapping[str, str | int], partition_key: Sequence[str] = ()
+) -> str:
+    """Return a CREATE STREAM statement; no columns in `partition_key` declare none.
 
     Example:
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
         CREATE STREAM "quotes" ("symbol" STRING) WITH (topic = 'quotes', partitions = 2)
     """
-    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}) WITH ({options_text(options)})"
+    key = f", {partition_key_text(map(quoted, partition_key))}" if partition_key else ""
+    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}{key}) WITH ({options_text(options)})"
+
+
+def partition_key_text(columns: Iterable[str]) -> str:
+    """Return PARTITION KEY as it stands behind the columns of a stream, whose names are written as they are to stand.
+
+    Example:
+        >>> partition_key_text(['"device"', '"room"'])
+        'PARTITION KEY ("device", "room")'
+    """
+    return f"PARTITION KEY ({', '.join(columns)})"
 
 
 def create_table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gateway.sdk.statements import described_columns, described_options, options_text, quoted
+from gateway.sdk.statements import described_columns, described_options, options_text, partition_key_text, quoted
 from gateway.sources.streams import describe_stream
 from grouping.model.catalog import Stream
 
@@ -39,9 +39,11 @@ def stream_statement(stream: Stream, **options: str) -> str:
             WITH (topic = 'log', format = 'json', lenient = TRUE)
     """
     described = describe_stream(stream) | {"access": stream.access.kind}
-    columns = ", ".join(f"{_written(name)} {rest}" for name, rest in described_columns(described).items())
+    parts = [f"{_written(name)} {rest}" for name, rest in described_columns(described).items()]
+    if stream.partition_key:
+        parts.append(partition_key_text(map(_written, stream.partition_key)))
     written = options_text(described_options(described) | options)
-    return f"CREATE STREAM {_written(stream.name)} ({columns}) WITH ({written})"
+    return f"CREATE STREAM {_written(stream.name)} ({', '.join(parts)}) WITH ({written})"
 
 
 def _written(name: str) -> str:

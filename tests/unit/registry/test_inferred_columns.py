@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from sqlglot.dialects.spark import Spark
 
 import gateway.testing
+from gateway.cli.script import create_statement
 from gateway.sources.declarations import is_declared
 from gateway.sources.inferred_columns import InferredColumns, infer_columns
 from gateway.sources.stream_statement import stream_statement
+from gateway.sources.streams import describe_stream
 from grouping.model.catalog import Stream
 from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError
@@ -27,7 +29,7 @@ from tests.pages import Block, blocks
 _SAMPLES = sorted((Path(__file__).parents[1] / "testing" / "records").glob("*.jsonl"))
 _DECLARED = [
     block
-    for page in ("statements.md", "expressions.md", "debezium.md")
+    for page in ("statements.md", "expressions.md", "debezium.md", "edges.md")
     for block in blocks(page)
     if block.language == "sql" and not block.title and block.text.startswith("CREATE STREAM")
 ]
@@ -225,9 +227,10 @@ def test_names_without_quotes_are_names_in_a_query() -> None:
 
 @pytest.mark.parametrize("block", _DECLARED, ids=str)
 def test_the_statement_of_a_stream_has_all_its_options(block: Block) -> None:
-    """Each stream of the documentation is declared again by the statement that DESCRIBE STREAM tells."""
+    """Each stream of the documentation is declared again by the statements of DESCRIBE STREAM and `cq export`."""
     declared = gateway.testing.Stream(block.text).declared
-    assert declared == gateway.testing.Stream(stream_statement(declared)).declared
+    for text in (stream_statement(declared), create_statement(describe_stream(declared))):
+        assert declared == gateway.testing.Stream(text).declared
 
 
 def test_a_stream_that_is_there_is_accepted_whatever_its_columns() -> None:
