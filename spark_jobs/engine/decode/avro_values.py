@@ -11,14 +11,15 @@ from typing import Any
 from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import DATE, STRING, TIMESTAMP, SqlType
 from schemas.avro_columns import AvroTypes
-from spark_jobs.engine.decode.misfit import Misfit
+from spark_jobs.engine.decode.misfit import Misfit, checked_part, whole_check
 
 __all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
 """Takes a value that is not NULL, gives the column's value; raises Misfit."""
 
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
+_NARROW = ("TINYINT", "SMALLINT", "INT")
+"""Types of whole numbers that cannot hold every number of Avro's."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
@@ -36,8 +37,8 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
         return _text
     if kind == "string" and sql_type.name == "BINARY":
         return lambda text: text.encode("utf-8", "surrogateescape")
-    if sql_type.name in _BITS:
-        return _whole(_BITS[sql_type.name], sql_type)
+    if sql_type.name in _NARROW:
+        return whole_check(sql_type)
     return (lambda unscaled: _decimal(unscaled, sql_type)) if sql_type.is_decimal else None
 
 
@@ -97,7 +98,7 @@ def _struct(parts: list[tuple[str, Check | None]], absent: list[str]) -> Check:
     nulls = dict.fromkeys(absent)
 
     def convert(record: dict[str, Any]) -> dict[str, object]:
-        return {name: _part(check, record[name], name) for name, check in checks} | nulls
+        return {name: checked_part(check, record[name], name) for name, check in checks} | nulls
 
     return convert
 
@@ -106,22 +107,14 @@ def _array(check: Check | None) -> Check | None:
     if check is None:
         return None
     each = _each(check)
-    return lambda values: [_part(each, value, place) for place, value in enumerate(values)]
+    return lambda values: [checked_part(each, value, place) for place, value in enumerate(values)]
 
 
 def _map(check: Check | None) -> Check | None:
     if check is None:
         return None
     each = _each(check)
-    return lambda entries: {key: _part(each, value, key) for key, value in entries.items()}
-
-
-def _part(check: Check, value: Any, step: str | int) -> object:
-    try:
-        return check(value)
-    except Misfit as exc:
-        exc.within(step)
-        raise
+    return lambda entries: {key: checked_part(each, value, key) for key, value in entries.items()}
 
 
 def _each(check: Check | None) -> Check:
@@ -129,15 +122,6 @@ def _each(check: Check | None) -> Check:
     if check is None:
         return lambda value: value
     return lambda value: None if value is None else check(value)
-
-
-def _whole(bits: int, sql_type: SqlType) -> Check:
-    def check(value: int) -> int:
-        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise Misfit("the number is out of range", sql_type)
-        return value
-
-    return check
 
 
 def _decimal(unscaled: bytes, sql_type: SqlType) -> Decimal:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from grouping.model.catalog import StreamColumn
 from grouping.model.column_place import RecordPath, path_text
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import WHOLE_BITS, SqlType
 
-__all__ = ["Misfit", "misfit_detail"]
+__all__ = ["Misfit", "checked_part", "misfit_detail", "whole_check"]
 
 _LONGEST_PATH = 300
 """Characters of a path in the detail of a dead letter: the keys of a MAP may be long."""
@@ -25,6 +28,41 @@ class Misfit(ValueError):
     def within(self, step: str | int) -> None:
         """Note that the value lies in a part of the value around it."""
         self.path = (step, *self.path)
+
+
+def checked_part(check: Callable[[Any], Any], value: Any, step: str | int) -> Any:
+    """Return the result of a check or conversion of a part of a value.
+
+    Args:
+        check: The check, which raises `Misfit`.
+        value: The part.
+        step: Where the part is: a field's name, a key or an index.
+
+    Raises:
+        Misfit: The part does not fit; the step is noted.
+    """
+    try:
+        return check(value)
+    except Misfit as exc:
+        exc.within(step)
+        raise
+
+
+def whole_check(sql_type: SqlType) -> Callable[[int], int]:
+    """Return a check that a number is in the range of a type of whole numbers.
+
+    Example:
+        >>> whole_check(SqlType.of("TINYINT"))(-128)
+        -128
+    """
+    bound = 2 ** (WHOLE_BITS[sql_type.name] - 1)
+
+    def check(value: int) -> int:
+        if not -bound <= value < bound:
+            raise Misfit("the number is out of range", sql_type)
+        return value
+
+    return check
 
 
 def misfit_detail(column: StreamColumn, misfit: Misfit) -> str:

@@ -18,7 +18,8 @@ from schemas.avro_writers import CONFLUENT_BYTES
 from schemas.proto_columns import TIMESTAMP_MESSAGE, is_map, message_path, message_type, wrapped_field
 from spark_jobs.engine.decode.framing import NO_SCHEMA_ID
 from spark_jobs.engine.decode.json_exact import WrongRecord
-from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
+from spark_jobs.engine.decode.misfit import Misfit, checked_part, misfit_detail, whole_check
+from spark_jobs.engine.rows.varints import varint
 
 __all__ = ["ProtoReader", "message_header"]
 
@@ -111,14 +112,7 @@ def _headers(message: Any) -> tuple[bytes, ...]:
 
 
 def _long_header(path: Sequence[int]) -> bytes:
-    found = bytearray()
-    for number in (len(path), *path):
-        left = number << 1
-        while left >= 0x80:
-            found.append(left & 0x7F | 0x80)
-            left >>= 7
-        found.append(left)
-    return bytes(found)
+    return b"".join(map(varint, (len(path), *path)))
 
 
 def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
@@ -162,13 +156,13 @@ def _value(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField | None:
     if sql_type == STRING:
         return _text
     if WHOLE_BITS.get(sql_type.name, 99) < _FIELD_BITS.get(field.type, 0):
-        return _whole(WHOLE_BITS[sql_type.name], sql_type)
+        return whole_check(sql_type)
     return None
 
 
 def _struct(parts: list[tuple[str, _ReadField]]) -> _ReadField:
     def convert(message: Any) -> dict[str, Any]:
-        return {name: _part(read, message, name) for name, read in parts}
+        return {name: checked_part(read, message, name) for name, read in parts}
 
     return convert
 
@@ -181,7 +175,7 @@ def _array(get: _ReadField, convert: _ReadField | None, sql_type: SqlType, left:
         _count(left, len(values) * width, sql_type)
         if convert is None:
             return list(values)
-        return [_part(convert, value, place) for place, value in enumerate(values)]
+        return [checked_part(convert, value, place) for place, value in enumerate(values)]
 
     return read
 
@@ -194,7 +188,7 @@ def _map(get: _ReadField, convert: _ReadField | None, sql_type: SqlType, left: l
         _count(left, len(entries) * width, sql_type)
         if convert is None:
             return dict(entries)
-        return {key: _part(convert, value, key) for key, value in entries.items()}
+        return {key: checked_part(convert, value, key) for key, value in entries.items()}
 
     return read
 
@@ -209,23 +203,6 @@ def _count(left: list[int], values: int, sql_type: SqlType) -> None:
     left[0] -= values
     if left[0] < 0:
         raise Misfit("the record holds far more values than bytes", sql_type)
-
-
-def _part(read: _ReadField, value: Any, step: str | int) -> Any:
-    try:
-        return read(value)
-    except Misfit as exc:
-        exc.within(step)
-        raise
-
-
-def _whole(bits: int, sql_type: SqlType) -> _ReadField:
-    def check(value: int) -> int:
-        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise Misfit("the number is out of range", sql_type)
-        return value
-
-    return check
 
 
 def _text(value: str | bytes) -> str:
