@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import LANE
+from grouping.store.task_notes import LANE
 
 __all__ = ["check_checkpoints"]
 

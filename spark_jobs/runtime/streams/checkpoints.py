@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import LANE
+from grouping.store.task_notes import LANE
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import checkpoint_location, rows_location
 from spark_jobs.runtime.streams.checkpoint import Checkpoint

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import HeaderNotes
+from grouping.store.task_notes import HeaderNotes
 
 __all__ = ["HeaderUse"]
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import LaneHand
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
+from grouping.store.task_notes import LaneHand
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.sink import Produce

@@ -11,8 +11,8 @@ import msgspec
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import LANE
 from grouping.store.table_store import TableStore
+from grouping.store.task_notes import LANE
 from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 

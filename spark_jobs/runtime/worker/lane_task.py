@@ -17,8 +17,8 @@ from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
-from grouping.store.lane_hand import LaneHand
 from grouping.store.ownership import EvaluatorFences
+from grouping.store.task_notes import LaneHand
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer

@@ -16,7 +16,7 @@ import pyarrow as pa
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
-from grouping.store.lane_hand import HeaderNotes
+from grouping.store.task_notes import HeaderNotes
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.rows.record_fields import HEADERS
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange

@@ -7,9 +7,9 @@ import time
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from grouping.store.first_records import FirstRecordsStore
-from grouping.store.lane_hand import HeaderNotes, SchemaNotes
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
+from grouping.store.task_notes import HeaderNotes, SchemaNotes
 from spark_jobs.engine.constants.index_choice import IndexChoice
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.worker.first_letters import FirstLetters

@@ -8,7 +8,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
-from grouping.store.lane_hand import SchemaNotes, UnknownIds
+from grouping.store.task_notes import SchemaNotes, UnknownIds
 from tests.ground import Ground
 
 _ID = StreamId("s_1")

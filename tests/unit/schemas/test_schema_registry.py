@@ -16,7 +16,7 @@ from grouping.model.errors import InputError
 from grouping.settings.registries import allowed_registries, registry_url
 from grouping.settings.settings import Settings, StreamSettings
 from grouping.statements.command import parse
-from grouping.store.lane_hand import UnknownIds
+from grouping.store.task_notes import UnknownIds
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.runtime.streams.worker_deaths import failure_reason
 from spark_jobs.runtime.worker.record_schemas import RecordSchemas

@@ -1,7 +1,7 @@
 """Notes that tasks leave in Redis for the driver and for each other.
 
-The notes are of the stream in hand of a lane and its cost, of streams whose queries read
-headers, and of the schemas that records name.
+The notes are about the stream in hand of a lane and its cost, streams whose queries read headers, and the schemas
+that records name.
 """
 
 from __future__ import annotations
