@@ -5,6 +5,7 @@ Expressions read columns alone, so elements of arrays, computed values and group
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from grouping.model.reference import Reference
 
-__all__ = ["Columns", "PlacedColumns", "SingleColumn"]
+__all__ = ["Columns", "PlacedColumns", "SingleColumn", "TakenPlaces"]
 
 
 class Columns(Protocol):
@@ -44,6 +45,35 @@ class PlacedColumns(Columns, Protocol):
     @property
     def time_ms(self) -> NDArray[np.int64]:
         """The source record's time, by row, in epoch milliseconds."""
+
+
+class TakenPlaces:
+    """The positions and times of rows that are taken from other rows; read when first asked for."""
+
+    def __init__(self, placed: PlacedColumns, taken: NDArray[np.int64]) -> None:
+        """Take rows.
+
+        Args:
+            placed: The other rows.
+            taken: For each row here, the other row.
+        """
+        self._placed = placed
+        self._taken = taken
+
+    @cached_property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source record's partition, by row."""
+        return self._placed.partitions[self._taken]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The source record's offset, by row."""
+        return self._placed.offsets[self._taken]
+
+    @cached_property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The source record's time, by row, in epoch milliseconds."""
+        return self._placed.time_ms[self._taken]
 
 
 class SingleColumn:

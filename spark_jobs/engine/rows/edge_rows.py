@@ -13,6 +13,7 @@ from grouping.model.catalog import Stream
 from grouping.model.reference import Reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["EDGE", "ENTER", "EXIT", "EdgeRows"]
@@ -22,7 +23,7 @@ EDGE = "_edge"
 ENTER, EXIT = "enter", "exit"
 
 
-class EdgeRows:
+class EdgeRows(TakenPlaces):
     """Rows, each with its edge (`rows.row_source.RowSource`)."""
 
     def __init__(self, rows: RowSource, row: Ints, exits: NDArray[np.bool_]) -> None:
@@ -34,41 +35,26 @@ class EdgeRows:
             exits: Whether each row here is an exit, else an enter; the enter comes first.
         """
         self.stream: Stream = rows.stream
+        super().__init__(rows, row)
         self.count = int(row.size)
         self.exits: NDArray[np.bool_] | None = exits
         self._rows = rows
-        self._row = row
         self._edges = np.where(exits, EXIT, ENTER)
 
     @cached_property
     def source(self) -> pa.RecordBatch:
         """The source record of each row's event, for dead letters."""
-        return self._rows.source.take(pa.array(self._row))
+        return self._rows.source.take(pa.array(self._taken))
 
     @cached_property
     def number(self) -> Ints | None:
         """The number of each row within its record; None where a record has one row at most."""
-        return None if self._rows.number is None else self._rows.number[self._row]
-
-    @cached_property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source partition of each row's event."""
-        return self._rows.partitions[self._row]
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """The position of each row's event."""
-        return self._rows.offsets[self._row]
-
-    @cached_property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The record time of each row's event, epoch milliseconds."""
-        return self._rows.time_ms[self._row]
+        return None if self._rows.number is None else self._rows.number[self._taken]
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
         """The bytes that the columns of each row have at most."""
-        return self._rows.record_bytes[self._row]
+        return self._rows.record_bytes[self._taken]
 
     @property
     def longest_record(self) -> int:
@@ -80,7 +66,7 @@ class EdgeRows:
         if self._is_edge(name):
             found: list[object] = self._edges[rows].tolist()
             return found
-        distinct, which = np.unique(self._row[rows], return_inverse=True)
+        distinct, which = np.unique(self._taken[rows], return_inverse=True)
         values = self._rows.values_at(name, distinct.astype(np.int32))
         return values if distinct.size == rows.size else [values[place] for place in which.tolist()]
 
@@ -88,11 +74,11 @@ class EdgeRows:
         """Return a column as a plain Arrow array."""
         if self._is_edge(name):
             return pa.array(self._edges, pa.string())
-        return self._rows.column(name).take(pa.array(self._row))
+        return self._rows.column(name).take(pa.array(self._taken))
 
     def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does, dictionary-encoded where the rows of the batch are."""
-        return self.column(name) if self._is_edge(name) else self._rows.encoded(name).take(pa.array(self._row))
+        return self.column(name) if self._is_edge(name) else self._rows.encoded(name).take(pa.array(self._taken))
 
     def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from grouping.model.reference import Reference, stored_reference
 from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["RowsBefore"]
 
 
-class RowsBefore:
+class RowsBefore(TakenPlaces):
     """The rows before those rows of a batch that have one, in the order of the batch (`rows.columns.PlacedColumns`).
 
     Partition, offset and time are the later row's: they decide whether an entry counts the event of the pair.
@@ -41,6 +39,7 @@ class RowsBefore:
             kept: Columns of the earlier rows that came before the batch, by stored name.
             equal: The stored names of columns in which both rows of each pair are the same.
         """
+        super().__init__(rows, of)
         self.count = int(of.size)
         self.of = of
         self.own_offsets = own_offsets
@@ -49,21 +48,6 @@ class RowsBefore:
         self._kept = kept
         self._equal = equal
         self._arrays: dict[Reference, pa.Array] = {}
-
-    @cached_property
-    def partitions(self) -> NDArray[np.int32]:
-        """The source partition."""
-        return self._rows.partitions[self.of]
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """The position of the later row's event."""
-        return self._rows.offsets[self.of]
-
-    @cached_property
-    def time_ms(self) -> NDArray[np.int64]:
-        """The record time of the later row's event, epoch milliseconds."""
-        return self._rows.time_ms[self.of]
 
     def column(self, name: Reference) -> pa.Array:
         """Return the earlier rows' values of a column."""
