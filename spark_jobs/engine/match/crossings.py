@@ -104,16 +104,17 @@ class Crossings:
         return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
     def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
-        """Return the begins of entries by position, the positions ordered by begin, and by row the run of young ones.
+        """Return the begins of entries by position, the positions of young entries by begin, and by row their run.
 
         None where no entry began after a row before. A row without a row before has no run: it meets its own run.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
         met = (self._own_offsets >= 0) & (self._now.counts > 0)
-        if not met.any() or self._begins.latest(partition) <= int(self._own_offsets[met].min()):
+        if not met.any() or self._begins.latest(partition) <= (earliest := int(self._own_offsets[met].min())):
             return None
         begins = self._begins.at(self._entries, np.full(self._entries.size, partition))
-        order = np.argsort(begins, kind="stable").astype(np.int32)
+        young = np.flatnonzero(begins > earliest)  # few of all entries, which take long to order
+        order = young[np.argsort(begins[young], kind="stable")].astype(np.int32)
         first = np.searchsorted(begins[order], self._own_offsets, side="right")
         return begins, order, _EntryRuns(np.where(met, first, order.size), np.full(first.size, order.size))
 
@@ -150,7 +151,7 @@ class Crossings:
             inside = (self._now.first[row] <= position) & (position < self._now.last[row])
             yield row[inside], position[inside]
         by_run = _EntryRuns(np.where(few, nothing, self._now.first), np.where(few, nothing, self._now.last))
-        everything = np.arange(order.size, dtype=np.int32)
+        everything = np.arange(self._entries.size, dtype=np.int32)
         for row, position in by_run.pairs(everything, first, last):
             own = self._own_offsets[row]
             later = (begins[position] > own) & (own >= 0)
