@@ -142,11 +142,12 @@ class Commits:
         there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
-        for destination in there:
+        for stream_id in {destination.stream_id for destination in there}:
             with suppress(InputError):  # a partition has lost its leader since: the first beginning stays
-                since = self.source_ends(destination.stream_id)
-                if (moved := working.unit.move_edges(destination.destination_id, since)) is not None:
-                    changed[moved.destination_id] = moved
+                since = self.source_ends(stream_id)  # one question for all CQs of the stream
+                for name in (each.destination_id for each in there if each.stream_id == stream_id):
+                    if (moved := working.unit.move_edges(name, since)) is not None:
+                        changed[name] = moved
         if not changed:
             return None
         journal.records = list(with_destinations(journal.records, self._settings.topics.catalog, changed))
