@@ -40,6 +40,10 @@ _DRIVER_GONE = (
 """The stack traces of a JVM whose evaluator was killed a moment ago: tests kill it in many places."""
 
 
+_CONTROLLER_SLOW = r"NotControllerException: The active controller appears to be node \d"
+"""The stack traces of a Kafka whose controller waited too long for a busy machine, and resigned for a moment."""
+
+
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
 
@@ -80,8 +84,12 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
-    """Return the traces in which no expression is found, without the last words of a killed evaluator's JVM."""
-    return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, _DRIVER_GONE))]
+    """Return the traces in which no expression is found.
+
+    The last words of a killed evaluator's JVM, and those of a controller of Kafka that resigns, are always expected.
+    """
+    always = (_DRIVER_GONE, _CONTROLLER_SLOW)
+    return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, *always))]
 
 
 class LogWatch:
