@@ -26,7 +26,7 @@ from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker.edge_states import EdgeStates
+from spark_jobs.runtime.states.edge_states import EdgeStates
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 from spark_jobs.runtime.worker.joined_tables import JoinedTables
 from spark_jobs.runtime.worker.watch import StreamWatch

@@ -28,8 +28,8 @@ from spark_jobs.engine.pipeline import evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.stages.task import Task
 from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.worker.edge_states import EdgeStates
-from spark_jobs.runtime.worker.row_snapshots import RowSnapshots, SnapshotPlace
+from spark_jobs.runtime.states.edge_states import EdgeStates
+from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from tests.unit.matching.event_batches import batch, header, stream
 from tests.unit.matching.matching import Store, destination, entry
 

@@ -1,8 +1,8 @@
 """The states of rows before in a worker process: brought to where a batch begins, from memory, snapshot and log.
 
 A state after an offset is a function of the log up to the offset. A worker has the state where its last task of the
-partition ended; the task's changes can be undone, for a batch that is evaluated again. Any other batch, such as the one
-after a batch of another worker, needs the log in between, which the worker reads and folds in.
+partition ended; the task's changes can be undone, for a batch that is evaluated again. A batch after a batch of another
+worker needs the log in between, which the worker reads and folds in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
-from spark_jobs.runtime.worker.row_snapshots import RowSnapshots, SnapshotPlace
+from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 
 __all__ = ["EdgeStates"]
 
@@ -73,7 +73,7 @@ class _PartitionPlace(NamedTuple):
 
 
 class _Behind(NamedTuple):
-    """A state that lacks events of the log."""
+    """A state without the latest events of the log."""
 
     needs: _Needs
     state: LastRows
@@ -113,7 +113,7 @@ class EdgeStates:
     def begun(
         self, stream: Stream, snapshot: Snapshot, views: Mapping[str, TableView], partition: int, first: int
     ) -> dict[str, LastRows]:
-        """Return the states of a stream's computations where a task begins.
+        """Return the states of a stream's computations at the beginning of a task.
 
         Args:
             stream: The stream, as the task's batch declares it.
@@ -156,7 +156,7 @@ class EdgeStates:
         return states
 
     def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LastRows]) -> None:
-        """Note that a task took all of its events in; a state that lacks some of them is undone by the next task.
+        """Note that a task took all of its events in; the next task undoes a state without some of them.
 
         Args:
             stream: The stream.
