@@ -18,6 +18,7 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
@@ -71,7 +72,7 @@ def evaluated(
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
-    last_rows: dict[int | None, dict[str, LastRows]] = defaultdict(lambda: defaultdict(LastRows))
+    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(LastRows))
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
@@ -79,15 +80,15 @@ def evaluated(
         partitions = {record.partition for record in some} if apart else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(standing, snapshot, source_batch(own), last_rows[partition])
+            yield _task(standing, snapshot, source_batch(own), states[partition])
 
 
 def _task(
-    standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch, last_rows: Mapping[str, LastRows]
+    standing: StandingQuery, snapshot: Snapshot, batch: pa.RecordBatch, states: Mapping[str, LogState]
 ) -> TaskOutput:
     stream, events = standing.stream, _DecodedEvents()
     guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
-    task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events, last_rows=last_rows)
+    task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events, states=states)
     records = [*evaluate(task, batch), *end_records(task)]
     output = TaskOutput(events.pieces, snapshot)
     for rows in records:

@@ -39,6 +39,11 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         return all(node.single for node in self.nodes)
 
     @property
+    def has_state(self) -> bool:
+        """Whether the rows depend on earlier events of the partition."""
+        return self.before is not None
+
+    @property
     def table_ids(self) -> tuple[str, ...]:
         """The tables, in their order; a table that is joined twice comes twice."""
         return tuple(node.table_id for node in self.nodes)

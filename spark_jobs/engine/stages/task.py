@@ -19,6 +19,7 @@ from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
@@ -117,7 +118,7 @@ class Task:
         singly_until: Mapping[int, int] | None = None,
         loads: Loads | None = None,
         observer: Observer | None = None,
-        last_rows: Mapping[str, LastRows] | None = None,
+        states: Mapping[str, LogState] | None = None,
     ) -> Task:
         """Begin a task.
 
@@ -131,7 +132,7 @@ class Task:
             singly_until: By source partition, the offset before which matches are written by single offsets.
             loads: Where to count the costs of each table.
             observer: Observes the progress of the task.
-            last_rows: By computation id, the states of rows before; None where the task's rows are the first ones.
+            states: By computation id, the states of operators; None where the task's rows are the first ones.
         """
         value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows
         evaluate = partial(evaluate_expression, value_bytes=value_bytes)
@@ -145,7 +146,7 @@ class Task:
                 each,
                 LookupJoinOperator(each, views, value_bytes, event_rows),
                 parts[each.computation_id],
-                _kept_rows(each, parts[each.computation_id], last_rows),
+                _kept_rows(each, parts[each.computation_id], states),
             )
             for each in snapshot.computations
         ]
@@ -164,11 +165,11 @@ class Task:
         )
 
 
-def _kept_rows(
-    computation: Computation, snapshot: Snapshot, last_rows: Mapping[str, LastRows] | None
-) -> KeptRows | None:
+def _kept_rows(computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None) -> KeptRows | None:
     if computation.before is None:
         return None
     plans = [table.shape.plan for table in snapshot.tables]
     operator = RowBeforeOperator(computation.before.by, read_before(plans))
-    return KeptRows(operator, operator.begin() if last_rows is None else last_rows[computation.computation_id])
+    state = operator.begin() if states is None else states[computation.computation_id]
+    assert isinstance(state, LastRows), "the state of rows before"
+    return KeptRows(operator, state)

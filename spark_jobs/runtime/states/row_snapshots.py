@@ -1,4 +1,4 @@
-"""Stored states of rows before: a cache of the log, in a folder beside the checkpoints.
+"""Stored states of operators: a cache of the log, in a folder beside the checkpoints.
 
 A worker without a state loads the last one at or before its batch, and reads the log from there. In a folder of this
 machine each task also leaves its changes, since the next batch of the partition may go to another worker. A file that
@@ -11,23 +11,19 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow.fs
 
 from grouping.settings.settings import Settings
-from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.row_before.stored_rows import (
-    changed_rows,
-    put_changes,
-    restored_rows,
-    stored_rows,
-)
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.runtime.kafka.sink import rows_location
 
 __all__ = ["RowSnapshots", "SnapshotPlace"]
 
 log = logging.getLogger(__name__)
+
+State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
@@ -76,8 +72,8 @@ class RowSnapshots:
         self._away_until = 0.0
         """Until when the file system is left alone after a fault: a task must not wait for it each time."""
 
-    def last(self, place: SnapshotPlace, at_most: int) -> LastRows | None:
-        """Return the last whole state whose position is `at_most` or before; None where there is none."""
+    def last(self, place: SnapshotPlace, at_most: int, kind: type[State]) -> State | None:
+        """Return the last whole state of a kind whose position is `at_most` or before; None where there is none."""
         if self._clock() < self._away_until:
             return None
         try:
@@ -87,7 +83,7 @@ class RowSnapshots:
                     continue
                 try:
                     with system.open_input_stream(path) as file:
-                        state = restored_rows(file.read())
+                        state = kind.restored(file.read())
                 except ValueError as reason:
                     log.warning("snapshot passed over", extra={"path": path, "reason": str(reason)})
                     continue
@@ -97,7 +93,7 @@ class RowSnapshots:
             self._leave_alone(error)
         return None
 
-    def keep(self, place: SnapshotPlace, state: LastRows) -> None:
+    def keep(self, place: SnapshotPlace, state: LogState) -> None:
         """Store a state from time to time, if it has changed; called when nothing in the state can be undone."""
         now = self._clock()
         if place not in self._due:
@@ -115,14 +111,14 @@ class RowSnapshots:
             system.create_dir(folder, recursive=True)
             path = f"{folder}/{state.position:0{_DIGITS}}{_SUFFIX}"
             with system.open_output_stream(f"{path}.new") as file:
-                file.write(stored_rows(state))
+                file.write(state.stored())
             system.move(f"{path}.new", path)
             for _, old in files[: 1 - _KEPT]:
                 system.delete_file(old)
         except _FAULTS as error:
             self._leave_alone(error)
 
-    def leave_changes(self, place: SnapshotPlace, state: LastRows) -> None:
+    def leave_changes(self, place: SnapshotPlace, state: LogState) -> None:
         """Store the changes of a task that has ended, for other workers of this machine."""
         if self._folder is None or self._clock() < self._away_until:
             return
@@ -131,21 +127,21 @@ class RowSnapshots:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             new = written.with_suffix(".new")
-            new.write_bytes(changed_rows(state))
+            new.write_bytes(state.changes())
             new.replace(written)
             for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
                 old.unlink(missing_ok=True)
         except _FAULTS as error:
             self._leave_alone(error)
 
-    def catch_up(self, place: SnapshotPlace, state: LastRows, at_most: int) -> None:
+    def catch_up(self, place: SnapshotPlace, state: LogState, at_most: int) -> None:
         """Put the changes that other workers have left, as far as they go without a gap, up to a position."""
         folder = None if self._folder is None else self._folder / place.path
         while folder is not None and state.position < at_most:
             found = [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]
             usable = [each for each in found if each[0][0] <= state.position < each[0][1] <= at_most]
             try:
-                if not usable or not put_changes(state, max(usable, key=lambda each: each[0][1])[1].read_bytes()):
+                if not usable or not state.put_changes(max(usable, key=lambda each: each[0][1])[1].read_bytes()):
                     return
             except (OSError, ValueError) as reason:
                 log.warning("changes passed over", extra={"place": place, "reason": str(reason)})

@@ -26,7 +26,7 @@ from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.states.edge_states import EdgeStates
+from spark_jobs.runtime.states.log_states import LogStates
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 from spark_jobs.runtime.worker.joined_tables import JoinedTables
 from spark_jobs.runtime.worker.watch import StreamWatch
@@ -75,8 +75,8 @@ class WorkerProcess:
         """By stream id: when the stream's tables were last used, monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
         """The tables that any stream joins."""
-        self._edge_states: EdgeStates | None = None
-        """The states of rows before of all streams; None until a stream has edges."""
+        self._log_states: LogStates | None = None
+        """The states of operators of all streams; None until a stream has such a computation."""
         self._garbage = GarbagePolicy()
         self._in_lane = False
         """Whether a task of the lane is carried out."""
@@ -93,8 +93,8 @@ class WorkerProcess:
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
             for kept in (self._used_at, self._tables, self._watches, self._altered):
                 kept.pop(stream_id, None)
-            if self._edge_states is not None:
-                self._edge_states.forget(stream_id)
+            if self._log_states is not None:
+                self._log_states.forget(stream_id)
         if self._joined_tables is not None:
             self._joined_tables.forget_idle(_IDLE_SECONDS)
         watch = self._watches.get(stream.stream_id)
@@ -136,11 +136,11 @@ class WorkerProcess:
                 waits += 1
                 self._sleep(WAIT_SECONDS)
 
-    def edge_states(self, settings: Settings) -> EdgeStates:
-        """Return the states of rows before, for a stream with edges."""
-        if self._edge_states is None:
-            self._edge_states = EdgeStates(settings)
-        return self._edge_states
+    def log_states(self, settings: Settings) -> LogStates:
+        """Return the states of operators, for a stream with computations that have states."""
+        if self._log_states is None:
+            self._log_states = LogStates(settings)
+        return self._log_states
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
         """Return a task's stream under the declaration of a revision, which the query may be older than."""

@@ -27,7 +27,7 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.match.matched_pairs import NO_NUMBER
-from spark_jobs.engine.operators.row_before.last_rows import LastRows
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import Events
@@ -89,7 +89,7 @@ class Evaluation:
         watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _TaskRun | None = None
-        last_rows: Mapping[str, LastRows] = {}
+        states: Mapping[str, LogState] = {}
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -98,14 +98,14 @@ class Evaluation:
                 stream = tables.stream
                 watch.declare(stream)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
-                last_rows = _last_rows(tables, batch, settings)
-                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, last_rows)
+                states = _states(tables, batch, settings)
+                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states)
                 yield from task.letters()
             yield from task.records(batch)
         if task is not None:
             yield from task.groups()
-            if last_rows:
-                PROCESS.edge_states(settings).ended(stream, *task.end_of_records, last_rows)
+            if states:
+                PROCESS.log_states(settings).ended(stream, *task.end_of_records, states)
             task.end(micro_batch)
         PROCESS.end()
 
@@ -122,7 +122,7 @@ class _TaskRun:
         cautious: bool,
         singly_until: Mapping[int, int],
         traces: EventTraces | None,
-        last_rows: Mapping[str, LastRows],
+        states: Mapping[str, LogState],
     ) -> None:
         self._settings = settings
         self._last: pa.RecordBatch | None = None
@@ -150,7 +150,7 @@ class _TaskRun:
             singly_until=singly_until,
             loads=watch.sampler.loads,
             observer=self._observer,
-            last_rows=last_rows,
+            states=states,
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -213,13 +213,13 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
-def _last_rows(tables: BatchTables, batch: pa.RecordBatch, settings: Settings) -> dict[str, LastRows]:
-    """Return by computation id the states of rows before, where a task with this first batch begins."""
+def _states(tables: BatchTables, batch: pa.RecordBatch, settings: Settings) -> dict[str, LogState]:
+    """Return by computation id the states of operators, where a task with this first batch begins."""
     stream, snapshot = tables.stream, tables.constants
-    if not any(each.before for each in snapshot.computations):
+    if not any(each.has_state for each in snapshot.computations):
         return {}
     partition, first = batch["partition"][0].as_py(), batch["offset"][0].as_py() + stream.base
-    return PROCESS.edge_states(settings).begun(stream, snapshot, tables.views, partition, first)
+    return PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first)
 
 
 def _micro_batch(stream: Stream) -> MicroBatch:

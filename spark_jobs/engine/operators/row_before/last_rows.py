@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
 
 __all__ = ["NO_ROW", "LastRows"]
 
+_FORMAT = b"row-before 1\n"
+"""Names the format of the state as bytes, and its version: other bytes are no snapshot."""
+_KEY, _COLUMN, _OFFSET = "key.", "column.", "offset"
 NO_ROW = -1
 """The offset of a key that has no row: the row was put by a task that was undone."""
 
@@ -26,49 +30,26 @@ class _Overwritten(NamedTuple):
     columns: dict[str, HeldValues]
 
 
-class LastRows:
+class LastRows(LogState):
     """The last row of each key, as of a position of the partition's log."""
 
     def __init__(self, position: int = 0) -> None:
-        """Begin without rows.
-
-        Args:
-            position: The position of the first event that is not in the state.
-        """
-        self.position = self.began = position
-        """`began` is the position when the changes that can be undone began."""
-        self.complete = True
-        """Whether the last task that changed the state took all of its events in."""
-        self.whole = True
-        """Whether the state has all events that the task was given so far; False while a step takes events in."""
-        self.torn = False
-        """Whether a change failed midway, which makes the state useless."""
+        """Begin without rows, at a position of the log."""
+        super().__init__(position)
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._columns: dict[str, LastValues] = {}
-        self._since: dict[str, int] = {}
         self._changes: list[_Overwritten] = []
-        self.changed = 0
-        """How many rows were put since the last snapshot."""
 
     @property
     def columns(self) -> Mapping[str, LastValues]:
         """The columns by stored name."""
         return self._columns
 
-    @property
-    def since(self) -> Mapping[str, int]:
-        """By stored name of a column: the position from which on rows have the column. "" is for the rows as such."""
-        return self._since
-
-    def hold(self, name: str, since: int) -> None:
-        """Note that rows have a column from a position on; "" notes it of the rows as such."""
-        self._since[name] = min(since, self._since.get(name, since))
-
     def begin(self) -> None:
         """Begin a task: the changes so far can be undone no more."""
         self._changes.clear()
-        self.began, self.complete = self.position, False
+        super().begin()
 
     def undo(self) -> None:
         """Undo the changes since the last task began."""
@@ -78,7 +59,7 @@ class LastRows:
             for name, column in self._columns.items():
                 if name in change.columns:
                     column.put_back(change.numbers, change.columns[name])
-        self.position, self.complete, self.whole = self.began, True, True
+        super().undo()
 
     def changed_numbers(self) -> Ints:
         """Return the keys that the last task met, in the order of their numbers."""
@@ -121,7 +102,59 @@ class LastRows:
     def keep(self, names: Collection[str]) -> None:
         """Keep some columns alone; called where no change can be undone."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
-        self._since = {name: since for name, since in self._since.items() if not name or name in names}
+        super().keep(names)
+
+    def stored(self) -> bytes:
+        """Return the state as bytes.
+
+        Example:
+            >>> LastRows.restored(LastRows(7).stored()).position
+            7
+        """
+        return self._packed(np.arange(self.keys.count), "zstd")
+
+    @classmethod
+    def restored(cls, stored: bytes) -> LastRows:
+        """Return the state that bytes hold; raises as the base class."""
+        rows, about = unpacked(_FORMAT, stored)
+        state = cls(about["position"])
+        for name, since in about["since"].items():
+            state.hold(name, since)
+        state._put_stored(rows)
+        state.changed = 0
+        return state
+
+    def changes(self) -> bytes:
+        """Return the last row of each key that the last task met."""
+        return self._packed(self.changed_numbers(), None)
+
+    def put_changes(self, stored: bytes) -> bool:
+        """Set the last rows that a task has changed."""
+        rows, about = unpacked(_FORMAT, stored)
+        if not self.since.keys() <= about["since"].keys():
+            return False
+        self._put_stored(rows)
+        self.position = about["position"]
+        return True
+
+    def _packed(self, numbers: Ints, compression: str | None) -> bytes:
+        offsets = self.offsets(numbers)
+        kept = np.flatnonzero(offsets != NO_ROW)
+        present = numbers[kept]
+        columns = {f"{_KEY}{place}": column for place, column in enumerate(self.keys.columns(present))}
+        columns[_OFFSET] = pa.array(offsets[kept])
+        columns |= {f"{_COLUMN}{name}": values for name, values in self.taken(self.columns, present).items()}
+        about = {"position": self.position, "since": dict(self.since)}
+        return packed(_FORMAT, pa.table(columns), about, compression)
+
+    def _put_stored(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        names = rows.schema.names
+        arrays = {name: rows[name].chunk(0) for name in names}
+        numbers = self.keys.of([arrays[name] for name in names if name.startswith(_KEY)])
+        columns = {name.removeprefix(_COLUMN): arrays[name] for name in names if name.startswith(_COLUMN)}
+        self.put(numbers, arrays[_OFFSET].to_numpy(), columns, undoable=False)
 
     @property
     def changed_bytes(self) -> int:

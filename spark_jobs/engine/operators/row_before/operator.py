@@ -17,7 +17,6 @@ from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
-from spark_jobs.engine.operators.row_before.stored_rows import restored_rows, stored_rows
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
 
@@ -94,7 +93,7 @@ class RowBeforeOperator:
 
     def snapshot(self, state: LastRows) -> bytes:
         """Return the state as bytes that `restore` reads."""
-        return stored_rows(state)
+        return state.stored()
 
     def restore(self, snapshot: bytes) -> LastRows:
         """Return the state of a snapshot.
@@ -102,7 +101,7 @@ class RowBeforeOperator:
         Raises:
             ValueError: The bytes are no whole snapshot of this version.
         """
-        return restored_rows(snapshot)
+        return LastRows.restored(snapshot)
 
     def size(self, state: LastRows) -> int:
         """Return about how many bytes of memory the state takes."""

@@ -1,4 +1,4 @@
-"""The states of rows before in a worker process: brought to where a batch begins, from memory, snapshot and log.
+"""The states of operators in a worker process: brought to where a batch begins, from memory, snapshot and log.
 
 A state after an offset is a function of the log up to the offset. A worker has the state where its last task of the
 partition ended; the task's changes can be undone, for a batch that is evaluated again. A batch after a batch of another
@@ -9,59 +9,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from grouping.model.catalog import Stream
-from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.decode.decode import decode_pieces
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
-from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
+from spark_jobs.runtime.states.state_needs import StateNeeds, needs_of
 
-__all__ = ["EdgeStates"]
+__all__ = ["LogStates"]
 
 log = logging.getLogger(__name__)
-
-_ALL_ROWS = ""
-"""In `_Needs.begins`: stands for the rows as such, whatever columns they have."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Needs:
-    """The columns that the entries over a computation read of rows before, and since when."""
-
-    computation: Computation
-    operator: RowBeforeOperator
-    begins: tuple[tuple[frozenset[str], Callable[[int], int]], ...]
-    """For each part of a table: the columns that the entries read, and their least begin in a partition."""
-
-    @classmethod
-    def of(cls, computation: Computation, snapshot: Snapshot) -> _Needs:
-        """Collect the needs of the groups over a computation."""
-        assert computation.before is not None, "a computation with rows before"
-        begins, plans = [], []
-        for table in snapshot.tables:
-            plans.append(table.shape.plan)
-            names = frozenset((_ALL_ROWS, *(column.stored for column in read_before([table.shape.plan]))))
-            begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
-        return cls(computation, RowBeforeOperator(computation.before.by, read_before(plans)), tuple(begins))
-
-    def since(self, partition: int) -> dict[str, int]:
-        """Return by column the position from which on rows must have the column."""
-        found: dict[str, int] = {}
-        for names, least in self.begins:
-            begin = least(partition)
-            for name in names:
-                found[name] = min(begin, found.get(name, begin))
-        return found
 
 
 class _PartitionPlace(NamedTuple):
@@ -75,13 +40,13 @@ class _PartitionPlace(NamedTuple):
 class _Behind(NamedTuple):
     """A state without the latest events of the log."""
 
-    needs: _Needs
-    state: LastRows
+    needs: StateNeeds
+    state: LogState
     begin: int
     """The position from which on the log is to be folded."""
 
 
-class EdgeStates:
+class LogStates:
     """The states of a process, by stream, source partition and computation. For one thread."""
 
     def __init__(
@@ -100,9 +65,9 @@ class EdgeStates:
         self._settings = settings
         self._open_reader = open_reader
         self._snapshots = open_snapshots(settings)
-        self._states: dict[_PartitionPlace, dict[str, LastRows]] = {}
+        self._states: dict[_PartitionPlace, dict[str, LogState]] = {}
         """By source partition: the states by computation id."""
-        self._needs: dict[str, tuple[Snapshot, list[_Needs]]] = {}
+        self._needs: dict[str, tuple[Snapshot, list[StateNeeds]]] = {}
         """By stream id: the needs of the tables that were seen last."""
 
     @cached_property
@@ -112,7 +77,7 @@ class EdgeStates:
 
     def begun(
         self, stream: Stream, snapshot: Snapshot, views: Mapping[str, TableView], partition: int, first: int
-    ) -> dict[str, LastRows]:
+    ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
         Args:
@@ -128,7 +93,7 @@ class EdgeStates:
         """
         here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
         wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})  # a fault leaves nothing half done
-        states: dict[str, LastRows] = {}
+        states: dict[str, LogState] = {}
         behind = []
         for needs in wanted:
             name = needs.computation.computation_id
@@ -136,12 +101,13 @@ class EdgeStates:
             state, place = known.get(name), SnapshotPlace(stream.source_id, partition, name)
             state = self._usable(state, first) or self._stored(place, needs, first)
             if state is None:
-                state = LastRows(min([first, *since.values()]))
+                state = needs.kind(min([first, *since.values()]))
             elif state.position < first:
                 self._snapshots.catch_up(place, state, first)
             states[name] = state
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
             if (begin := min([state.position, *late])) < first:
+                state.rewind(begin)
                 behind.append(_Behind(needs, state, begin))
             for column, begin in since.items():
                 state.hold(column, min(begin, first))
@@ -155,7 +121,7 @@ class EdgeStates:
             self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
         return states
 
-    def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LastRows]) -> None:
+    def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LogState]) -> None:
         """Note that a task took all of its events in; the next task undoes a state without some of them.
 
         Args:
@@ -179,16 +145,16 @@ class EdgeStates:
         """Memory in bytes."""
         return sum(state.nbytes for states in self._states.values() for state in states.values())
 
-    def _wanted(self, stream: Stream, snapshot: Snapshot) -> list[_Needs]:
+    def _wanted(self, stream: Stream, snapshot: Snapshot) -> list[StateNeeds]:
         known = self._needs.get(stream.stream_id)
         if known is None or known[0] is not snapshot:
             parts = snapshot.by_computation()
-            edges = [each for each in snapshot.computations if each.before is not None]
-            known = (snapshot, [_Needs.of(each, parts[each.computation_id]) for each in edges])
+            all_needs = (needs_of(each, parts[each.computation_id]) for each in snapshot.computations)
+            known = (snapshot, [needs for needs in all_needs if needs is not None])
             self._needs[stream.stream_id] = known
         return known[1]
 
-    def _usable(self, state: LastRows | None, first: int) -> LastRows | None:
+    def _usable(self, state: LogState | None, first: int) -> LogState | None:
         """Return a state that is not behind `first`'s events, if need be without the last task's changes."""
         if state is None or state.torn:
             return None
@@ -196,10 +162,10 @@ class EdgeStates:
             state.undo()
         return state if state.position <= first else None
 
-    def _stored(self, place: SnapshotPlace, needs: _Needs, first: int) -> LastRows | None:
-        state = self._snapshots.last(place, first)
+    def _stored(self, place: SnapshotPlace, needs: StateNeeds, first: int) -> LogState | None:
+        state = self._snapshots.last(place, first, needs.kind)
         if state is not None:
-            state.keep({column.stored for column in needs.operator.reads})
+            state.keep(needs.names)
         return state
 
     def _fold(
@@ -213,7 +179,7 @@ class EdgeStates:
         """Bring states to a position by the log; an event that a state has already changes nothing."""
         begin = max(min(each.begin for each in behind) - stream.base, 0)
         wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
-        log.debug("log is read for edges", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
+        log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
         for _, batches in self._reader.read([wanted]):
             for batch in batches:
                 for events, _ in decode_pieces(batch, stream, self._settings) if batch.num_rows else ():
@@ -228,4 +194,4 @@ class EdgeStates:
         _, slices = join.step(join.begin(), events)
         for _, rows in slices:
             if rows is not None and rows.count:
-                each.needs.operator.fold(each.state, rows)
+                each.needs.fold(each.state, rows)

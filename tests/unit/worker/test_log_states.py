@@ -24,11 +24,12 @@ from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.pipeline import evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.stages.task import Task
 from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.states.edge_states import EdgeStates
+from spark_jobs.runtime.states.log_states import LogStates
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from tests.unit.matching.event_batches import batch, header, stream
 from tests.unit.matching.matching import Store, destination, entry
@@ -82,7 +83,7 @@ class _Worker:
 
     def __init__(self, topic: _Topic, folder: Path, clock: list[float]) -> None:
         config = Settings(prefix="cq.", data=folder)
-        self.states = EdgeStates(
+        self.states = LogStates(
             config,
             lambda _: topic,  # type: ignore[arg-type, return-value]
             lambda config: RowSnapshots(config, lambda: clock[0]),
@@ -99,7 +100,7 @@ class _Worker:
         begin = records["offset"][0].as_py()
         states = self.states.begun(STREAM, snapshot, {}, PARTITION, begin)
         guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(STREAM, _SETTINGS), set(), CpuBudget(60.0, 1.0))
-        task = Task.of(STREAM, _SETTINGS, VERSION, guard, snapshot, {}, last_rows=states)
+        task = Task.of(STREAM, _SETTINGS, VERSION, guard, snapshot, {}, states=states)
         found: list[Result] = []
         for place in range(0, records.num_rows, pieces):
             if not complete and place + pieces >= records.num_rows:
@@ -262,7 +263,11 @@ def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
     assert names == [f"{position:020}.rows" for position in (20, 30)]
     snapshots = RowSnapshots(Settings(prefix="cq.", data=tmp_path))
     place = SnapshotPlace(STREAM.source_id, PARTITION, COMPUTATION.computation_id)
-    assert [found and found.position for found in (snapshots.last(place, at) for at in (19, 29, 99))] == [None, 20, 30]
+    assert [found and found.position for found in (snapshots.last(place, at, LastRows) for at in (19, 29, 99))] == [
+        None,
+        20,
+        30,
+    ]
     snapshots.forget(place)
     assert not [*tmp_path.rglob("*.rows")]
 
@@ -283,4 +288,4 @@ def test_a_place_that_cannot_be_reached_costs_no_result(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{20:020}.rows"]
     away = RowSnapshots(Settings(prefix="cq.", evaluator={"checkpoints": "nowhere://bucket/cq"}))  # type: ignore[arg-type]
     place = SnapshotPlace(STREAM.source_id, PARTITION, COMPUTATION.computation_id)
-    assert away.last(place, 99) is None
+    assert away.last(place, 99, LastRows) is None

@@ -1,0 +1,96 @@
+"""The needs of the live entries over a computation: which parts of its rows, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from grouping.plan.computation import Computation
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.operators.log_state import LogState
+from spark_jobs.engine.operators.row_before.last_rows import LastRows
+from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
+
+ALL_ROWS = ""
+"""Stands for the rows as such, whatever parts they have."""
+
+
+class StateNeeds(Protocol):
+    """The needs of a computation with a state, under one version of the tables."""
+
+    @property
+    def computation(self) -> Computation:
+        """The computation."""
+
+    @property
+    def kind(self) -> type[LogState]:
+        """The class of its states."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parts of the rows."""
+
+    def since(self, partition: int) -> Mapping[str, int]:
+        """Return by part the position from which on rows must have the part."""
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Take rows of the log into the state, without results; rows that the state has already change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _EdgeNeeds:
+    """The columns that the entries read of rows before."""
+
+    computation: Computation
+    operator: RowBeforeOperator
+    begins: tuple[tuple[frozenset[str], Callable[[int], int]], ...]
+    """For each part of a table: the columns that the entries read, and their least begin in a partition."""
+
+    @classmethod
+    def of(cls, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
+        """Collect the needs of the groups over a computation."""
+        assert computation.before is not None, "a computation with rows before"
+        begins, plans = [], []
+        for table in snapshot.tables:
+            plans.append(table.shape.plan)
+            names = frozenset((ALL_ROWS, *(column.stored for column in read_before([table.shape.plan]))))
+            begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
+        return cls(computation, RowBeforeOperator(computation.before.by, read_before(plans)), tuple(begins))
+
+    @property
+    def kind(self) -> type[LogState]:
+        """The class of the states."""
+        return LastRows
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns."""
+        return frozenset(column.stored for column in self.operator.reads)
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return by column the position from which on rows must have the column."""
+        found: dict[str, int] = {}
+        for names, least in self.begins:
+            begin = least(partition)
+            for name in names:
+                found[name] = min(begin, found.get(name, begin))
+        return found
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Keep the last row of each key."""
+        assert isinstance(state, LastRows), "a state of this kind"
+        self.operator.fold(state, rows)
+
+
+def needs_of(computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
+    """Return the needs of the groups over a computation; None where the computation has no state.
+
+    Args:
+        computation: The computation.
+        snapshot: The tables of the groups over it.
+    """
+    return _EdgeNeeds.of(computation, snapshot) if computation.before is not None else None
