@@ -12,6 +12,9 @@ __all__ = [
     "BEHIND",
     "COMMANDS",
     "COMMIT_SECONDS",
+    "COMPUTATION_BYTES",
+    "COMPUTATION_KEYS",
+    "COMPUTATION_ROWS",
     "DEAD_LETTERS",
     "DIGESTS",
     "EVALUATORS",
@@ -26,9 +29,11 @@ __all__ = [
     "QUARANTINED",
     "REBUILDS",
     "REPEATED_MATCHES",
+    "RESTORE_SECONDS",
     "RESULTS",
     "RESULT_BYTES",
     "SECONDS_BEHIND",
+    "SPLIT_KEYS",
     "TABLE_AGE",
     "TABLE_BYTES",
     "TABLE_MEMORY",
@@ -44,6 +49,23 @@ COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply
 DEAD_LETTERS = Counter("cq_dead_letters", "records that the gateway could not decode, by code", ["code"])
 EVALUATOR_DEAD_LETTERS = Gauge("cq_evaluator_dead_letters", "dead letters of source records, by code", ["code"])
 COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out one batch of commands and write it to Redis")
+COMPUTATION_KEYS = Gauge(
+    "cq_computation_keys", "keys in the state of a computation, over all partitions", ["stream", "computation"]
+)
+COMPUTATION_ROWS = Gauge(
+    "cq_computation_rows", "rows in the state of a computation, over all partitions", ["stream", "computation"]
+)
+COMPUTATION_BYTES = Gauge(
+    "cq_computation_bytes", "memory of the state of a computation in all workers together", ["stream", "computation"]
+)
+RESTORE_SECONDS = Gauge(
+    "cq_computation_restore_seconds",
+    "longest time in which a worker brought the state of a computation in a partition to its first batch",
+    ["stream", "computation"],
+)
+SPLIT_KEYS = Gauge(
+    "cq_split_keys", "keys of PARTITION KEY that were met in two partitions, by stream, as far as counted", ["stream"]
+)
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
 SECONDS_BEHIND = Gauge(
@@ -108,6 +130,7 @@ _OF_STREAMS = (
     RESULTS,
     RESULT_BYTES,
     SECONDS_BEHIND,
+    SPLIT_KEYS,
     TABLE_AGE,
     TABLE_BYTES,
     TABLE_ROWS,

@@ -19,6 +19,7 @@ from gateway.model.loaded import Loaded
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
 from gateway.registry.computations import LiveComputation
+from gateway.registry.operator_states import StateFigures, state_figures
 from gateway.registry.registry import Registry
 from gateway.sources.declarations import Origin
 from gateway.state.table_upkeep import TableUpkeep
@@ -84,20 +85,12 @@ class Listing:
             case "views":
                 return self._sources(statement, catalog.views())
             case "groups":
-                everything = self._rights.is_operator(subscriber)
-                groups = all_groups(working, self._upkeep, catalog) if everything else own_groups(working, subscriber)
+                groups = self._groups(subscriber, catalog)
                 return _listed(statement, groups, lambda name: self._group(GroupId(name), groups, now_ms))
             case "functions":
                 return _listed(statement, function_names(), function_item)
             case "computations":
-                streams_seen = {stream.stream_id for stream in catalog}
-                tables_seen = {table.table_id for table in catalog.tables()}
-                known = {
-                    live.computation.computation_id: live
-                    for live in self._registry.computations.live()
-                    if live.stream_id in streams_seen and tables_seen.issuperset(live.computation.table_ids)
-                }
-                return _listed(statement, known, lambda name: _computation(working, known[name]))
+                return self._computations(statement, subscriber, catalog)
             case "cqs":
                 return self._cqs(statement, subscriber, working.names(subscriber).after, now_ms)
             case "timers":
@@ -117,6 +110,28 @@ class Listing:
         chosen = [CqKey(subscriber, CqName(name)) for name in names]
         item = partial(cq_item, self._working.load(chosen), now_ms=now_ms)
         return page_of(statement.what, "cq", chosen, limit, item, searched_to)
+
+    def _groups(self, subscriber: Subscriber, catalog: Catalog) -> dict[GroupId, GroupUse]:
+        """Return the groups that a subscriber sees: an operator sees all groups over the sources of a catalog."""
+        if self._rights.is_operator(subscriber):
+            return all_groups(self._working, self._upkeep, catalog)
+        return own_groups(self._working, subscriber)
+
+    def _computations(self, statement: Show, subscriber: Subscriber, catalog: Catalog) -> Result:
+        groups, working = self._groups(subscriber, catalog), self._working
+        known = {
+            live.computation.computation_id: live
+            for live in self._registry.computations.live()
+            if not groups.keys().isdisjoint(live.groups)
+        }
+        states = state_figures(working.evaluator, list({live.stream_id for live in known.values()}))
+
+        def item(name: str) -> Result:
+            live = known[name]
+            seen = [groups[each].cqs for each in live.groups if each in groups]
+            return _computation(working, live, seen, states[live.stream_id].get(name))
+
+        return _listed(statement, known, item)
 
     def _group(self, group_id: GroupId, groups: Mapping[GroupId, GroupUse], now_ms: int) -> Result:
         use, working = groups[group_id], self._working
@@ -218,14 +233,31 @@ def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
     }
 
 
-def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, object]:
+def _computation(
+    working: WorkingCopy, live: LiveComputation, seen: Sequence[int], state: StateFigures | None
+) -> Result:
+    """Return how SHOW lists a computation.
+
+    Args:
+        working: Knows the sources.
+        live: The computation.
+        seen: The numbers of CQs in each of its groups, as the sender sees them.
+        state: The state in the workers, None where no worker has told any.
+    """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
+    source = render_source(Scan(stream), computation) + render_before(computation)
     return {
         "computation": computation.computation_id,
+        "signature": source,
         "stream": stream.name,
+        "streams": [stream.name],
         "tables": [working.inventory.tables[table_id].name for table_id in computation.table_ids],
-        "text": render_source(Scan(stream), computation) + render_before(computation),
+        "text": source,
         "rows_per_event": "one" if computation.single else "several",
-        "groups": len(live.groups),
-        "cqs": live.cqs,
+        "groups": len(seen),
+        "cqs": sum(seen),
+        "keys": None if state is None else state.keys,
+        "rows": None if state is None else state.rows,
+        "bytes": None if state is None else state.nbytes,
+        "watermark": None,
     }

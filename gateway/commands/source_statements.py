@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
+from gateway.registry.operator_states import SPLIT_KEYS_WARNING, split_keys
 from gateway.registry.registry import Registry
 from gateway.sources.alterations import alter_stream
 from gateway.sources.declarations import Declaration, Origin, is_declared
@@ -201,9 +202,12 @@ class SourceStatements:
         """Return how far a stream is, and which of its values and records did not fit."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
-        warning = notes.first_records(ids)[stream.stream_id].warning
-        warnings: Result = {} if warning is None else {"warnings": [warning]}
-        return self._figures(stream.name) | misfits | warnings
+        count = split_keys(notes, [stream]).get(stream.stream_id)
+        split: Result = {} if count is None else {"split_keys": count}
+        told = [notes.first_records(ids)[stream.stream_id].warning, SPLIT_KEYS_WARNING if count else None]
+        found = [warning for warning in told if warning is not None]
+        warnings: Result = {"warnings": found} if found else {}
+        return self._figures(stream.name) | misfits | split | warnings
 
 
 def describe_source(source: Source) -> dict[str, object]:

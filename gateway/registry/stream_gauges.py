@@ -22,6 +22,7 @@ from gateway.metrics import (
     TABLE_VERSION,
 )
 from gateway.registry.admission import Admission
+from gateway.registry.operator_states import StateGauges
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.ids import GroupId, StreamId
@@ -68,6 +69,7 @@ class StreamGauges:
         self._misfits: set[tuple[str, str]] = set()
         """Streams and columns that have a series of misfits."""
         self._first_records: dict[StreamId, FirstRecords] = {}
+        self._states = StateGauges(working.evaluator)
         self._show_memory()
 
     def look(self, now_ms: int) -> None:
@@ -80,6 +82,7 @@ class StreamGauges:
         for kept in (self._changed, self._output, self._evaluated, self._cores, self._first_records):
             for gone in kept.keys() - self._working.inventory.streams.keys():
                 del kept[gone]
+        self._states.forget(self._working.inventory.streams)
         for stream in streams:
             self._size(stream, now_ms)
         some = streams[self._turn :: _TURNS]
@@ -87,6 +90,7 @@ class StreamGauges:
         if some:
             self._count(some)
             self._costs(some, now_ms)
+            self._states.show(some)
             self._first_records |= self._working.evaluator.first_records([stream.stream_id for stream in some])
         if self._turn == 0:
             self._count_misfits([stream for stream in streams if stream.lenient])

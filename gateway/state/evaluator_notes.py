@@ -53,6 +53,16 @@ class EvaluatorNotes:
                 pipeline.hvals(self._connection.keys.replicas(source_id))
             return dict(zip(source_ids, pipeline.execute(), strict=True))
 
+    def states(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, list[bytes]]:
+        """Return the workers' reports on states by source partition, undecoded, by stream; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.states, stream_ids)) if stream_ids else []
+        return {stream_id: [*bodies.values()] for stream_id, bodies in zip(stream_ids, found, strict=True)}
+
+    def key_samples(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, list[bytes]]:
+        """Return the samples of keys by source partition, by stream; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.key_samples, stream_ids)) if stream_ids else []
+        return {stream_id: [*bodies.values()] for stream_id, bodies in zip(stream_ids, found, strict=True)}
+
     def outputs(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Output]:
         """Return the counts of records that the tasks of streams found and wrote, by stream; Redis is asked once."""
         found = self._hashes(map(self._connection.keys.output, stream_ids))

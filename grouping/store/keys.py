@@ -182,6 +182,9 @@ class RedisKeys:
                       "`Owner`: the evaluator that has the stream, watched by all writes about the stream", kept=True)
     statistics = _OfStream("statistics:{stream}", "hash", "workers", "gateway",
                            "source partitions to `PartitionStatistics`")
+    states = _OfStream("states:{stream}", "hash", "workers", "gateway", "source partitions to `PartitionStates`")
+    key_samples = _OfStream("key-samples:{stream}", "hash", "workers", "gateway",
+                            "source partitions to hashes of some of their keys, to find keys in two partitions")
     matches = _OfStream("matches:{stream}", "list", "workers", "gateway",
                         "`MatchTally`, one for each task; the gateway takes them")
     counted = _OfStream("counted:{stream}", "hash", "workers", "",

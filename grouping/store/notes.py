@@ -12,7 +12,18 @@ import msgspec
 
 from grouping.model.ids import GroupId
 
-__all__ = ["CommittedNote", "EpochNote", "ExecutorsNote", "Output", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
+__all__ = [
+    "CommittedNote",
+    "EpochNote",
+    "ExecutorsNote",
+    "Output",
+    "PartitionStates",
+    "Pin",
+    "ReplicaNote",
+    "StateNote",
+    "TablePins",
+    "TableVersion",
+]
 
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
@@ -103,6 +114,39 @@ class ReplicaNote(msgspec.Struct, frozen=True):
         return _encode(self)
 
 
+class StateNote(msgspec.Struct, frozen=True):
+    """The state of a computation in one source partition."""
+
+    keys: int
+    rows: int
+    nbytes: int
+    """Memory in the worker."""
+    restore_seconds: float = 0.0
+    """How long the worker took to bring the state to its first batch, by files and log."""
+
+
+class PartitionStates(msgspec.Struct, frozen=True):
+    """A worker's report on the states in one source partition; a value of `RedisKeys.states`."""
+
+    at_ms: int
+    """When the report was written."""
+    states: dict[str, StateNote] = {}
+    """By computation id."""
+
+    @classmethod
+    def unpack(cls, body: bytes) -> PartitionStates:
+        """Read a report.
+
+        Raises:
+            msgspec.MsgspecError: The bytes are no report.
+        """
+        return _decode_states(body)
+
+    def pack(self) -> bytes:
+        """Return the report as Redis has it."""
+        return _encode(self)
+
+
 class EpochNote(msgspec.Struct, frozen=True):
     """The value of `RedisKeys.epoch`."""
 
@@ -177,5 +221,6 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
 _encode = msgspec.json.encode
 _decode_executors = msgspec.json.Decoder(ExecutorsNote).decode
 _decode_replica = msgspec.json.Decoder(ReplicaNote).decode
+_decode_states = msgspec.json.Decoder(PartitionStates).decode
 _decode_epoch = msgspec.json.Decoder(EpochNote).decode
 _decode_committed = msgspec.json.Decoder(CommittedNote).decode

@@ -25,7 +25,7 @@ from grouping.store.constant_table import Segment, net
 from grouping.store.evaluator_scripts import PIN
 from grouping.store.fence import LeaseLost, transaction
 from grouping.store.keys import RedisKeys
-from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Pin, ReplicaNote, TablePins
+from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, PartitionStates, Pin, ReplicaNote, TablePins
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, VersionSpan, chain
 from grouping.store.task_counts import CountWriter
@@ -241,6 +241,15 @@ class TableStore:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             pipeline.hset(key, worker, note.pack()).expire(key, _REPLICAS_SECONDS).execute()
+
+    def tell_states(self, stream_id: StreamId, partition: int, states: PartitionStates, sample: bytes | None) -> None:
+        """Write a worker's report on the states in a source partition, and a sample of the keys unless it is None."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.hset(self._keys.states(stream_id), str(partition), states.pack())
+            if sample is not None:
+                pipeline.hset(self._keys.key_samples(stream_id), str(partition), sample)
+            pipeline.execute()
 
     def tell_executors(self, note: ExecutorsNote) -> None:
         """Put the note on the evaluator's executors where the gateway finds it."""

@@ -36,6 +36,8 @@ class LogState:
         """Whether a change failed midway, which makes the state useless."""
         self.changed = 0
         """How many rows were put since the last snapshot."""
+        self.restore_seconds = 0.0
+        """How long the worker took to bring the state to its first batch."""
         self._since: dict[str, int] = {}
 
     @property
@@ -97,6 +99,16 @@ class LogState:
     def changed_bytes(self) -> int:
         """About how many bytes were put since the last snapshot."""
         raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """The number of keys."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> int:
+        """The number of rows: one for each key, unless a subclass keeps more."""
+        return self.count
 
     @property
     def nbytes(self) -> int:

@@ -8,6 +8,7 @@ worker needs the log in between, which the worker reads and folds in.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -94,7 +95,7 @@ class LogStates:
         here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
         wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})  # a fault leaves nothing half done
         states: dict[str, LogState] = {}
-        behind = []
+        behind, began = [], time.monotonic()
         for needs in wanted:
             name = needs.computation.computation_id
             since = needs.since(partition)
@@ -117,6 +118,8 @@ class LogStates:
             self._fold(stream, views, partition, behind, first)
         self._states[here] = states
         for name, state in states.items():
+            if state is not known.get(name):
+                state.restore_seconds = time.monotonic() - began
             state.begin()
             self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
         return states

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -21,12 +21,14 @@ from grouping.store.table_store import BatchCommitted, TableStore
 from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.match.key_source import KeySource
+from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
 from spark_jobs.runtime.states.log_states import LogStates
+from spark_jobs.runtime.states.state_notes import StateNotes
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 from spark_jobs.runtime.worker.joined_tables import JoinedTables
 from spark_jobs.runtime.worker.watch import StreamWatch
@@ -77,6 +79,7 @@ class WorkerProcess:
         """The tables that any stream joins."""
         self._log_states: LogStates | None = None
         """The states of operators of all streams; None until a stream has such a computation."""
+        self._state_notes = StateNotes(time.time)
         self._garbage = GarbagePolicy()
         self._in_lane = False
         """Whether a task of the lane is carried out."""
@@ -95,6 +98,7 @@ class WorkerProcess:
                 kept.pop(stream_id, None)
             if self._log_states is not None:
                 self._log_states.forget(stream_id)
+            self._state_notes.forget(StreamId(stream_id))
         if self._joined_tables is not None:
             self._joined_tables.forget_idle(_IDLE_SECONDS)
         watch = self._watches.get(stream.stream_id)
@@ -141,6 +145,19 @@ class WorkerProcess:
         if self._log_states is None:
             self._log_states = LogStates(settings)
         return self._log_states
+
+    def tell_states(
+        self, stream: Stream, snapshot: Snapshot, partition: int, states: Mapping[str, LogState], settings: Settings
+    ) -> None:
+        """Report the states behind a task to the gateway, now and then."""
+        report = self._state_notes.report(stream, snapshot.computations, partition, states)
+        if report is None:
+            return
+        try:
+            self._store(settings).tell_states(stream.stream_id, partition, *report)
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
         """Return a task's stream under the declaration of a revision, which the query may be older than."""

@@ -105,7 +105,9 @@ class Evaluation:
         if task is not None:
             yield from task.groups()
             if states:
-                PROCESS.log_states(settings).ended(stream, *task.end_of_records, states)
+                partition, end = task.end_of_records
+                PROCESS.log_states(settings).ended(stream, partition, end, states)
+                PROCESS.tell_states(stream, tables.constants, partition, states, settings)
             task.end(micro_batch)
         PROCESS.end()
 

@@ -125,9 +125,12 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
         one["table"] for one in lab.client.result(f"SHOW TABLES LIKE '{table.name}'", owner)["tables"]
     ]
     [computed] = [
-        each for each in lab.client.result("SHOW COMPUTATIONS", owner)["computations"] if table.name in each["tables"]
+        each
+        for each in lab.client.result("SHOW COMPUTATIONS", lab.subscriber())["computations"]
+        if table.name in each["tables"]
     ]
-    assert (computed["stream"], computed["groups"], computed["cqs"]) == (source.name, 1, 2)
+    assert (computed["streams"], computed["groups"], computed["cqs"]) == ([source.name], 1, 2)
+    assert lab.client.result("SHOW COMPUTATIONS", owner)["computations"] == []
     root = lab.client.result("EXPLAIN CQ viewed", lab.subscriber())["plan"]["tree"]
     [joined] = root["inputs"]
     assert (root["group"], root["cqs"], joined["computation"]) == (made["group"], 2, computed["computation"])
@@ -135,7 +138,7 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
     assert [one["view"] for one in lab.client.result(f"SHOW VIEWS LIKE '{view}'", owner)["views"]] == [view]
     for name in ("viewed", "written"):
         lab.drop(name)
-    shown = lab.client.result("SHOW COMPUTATIONS", owner)["computations"]
+    shown = lab.client.result("SHOW COMPUTATIONS", lab.subscriber())["computations"]
     assert computed["computation"] not in [each["computation"] for each in shown]
     lab.client.result(f"DROP VIEW {view}", owner)
     table.drop()

@@ -24,6 +24,8 @@ def _look(misfits: dict[str, int], first: FirstRecords) -> tuple[StreamGauges, A
         evaluated=lambda streams: [{} for _ in streams],
         first_records=lambda ids: dict.fromkeys(ids, first),
         misfits=lambda ids: dict.fromkeys(ids, misfits),
+        states=lambda ids: {each: [] for each in ids},
+        key_samples=lambda ids: {each: [] for each in ids},
     )
     admission = SimpleNamespace(statistics=lambda *_: StreamStatistics(), memory=SimpleNamespace(fullest=(0, 0)))
     gauges = StreamGauges(SimpleNamespace(inventory=inventory, evaluator=evaluator), admission)  # type: ignore[arg-type]

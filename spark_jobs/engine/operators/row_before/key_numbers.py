@@ -16,7 +16,7 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.index.key_tuples import KeyTuples, comparable, plain
 from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 
-__all__ = ["KeyNumbers", "distinct_keys", "key_columns"]
+__all__ = ["KeyNumbers", "distinct_keys", "key_columns", "null_masks"]
 
 _RATIO = 8
 """A part is merged with the part before it, unless that part has more than this many times its keys."""
@@ -47,6 +47,19 @@ def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
             values = values.fill_null(_nothing(values.type))
         filled.append(values)
     return [*filled, *map(pa.array, masks)]
+
+
+def null_masks(masks: Sequence[pa.Array], places: Sequence[int]) -> Ints:
+    """Return a mask of the NULLs in some columns of keys, up to 62 of them.
+
+    Args:
+        masks: The masks that `key_columns` returns behind the columns.
+        places: The columns, by their places in BY.
+    """
+    found = np.zeros(len(masks[0]), np.int64)
+    for bit, place in enumerate(places[:_MASK_BITS]):
+        found |= ((masks[place // _MASK_BITS].to_numpy() >> (place % _MASK_BITS)) & 1) << bit
+    return found
 
 
 def _nothing(kind: pa.DataType) -> pa.Scalar:

@@ -1,4 +1,4 @@
-"""Edges by several workers that lose their states, replay batches and store states: as if one never stopped."""
+"""Edges by several workers that lose their states, replay batches and store states: the same as without a loss."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PLANS = {name: GroupPlan(f"g_{name}", "s_1", "", (_over(name),), COMPUTATION) fo
 
 
 class _Topic:
-    """The source partition, which `RangeReader` reads."""
+    """The source partition, read by `RangeReader`."""
 
     def __init__(self, rows: Sequence[Row], gap: int) -> None:
         self.offsets = [place * gap for place in range(len(rows))]
@@ -162,7 +162,7 @@ def test_edges_survive_workers_and_replays(
     gap: int,
     lost: bool,
 ) -> None:
-    """Each batch has the edges of a fold of single events, whoever evaluates it, and however often."""
+    """Each batch has the edges of a fold of single events, whoever evaluates the batch, and however often."""
     topic, folder, clock = _Topic(rows, gap), tmp_path_factory.mktemp("states"), [0.0]
     workers = [_Worker(topic, folder, clock) for _ in range(2)]
     store, found, expected = Store(), set[Result](), set[Result]()
@@ -224,7 +224,7 @@ def test_edges_survive_workers_and_replays(
 
 
 def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
-    """A worker that goes on reads nothing; another one reads what it missed, and a new one begins with a file."""
+    """A worker reads nothing while it goes on; another worker reads missed records, a new worker loads a file."""
     rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(70)]
     topic, clock, store = _Topic(rows, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
@@ -251,7 +251,7 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
-    """Older files go, also those of a computation that no query is over any more."""
+    """Older files go, and all files of a computation without queries."""
     topic, clock, store = _Topic([{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])

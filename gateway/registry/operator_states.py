@@ -1,0 +1,120 @@
+"""The states of computations in the workers, as the workers reported, and their metrics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from gateway.metrics import COMPUTATION_BYTES, COMPUTATION_KEYS, COMPUTATION_ROWS, RESTORE_SECONDS, SPLIT_KEYS
+from gateway.state.evaluator_notes import EvaluatorNotes
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.store.notes import PartitionStates
+
+__all__ = ["SPLIT_KEYS_WARNING", "StateFigures", "StateGauges", "split_keys", "state_figures"]
+
+SPLIT_KEYS_WARNING = (
+    "Keys of PARTITION KEY are in several partitions of the topic; in each they are a key of their own. The likely "
+    "cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
+    "partitioner = murmur2_random), or a topic that got more partitions."
+)
+_METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
+
+
+class StateFigures(NamedTuple):
+    """The state of a computation, over all source partitions."""
+
+    keys: int = 0
+    rows: int = 0
+    nbytes: int = 0
+    """Memory in all workers together."""
+    restore_seconds: float = 0.0
+    """The longest time in which a worker brought the state of a partition to its first batch."""
+
+
+def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, StateFigures]]:
+    """Return the states of streams, by stream and computation id; Redis is asked once.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    return {each: _figures(bodies) for each, bodies in notes.states(stream_ids).items()}
+
+
+def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamId, int]:
+    """Return by stream how many keys were met in two source partitions, of streams with PARTITION KEY.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    samples = notes.key_samples([stream.stream_id for stream in streams if stream.partition_key])
+    return {each: _split(found) for each, found in samples.items()}
+
+
+class StateGauges:
+    """Sets the metrics of states. For the gateway's loop."""
+
+    def __init__(self, notes: EvaluatorNotes) -> None:
+        """Begin without metrics.
+
+        Args:
+            notes: Reads the evaluator's notes in Redis.
+        """
+        self._notes = notes
+        self._shown: dict[str, set[tuple[str, str]]] = {}
+        """By name of a stream: the labels of its computations' metrics."""
+
+    def show(self, streams: Sequence[Stream]) -> None:
+        """Set the metrics of some streams.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        found = state_figures(self._notes, [stream.stream_id for stream in streams])
+        split = split_keys(self._notes, streams)
+        for stream in streams:
+            states = found[stream.stream_id]
+            shown = {(stream.name, computation_id) for computation_id in states}
+            self._remove(self._shown.get(stream.name, set()) - shown)
+            self._shown[stream.name] = shown
+            for computation_id, figures in states.items():
+                for metric, value in zip(_METRICS, figures, strict=True):
+                    metric.labels(stream.name, computation_id).set(value)
+            if stream.stream_id in split:
+                SPLIT_KEYS.labels(stream.name).set(split[stream.stream_id])
+
+    def forget(self, live: Mapping[StreamId, Stream]) -> None:
+        """Remove the metrics of computations over streams that are gone."""
+        for name in self._shown.keys() - {stream.name for stream in live.values()}:
+            self._remove(self._shown.pop(name))
+
+    @staticmethod
+    def _remove(labels: Iterable[tuple[str, str]]) -> None:
+        for each in labels:
+            for metric in _METRICS:
+                metric.remove(*each)
+
+
+def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
+    found: dict[str, StateFigures] = defaultdict(StateFigures)
+    for body in bodies:
+        with suppress(msgspec.MsgspecError):  # a worker of another version: it soon writes anew
+            for name, note in PartitionStates.unpack(body).states.items():
+                before = found[name]
+                longest = max(before.restore_seconds, note.restore_seconds)
+                found[name] = StateFigures(
+                    before.keys + note.keys, before.rows + note.rows, before.nbytes + note.nbytes, longest
+                )
+    return dict(found)
+
+
+def _split(samples: Iterable[bytes]) -> int:
+    """Return how many hashes are in two samples at least."""
+    hashes = np.concatenate([np.empty(0, "<u8"), *(np.frombuffer(each, "<u8") for each in samples)])
+    _, counts = np.unique(hashes, return_counts=True)
+    return int(np.count_nonzero(counts > 1))

@@ -1,0 +1,63 @@
+"""A sample of the keys of a state: the keys with the lowest hashes, which are the same keys in all source partitions.
+
+A key in the samples of two partitions is split between them. Samples of different sizes can be compared, and a sample
+that has all keys of its partition misses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers, null_masks
+
+__all__ = ["KeySample", "merged_samples"]
+
+_KEPT = 4_096
+"""Hashes of a sample, at most."""
+_SEED = 42
+"""Fixed: the samples of all workers are compared."""
+
+KeyHashes = NDArray[np.uint64]
+
+
+class KeySample:
+    """The lowest hashes of some columns of the keys that one state has met."""
+
+    def __init__(self, places: Sequence[int], width: int) -> None:
+        """Begin without keys.
+
+        Args:
+            places: The columns to hash, as places in BY.
+            width: The number of columns in BY.
+        """
+        self._places = places
+        self._width = width
+        self._keys: KeyNumbers | None = None
+        self._count = 0
+        self._lowest: KeyHashes = np.empty(0, np.uint64)
+
+    def of(self, keys: KeyNumbers) -> KeyHashes:
+        """Return the sample of a state's keys, ascending; only keys that came since the last call are hashed."""
+        if keys is not self._keys:
+            self._keys, self._count, self._lowest = keys, 0, self._lowest[:0]
+        if keys.count > self._count:
+            columns = keys.columns(np.arange(self._count, keys.count))
+            hashed = {str(place): pl.Series(columns[place]) for place in self._places}
+            masks = null_masks(columns[self._width :], self._places)
+            found = pl.DataFrame(hashed | {"nulls": masks}).hash_rows(seed=_SEED).to_numpy()
+            self._lowest, self._count = merged_samples([self._lowest, found]), keys.count
+        return self._lowest
+
+
+def merged_samples(samples: Iterable[KeyHashes]) -> KeyHashes:
+    """Return the sample of several samples of one partition.
+
+    Example:
+        >>> merged_samples([np.array([3, 5], np.uint64), np.array([4, 5], np.uint64)]).tolist()
+        [3, 4, 5]
+    """
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *samples]))[:_KEPT]
