@@ -73,7 +73,9 @@ def serve(
         Ownership(settings, fences),
         store,
         broker,
-        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew, fences=fences),
+        lambda stream, cautious, anew, begun: Evaluation.of(
+            stream, settings, cautious=cautious, anew=anew, fences=fences, begun=begun
+        ),
         WorkerDeaths(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spark_jobs.runtime.application.spark_options import SHUFFLE_PARTITIONS
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.streams.files import Files
 
 __all__ = ["Checkpoint", "StreamPosition"]
 
 _ANEW = "anew.json"
 """The file of `note_anew`, beside Spark's own folders."""
+_BEGUN = "begun.json"
+"""The file of `begun_elsewhere`, beside Spark's own folders."""
 _NAME = "name"
 """The file of `give_name`, beside Spark's own folders."""
 _KEPT_BATCHES = 10
@@ -148,6 +151,8 @@ class Checkpoint:
         names = dict.fromkeys(("sources/0/0", before, *tail))
         commits = [name.replace("offsets", "commits") for name in tail if name.startswith("offsets")]
         target.files.write(f"{target.location}/metadata", json.dumps({"id": str(uuid.uuid4())}))
+        if (under_way := self._uncommitted()) is not None:
+            target.files.write(f"{target.location}/{_BEGUN}", json.dumps([self.query_id(), under_way]))
         for name in commits:
             if (text := self.files.text(f"{self.location}/{name}")) is not None:
                 target.files.write(f"{target.location}/{name}", text)
@@ -208,6 +213,17 @@ class Checkpoint:
         noted = self.files.text(f"{self.location}/{_ANEW}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
+
+    def begun_elsewhere(self, source_id: str) -> MicroBatch | None:
+        """Return the micro-batch that the query of another checkpoint began before `copy_of`, None without one.
+
+        The pins of joined tables are kept under the other query's id, so a replay asks for them by this id.
+
+        Args:
+            source_id: The `Stream.source_id` of the query's stream.
+        """
+        noted = self.files.text(f"{self.location}/{_BEGUN}")
+        return MicroBatch(source_id, *json.loads(noted)) if noted else None
 
     def name(self) -> str | None:
         """Return the name that `give_name` gave; None for a checkpoint that an earlier version of the program wrote."""

@@ -17,6 +17,7 @@ from grouping.store.table_store import TableStore
 from grouping.store.task_notes import LaneHand
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.sink import Produce
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
@@ -43,9 +44,10 @@ _PATIENCE_SECONDS = 3.0
 _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
-Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
-"""Returns the function that a stream's tasks run. The arguments are the stream, whether the tasks must be cautious, and
-by source partition the offset before which an earlier checkpoint may have evaluated events."""
+Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Produce]
+"""Returns the function that a stream's tasks run. The arguments are the stream, whether the tasks must be cautious, by
+source partition the offset before which an earlier checkpoint may have evaluated events, and the micro-batch that the
+query of another checkpoint began."""
 
 
 class Lane:
@@ -94,6 +96,8 @@ class Lane:
         """By `Stream.source_id`: the streams that wait for the query's next start."""
         self._leaving: dict[str, bool] = {}
         """By `Stream.source_id`, whether the stream goes on in a query of its own."""
+        self._cancel_at: float | None = None
+        """When the micro-batch under way is cancelled, since the query was told to stop; None where it was not."""
         self._interrupted: frozenset[str] = frozenset()
         self._query: LaneQuery | None = None
         self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
@@ -186,7 +190,7 @@ class Lane:
         if source_id in self._seats:
             self._leaving[source_id] = goes_on
             if at_once:
-                self._rests_until = 0.0
+                self._rests_until = self._cancel_at = 0.0
 
     def attend(self) -> dict[str, str]:
         """Keep the query running, and let streams in and out.
@@ -200,17 +204,16 @@ class Lane:
         at_fault: dict[str, str] = {}
         if self._query is not None:
             self._look(self._query)
-            if not self._query.is_active:
-                failure = self._query.failure or "The query stopped."
-                self._query = None
-                at_fault = self._failed(failure)
-            else:
+            if self._query.is_active:
                 at_fault = dict.fromkeys(self._slow(), "its evaluation takes long")
+            else:
+                failure, self._query = self._query.failure, None
+                at_fault = {} if failure is None else self._failed(failure)
         for source_id in at_fault:
             self.leave(source_id, at_once=True)
         if self._query is None and self.log.is_broken():
             self._leaving |= dict.fromkeys(self._seats, True)
-        if (self._joining or self._leaving) and (self._query is None or self._clock() >= self._rests_until):
+        if (self._joining or self._leaving) and self._has_stopped():
             self._change()
         if self._query is None and self._seats and self._clock() >= self._start_at:
             at_fault |= self._start()
@@ -230,12 +233,25 @@ class Lane:
             self.seen, self.committed_at = seen, self._clock()
             self._failures, self.reason = 0, None
 
+    def _has_stopped(self) -> bool:
+        """Stop the query, and tell whether the query has ended; the micro-batch under way has some time to end."""
+        if self._query is None:
+            return True
+        now = self._clock()
+        if now < self._rests_until:
+            return False
+        if self._cancel_at is None:
+            self._cancel_at = now + _PATIENCE_SECONDS
+        if not self._query.stop(cancel=now >= self._cancel_at):
+            return False
+        self._look(self._query)
+        failure, self._query = self._query.failure, None
+        if failure is not None:
+            log.warning("lane ended", extra={"reason": failure_reason(failure)})
+        return True
+
     def _change(self) -> None:
         """Carry out all changes. Each step can be repeated, so a failure of a later step does no harm."""
-        if self._query is not None:
-            self._query.stop()
-            self._look(self._query)
-            self._query = None
         for source_id, goes_on in list(self._leaving.items()):
             seat = self._seats.get(source_id)
             if seat is not None and goes_on:
@@ -268,7 +284,7 @@ class Lane:
         self._seen_in_hand = {}
         evaluated = {
             seat.stream.topic: LaneStream(
-                source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.anew)
+                source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.anew, None)
             )
             for source_id, seat in self._seats.items()
         }
@@ -280,7 +296,7 @@ class Lane:
             self._back_off()
             raise OperationalError("the lane did not start", detail=str(exc).splitlines()[0]) from exc
         self.committed_at = self._clock()
-        self._rests_until = self.committed_at + _REST_SECONDS
+        self._rests_until, self._cancel_at = self.committed_at + _REST_SECONDS, None
         log.info("lane started", extra={"streams": len(evaluated)})
         return {}
 

@@ -40,7 +40,7 @@ _PLACES_SECONDS = 1.0
 _AWAY_LOOKS = 3
 """After this many looks in a row without a topic, the query fails; a single look may meet the election of a leader."""
 _STOP_SECONDS = 1.0
-"""How long a micro-batch may take after the query was told to stop, before its job is cancelled."""
+"""How long `LaneQuery.stop` waits for the micro-batch under way."""
 
 _LaneEnds = dict[str, dict[int, int]]
 
@@ -73,6 +73,7 @@ class LaneQuery:
         self._batch, reached, self._under_way = checkpoint.bounds()
         self._reached = {topic: _numbered(reached.get(topic, {})) for topic in self._topics}
         self._stopping = threading.Event()
+        self._is_cancelled = False
         self._group = f"lane {checkpoint.query_id()} {id(self)}"
         self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
         self.failure: str | None = None
@@ -89,13 +90,20 @@ class LaneQuery:
         """Whether the query goes on."""
         return self._thread.is_alive()
 
-    def stop(self) -> None:
-        """End after the micro-batch under way, or cancel it where it takes long; return when the query has ended."""
+    def stop(self, *, cancel: bool) -> bool:
+        """Let the query end after the micro-batch under way, and return whether the query has ended.
+
+        Args:
+            cancel: Whether to cancel the job of a micro-batch that does not end within a second. Spark kills the
+                workers of a cancelled job, so all that they have in memory must be read again.
+        """
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
-        while self._thread.is_alive():  # a job that begins only now needs a cancel of its own
+        while cancel and self._thread.is_alive():  # a job that begins only now needs a cancel of its own
+            self._is_cancelled = True
             self._spark.sparkContext.cancelJobGroup(self._group)
             self._thread.join(_STOP_SECONDS)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         context = self._spark.sparkContext
@@ -113,7 +121,7 @@ class LaneQuery:
                     self._stopping.wait(wait)
                     wait = min(wait * _WAIT_GROWTH, _LONGEST_WAIT_SECONDS)
         except Exception as exc:  # pyspark's and py4j's have no common base
-            if not self._stopping.is_set():
+            if not self._is_cancelled:
                 self.failure = str(exc) or type(exc).__name__
         finally:
             with suppress(Exception):  # py4j's, where the JVM has ended

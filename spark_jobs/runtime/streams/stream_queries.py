@@ -84,7 +84,8 @@ class StreamQueries:
         progress.report_deleted(form.earliest)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
-            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
+            begun = checkpoint.begun_elsewhere(stream.source_id)
+            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew(), begun)
             headers = self._headers.wanted(stream)
             source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)

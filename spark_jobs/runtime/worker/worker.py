@@ -67,6 +67,8 @@ class Evaluation:
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None
     """The fences of the evaluator: its tasks write until another evaluator takes the stream."""
+    begun: MicroBatch | None = None
+    """The micro-batch that the query of another checkpoint began: the pins of joined tables are kept by that query."""
 
     @classmethod
     def of(
@@ -77,15 +79,16 @@ class Evaluation:
         cautious: bool = False,
         anew: Mapping[str, int] | None = None,
         fences: EvaluatorFences | None = None,
+        begun: MicroBatch | None = None,
     ) -> Evaluation:
         """Return the evaluation of a stream."""
         until = tuple((int(partition), end) for partition, end in (anew or {}).items())
-        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences)
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences, begun)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.engine.rows.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
-        micro_batch = _micro_batch(stream)
+        micro_batch = self._micro_batch(stream)
         watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _TaskRun | None = None
@@ -110,6 +113,16 @@ class Evaluation:
                 PROCESS.tell_states(stream, tables.constants, partition, states, settings)
             task.end(micro_batch)
         PROCESS.end()
+
+    def _micro_batch(self, stream: Stream) -> MicroBatch:
+        context = TaskContext.get()
+        query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
+        number = context.getLocalProperty(BATCH_ID) if context is not None else None
+        if query_id is None or number is None:
+            raise InternalError("evaluated outside of a micro-batch")
+        if self.begun is not None and self.begun.number == int(number):
+            return self.begun
+        return MicroBatch(stream.source_id, query_id, int(number))
 
 
 class _TaskRun:
@@ -222,15 +235,6 @@ def _states(tables: BatchTables, batch: pa.RecordBatch, settings: Settings) -> d
         return {}
     partition, first = batch["partition"][0].as_py(), batch["offset"][0].as_py() + stream.base
     return PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first)
-
-
-def _micro_batch(stream: Stream) -> MicroBatch:
-    context = TaskContext.get()
-    query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
-    number = context.getLocalProperty(BATCH_ID) if context is not None else None
-    if query_id is None or number is None:
-        raise InternalError("evaluated outside of a micro-batch")
-    return MicroBatch(stream.source_id, query_id, int(number))
 
 
 def _task_number() -> int:

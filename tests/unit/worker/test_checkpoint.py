@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.files import LocalFiles
 
@@ -131,10 +132,11 @@ def test_topics_come_and_go(tmp_path: Path, first: int, *, committed: bool) -> N
 @pytest.mark.parametrize("committed", [True, False])
 @pytest.mark.parametrize("first", [0, 9])
 def test_a_topic_goes_on_by_a_copy(tmp_path: Path, first: int, *, committed: bool) -> None:
-    """The copy has the micro-batch under way, under its number, and nothing of other topics."""
+    """The copy has the micro-batch under way, under its number and its query's id, and nothing of other topics."""
     checkpoint, copy = _checkpoint(tmp_path / "lane"), _checkpoint(tmp_path / "own")
     assert not checkpoint.copy_of("orders", copy)
     _first_offsets(tmp_path / "lane")
+    (tmp_path / "lane" / "metadata").write_text('{"id":"q_lane"}')
     if first:
         _lane_log(tmp_path / "lane", first - 1, 80, committed=True)
     _lane_log(tmp_path / "lane", first, 90, committed=committed)
@@ -148,6 +150,8 @@ def test_a_topic_goes_on_by_a_copy(tmp_path: Path, first: int, *, committed: boo
         ).offsets
     assert (checkpoint.last_commit("orders") is None) == (copy.last_commit("orders") is None)
     assert checkpoint.under_way("orders") == copy.under_way("orders")
+    begun = None if committed else MicroBatch("s_1", "q_lane", first)
+    assert begun == copy.begun_elsewhere("s_1")
     assert checkpoint.next_beginnings() != copy.next_beginnings()
     assert {"orders"} == (copy.next_beginnings() or {}).keys()
     assert json.loads((tmp_path / "own" / "metadata").read_text())["id"]

@@ -24,9 +24,10 @@ from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted
 from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
 from spark_jobs.runtime.worker import process, worker
-from spark_jobs.runtime.worker.process import WorkerProcess
+from spark_jobs.runtime.worker.process import BatchTables, WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 from tests.unit.matching.matching import Store, entry
 
@@ -115,6 +116,24 @@ def test_a_task_after_another_reads_only_what_changed(redis: _Redis) -> None:
     assert [(0, 1), (1, 2)] == redis.reads
     assert 1 == redis.opened
     assert 2 == len(redis.counted)
+
+
+@pytest.mark.parametrize(("number", "query_id"), [(2, "3"), (3, "q_lane")])
+def test_a_micro_batch_begun_elsewhere_is_replayed_as_such(
+    redis: _Redis, monkeypatch: pytest.MonkeyPatch, number: int, query_id: str
+) -> None:
+    """A stream that left the lane finds the pins of joined tables by the lane's query, for this micro-batch only."""
+    seen: list[MicroBatch] = []
+    tables = worker.PROCESS.tables
+
+    def noted(stream: Stream, micro_batch: MicroBatch, settings: Settings) -> BatchTables:
+        seen.append(micro_batch)
+        return tables(stream, micro_batch, settings)
+
+    monkeypatch.setattr(worker.PROCESS, "tables", noted)
+    begun = MicroBatch(_STREAM.source_id, "q_lane", number)
+    assert list(worker.Evaluation.of(_STREAM, SETTINGS, begun=begun)([batch([b'{"a":1}'])]))
+    assert [MicroBatch(_STREAM.source_id, query_id, 3)] == seen
 
 
 def test_results_are_counted_with_their_bytes(redis: _Redis) -> None:
