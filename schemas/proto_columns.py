@@ -23,8 +23,17 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError
 
 from schemas.avro_columns import AvroMismatch
+from schemas.avro_fields import MOST_FIELDS, too_many_fields
 
-__all__ = ["TIMESTAMP_MESSAGE", "check_proto_columns", "is_map", "message_path", "message_type", "wrapped_field"]
+__all__ = [
+    "TIMESTAMP_MESSAGE",
+    "check_proto_columns",
+    "is_map",
+    "message_path",
+    "message_type",
+    "proto_fields",
+    "wrapped_field",
+]
 
 TIMESTAMP_MESSAGE = "google.protobuf.Timestamp"
 _WRAPPERS = frozenset(wrappers_pb2.DESCRIPTOR.message_types_by_name)
@@ -115,6 +124,45 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
         if found != str(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
             raise AvroMismatch(f'column "{name}" is not a {kind} in the message', f"The field {what} there.")
+
+
+def proto_fields(descriptor: str, message: str) -> dict[str, str | None]:
+    """Return by name the SQL types of a message's fields, None for a field that no column can hold.
+
+    A STRUCT is without such fields, and without messages that contain themselves.
+
+    Args:
+        descriptor: A FileDescriptorSet in base64.
+        message: The full name of the message.
+
+    Raises:
+        AvroMismatch: The descriptor lacks the message, or the message has more than 1,000 fields of all levels.
+    """
+    count = 0
+
+    def own_type(field: Any, around: tuple[str, ...]) -> str | None:
+        if is_map(field):
+            key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+            element = single_type(value, around) if key.type == key.TYPE_STRING else None
+            return element and f"MAP<STRING, {element}>"
+        element = single_type(field, around)
+        return element and (f"ARRAY<{element}>" if field.is_repeated else element)
+
+    def single_type(field: Any, around: tuple[str, ...]) -> str | None:
+        nonlocal count
+        count += 1
+        if count > MOST_FIELDS:
+            raise too_many_fields()
+        inner = field.message_type
+        if inner is None or inner.full_name == TIMESTAMP_MESSAGE or wrapped_field(field) is not None:
+            return _single_text(field, None)
+        if inner.full_name in around:
+            return None
+        found = {name: own_type(each, (*around, inner.full_name)) for name, each in inner.fields_by_name.items()}
+        parts = [f"{name}: {text}" for name, text in found.items() if text is not None]
+        return f"STRUCT<{', '.join(parts)}>" if parts else None
+
+    return {name: own_type(field, ()) for name, field in message_type(descriptor, message).fields_by_name.items()}
 
 
 def is_map(field: Any) -> bool:

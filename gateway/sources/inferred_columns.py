@@ -27,6 +27,7 @@ from grouping.model.sql_type import (
     struct_of,
 )
 from grouping.model.wording import counted
+from schemas.avro_writers import CONFLUENT_BYTES
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
 __all__ = ["InferredColumns", "infer_columns"]
@@ -54,13 +55,16 @@ class InferredColumns(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def infer_columns(values: Sequence[bytes | None], topic: str, explode: str | None) -> InferredColumns:
+def infer_columns(
+    values: Sequence[bytes | None], topic: str, explode: str | None, framing: str = "raw"
+) -> InferredColumns:
     """Return columns that fit sampled records.
 
     Args:
         values: The values of the records.
         topic: The topic, for refusals.
         explode: The path to the elements that are events, as `explode_text` writes it; None where each record is one.
+        framing: ``confluent`` where five bytes stand before each JSON text.
 
     Raises:
         InputError: ``stream-mismatch``: there are no records, no JSON objects, or too many fields.
@@ -73,12 +77,25 @@ def infer_columns(values: Sequence[bytes | None], topic: str, explode: str | Non
     shape, faults = SampledShape(), []
     for value in values:
         try:
-            observe_record(shape, value, explode)
+            observe_record(shape, _unframed(value, framing), explode)
         except WrongRecord as error:
             faults.append(str(error))
     if not shape.objects:
         raise _no_objects(values, topic, explode, faults)
     return _ColumnInference(topic).of(shape, len(values), faults)
+
+
+def _unframed(value: bytes | None, framing: str) -> bytes | None:
+    """Return the JSON text of a record.
+
+    Raises:
+        WrongRecord: The five bytes of the framing are missing.
+    """
+    if framing != "confluent" or not value:
+        return value
+    if len(value) < CONFLUENT_BYTES or value[0]:
+        raise WrongRecord("No byte 0 and id of a schema stand before the JSON text.")
+    return value[CONFLUENT_BYTES:]
 
 
 class _ColumnInference:
@@ -243,7 +260,7 @@ def _no_objects(values: Sequence[bytes | None], topic: str, explode: str | None,
     if filled and filled[0].lstrip()[:1] == b"[" and not explode:
         hint = "WITH (explode = '$') makes an event of each element of an array."
     elif filled and filled[0][:1] == b"\x00":
-        hint = f"A byte 0 begins records with an id of a schema: framing = 'confluent'. {_DECLARE}"
+        hint = "A byte 0 begins records with an id of a schema: WITH (framing = 'confluent'), and the format."
     return InputError(
         f'the records of topic "{topic}" are no JSON objects',
         code="stream-mismatch",

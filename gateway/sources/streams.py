@@ -15,7 +15,8 @@ from gateway.sources.declarations import (
     listed_views,
     reading_views,
 )
-from gateway.sources.inferred_columns import infer_columns
+from gateway.sources.inferred_columns import InferredColumns, infer_columns
+from gateway.sources.schema_columns import columns_of_statement, registry_columns
 from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
@@ -24,6 +25,7 @@ from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.model.source_access import Access
 from grouping.model.wording import counted
+from grouping.settings.registries import login_of
 from grouping.statements.stream_declaration import declared_fields
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
@@ -52,7 +54,7 @@ def create_stream(
     form, origin = admitted_topic(declaration, topics, made, statement, {}), declaration.origin
     warnings: tuple[str, ...] = ()
     if statement.from_topic:
-        found = topics.sampled(statement.topic, form.partitions, infer_columns, statement.topic, statement.explode)
+        found = _inferred(declaration, topics, form.partitions, statement)
         statement, warnings = replace(statement, columns=found.columns, places=found.places), found.warnings
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.offsets.beginnings(places) if statement.start == "earliest" else topics.offsets.ends(places)
@@ -69,6 +71,24 @@ def create_stream(
     declaration.working.unit.sources.add_stream(stream)
     declaration.catalog.whole.add(stream)
     return stream, warnings
+
+
+def _inferred(
+    declaration: Declaration, topics: TopicQuestions, partitions: int, statement: CreateStream
+) -> InferredColumns:
+    """Return the columns of a CREATE STREAM … FROM TOPIC.
+
+    Raises:
+        InputError: stream-mismatch, unavailable.
+        NotYet: Kafka, or the registry, has not answered.
+    """
+    if (known := columns_of_statement(statement)) is not None:
+        return known
+    topic = statement.topic
+    if statement.registry is not None:
+        login = login_of(declaration.settings, statement.registry)
+        return topics.sampled(topic, partitions, registry_columns, topic, statement.registry, login)
+    return topics.sampled(topic, partitions, infer_columns, topic, statement.explode, statement.framing)
 
 
 def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:

@@ -68,8 +68,10 @@ OPTIONS = (
 )
 _FRAMING = {"protobuf": "raw"}
 """By format, the framing without the option; for JSON ``single-object``, the word of old records, means none."""
-_OF_TOPICS = ("format", "start", "access", "lenient", "timestamps", "explode")
-"""The options behind FROM TOPIC: the topic exists, and its records are JSON."""
+_OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
+"""The options behind FROM TOPIC: the topic exists."""
+_INFERRED = ("json", "avro", "protobuf")
+"""The formats of FROM TOPIC."""
 _OF_JSON = ("lenient", "timestamps", "explode")
 _CHANGEABLE = ("lenient", "timestamps", "schemas")
 
@@ -129,20 +131,20 @@ def read_stream(tokens: Tokens) -> CreateStream:
 
 
 def _topic_options(tokens: Tokens) -> OptionValues:
-    """Read the topic and the options behind FROM TOPIC, where the form of the records is JSON.
+    """Read the topic and the options behind FROM TOPIC; records are JSON by default.
 
     Raises:
-        InputError: ``syntax-error``, or ``unsupported-query`` for another form.
+        InputError: ``syntax-error``, or ``unsupported-query`` for changes of a database.
     """
     topic = tokens.string("the name of a topic")
     options: OptionValues = {"format": "json"}
     if tokens.accept("WITH"):
         options |= read_options(tokens, _OF_TOPICS, CHOICES)
-    if options["format"] != "json":
+    if options["format"] not in _INFERRED:
         raise unsupported(
             f"FROM TOPIC with format = '{options['format']}'",
-            "Columns are inferred from JSON records.",
-            "Declare the columns, and the schema of the records.",
+            "Columns are inferred from JSON records, from the schemas of Avro, and from a descriptor of Protobuf.",
+            "Declare the columns.",
         )
     return {**options, "topic": topic}
 

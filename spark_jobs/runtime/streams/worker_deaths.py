@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from grouping.model.ids import StreamId
+from grouping.process.schema_registry import SchemaAway
 from grouping.store.quarantine import CulpritSearch, Quarantine, QuarantineStore, culprits
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker.schema_registry import SchemaAway
 
 __all__ = ["WorkerDeaths", "dead_task", "failure_reason"]
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
+from grouping.process.schema_registry import SchemaAway
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
 from grouping.store.ownership import EvaluatorFences
@@ -24,7 +25,6 @@ from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable,
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
 from spark_jobs.runtime.kafka.sink import Produce, fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker.schema_registry import SchemaAway
 from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS
 
 __all__ = ["RANGES", "LaneStream", "LaneTask", "StreamFailed"]

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.catalog import Stream
+from grouping.process.schema_registry import SchemaAway, SchemaRegistry
 from grouping.settings.registries import allowed_registries
 from grouping.settings.settings import Settings
 from grouping.store.task_notes import SchemaNotes, UnknownIds
 from schemas.avro_writers import MOST_ID, MOST_SCHEMAS
 from spark_jobs.engine.decode.framing import schema_ids
-from spark_jobs.runtime.worker.schema_registry import SchemaAway, SchemaRegistry
 
 __all__ = ["RecordSchemas"]
 

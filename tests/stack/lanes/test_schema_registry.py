@@ -11,7 +11,7 @@ import pytest
 from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
-from tests.stack.lab import Lab
+from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
 from tests.unit.schemas.registry_server import Registry, registry, schema_answer
 from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written
@@ -89,6 +89,26 @@ def test_a_stream_waits_for_its_registry(asking: Stack, lab: Lab, known: Registr
     assert {"The registry has no schema with the id 9."} == set(details)
     assert {login for _, login in known.requests} == {"Basic YW5uOmh1c2g="}
     assert not any("hush" in path.read_text(errors="replace") for path in _logs(asking))
+
+
+def test_columns_come_from_the_schemas_that_records_name(lab: Lab, known: Registry) -> None:
+    """FROM TOPIC asks the registry; while the registry is away, the statement is refused, and may be sent again."""
+    topic, name, owner = f"named-{lab.token}", f"named_{lab.token}", lab.subscriber("owner")
+    lab.client.make_topic(topic, 1)
+    first = written(1, {"symbol": "a", "price": 0.5, "n": 7})
+    lab.client.publish_all(topic, [(first, None, 0, 0)])
+    options = f"format = 'avro', framing = 'confluent', registry = '{known.url}'"
+    create = f"CREATE STREAM {name} FROM TOPIC '{topic}' WITH ({options})"
+    known.put(1, (503, b""))
+    assert "unavailable" == lab.client.execute(create, owner).code
+    known.put(1, schema_answer(json.loads(record_schema(FIRST))))
+    declared = lab.client.result(create, owner)
+    source = lab.adopt(Source(lab, name, topic, 1, first))
+    columns = [(column["name"], column["type"]) for column in declared["columns"]]
+    assert [("symbol", "STRING"), ("price", "FLOAT"), ("n", "INT")] == columns
+    made = lab.create("named", f"SELECT price FROM {name} WHERE n = 7")
+    source.publish_values(first)
+    assert [{"price": 0.5}] == [one.row for one in lab.matches(made, source)]
 
 
 def test_the_first_schema_id_is_kept_with_the_stream(lab: Lab) -> None:

@@ -252,7 +252,10 @@ def test_a_stream_that_is_there_is_accepted_whatever_its_columns() -> None:
         ("FROM TOPIC 'no topic'", "stream-mismatch"),
         ("FROM TOPIC 'quotes' WITH (partitions = 2)", "syntax-error"),
         ("FROM TOPIC 'quotes' WITH (topic = 'quotes')", "syntax-error"),
-        ("FROM TOPIC 'quotes' WITH (format = 'avro')", "unsupported-query"),
+        ("FROM TOPIC 'quotes' WITH (format = 'debezium-json')", "unsupported-query"),
+        ("FROM TOPIC 'quotes' WITH (format = 'avro')", "stream-mismatch"),
+        ("FROM TOPIC 'quotes' WITH (format = 'protobuf')", "stream-mismatch"),
+        ("FROM TOPIC 'quotes' WITH (schema = '{}')", "stream-mismatch"),
         ("FROM TOPIC 'quotes' (a INT)", "syntax-error"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 from gateway.topics.source_policy import check_registry
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
+from grouping.process.schema_registry import SchemaAway, SchemaRegistry
 from grouping.settings.registries import allowed_registries, registry_url
 from grouping.settings.settings import Settings, StreamSettings
 from grouping.statements.command import parse
@@ -20,7 +21,6 @@ from grouping.store.task_notes import UnknownIds
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.runtime.streams.worker_deaths import failure_reason
 from spark_jobs.runtime.worker.record_schemas import RecordSchemas
-from spark_jobs.runtime.worker.schema_registry import SchemaAway, SchemaRegistry
 from tests.unit.matching.event_batches import SETTINGS, batch, header
 from tests.unit.schemas.registry_server import Registry, registry, schema_answer
 from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written

@@ -1,0 +1,88 @@
+"""The SQL columns that an Avro schema has by itself, for CREATE STREAM … FROM TOPIC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
+
+__all__ = ["MOST_FIELDS", "avro_fields", "too_many_fields"]
+
+MOST_FIELDS = 1_000
+"""Fields of all levels: the statement with their names must be one that the gateway reads."""
+_MOST_DIGITS = 38
+"""Digits of a DECIMAL."""
+_DEEPEST = 16
+"""Types that may stand around a type."""
+
+
+def avro_fields(schema: str) -> dict[str, str | None]:
+    """Return by name the SQL types of a record's fields, None for a field that no column can hold.
+
+    Columns hold no unions of two types besides null, no records that contain themselves, and no DECIMAL of more than
+    38 digits. A STRUCT is without such fields.
+
+    Args:
+        schema: The JSON of a record's schema.
+
+    Raises:
+        AvroMismatch: The text is no schema of a record, or has more than 1,000 fields of all levels.
+
+    Example:
+        >>> price = '{"name": "price", "type": ["null", "double"]}, {"name": "either", "type": ["string", "int"]}'
+        >>> avro_fields(f'{{"type": "record", "name": "Quote", "fields": [{price}]}}')
+        {'price': 'DOUBLE', 'either': None}
+    """
+    check_avro_columns(schema, ())
+    types = AvroTypes(schema)
+    return _FieldTypes(types).of(types.fields)
+
+
+def too_many_fields() -> AvroMismatch:
+    """Return the refusal of a schema with more than `MOST_FIELDS`."""
+    return AvroMismatch(
+        "the schema has too many fields", f"At most {MOST_FIELDS:,} fields of all levels can be columns."
+    )
+
+
+class _FieldTypes:
+    """Writes the SQL types of a schema's fields."""
+
+    def __init__(self, types: AvroTypes) -> None:
+        self._types = types
+        self._count = 0
+
+    def of(self, fields: dict[str, Any]) -> dict[str, str | None]:
+        return {name: self._text(avro, ()) for name, avro in fields.items()}
+
+    def _text(self, avro: Any, around: tuple[str, ...]) -> str | None:
+        """Return the SQL type of an Avro type within the types around, records by name."""
+        self._count += 1
+        if self._count > MOST_FIELDS:
+            raise too_many_fields()
+        definition = self._types.found(avro)
+        kind, logical = definition.get("type"), definition.get("logicalType")
+        if len(around) > _DEEPEST:
+            return None
+        match kind:
+            case "record":
+                name = definition["name"]
+                return None if name in around else self._struct(definition, (*around, name))
+            case "array" | "map":
+                part = self._text(definition["items" if kind == "array" else "values"], (*around, ""))
+                return part and (f"ARRAY<{part}>" if kind == "array" else f"MAP<STRING, {part}>")
+            case "bytes" | "fixed" if logical == "decimal":
+                return self._types.sql_text(avro, None) if definition["precision"] <= _MOST_DIGITS else None
+            case "bytes" | "fixed":
+                return "BINARY" if logical is None else None
+            case "float":
+                return "FLOAT"
+        return self._types.sql_text(avro, None)
+
+    def _struct(self, definition: dict[str, Any], around: tuple[str, ...]) -> str | None:
+        parts: dict[str, str] = {}
+        for field in definition["fields"]:
+            text = self._text(field["type"], around)
+            if text is not None:
+                parts.setdefault(field["name"].casefold(), f"{field['name']}: {text}")
+        return f"STRUCT<{', '.join(parts.values())}>" if parts else None
