@@ -125,7 +125,7 @@ def trigger_result(destination: Destination, cq: Cq, now_ms: int, before: RowBef
         before: The node of its plan that has the key of edges, where it is shown.
     """
     found = _leaving(destination.trigger, cq, now_ms)
-    if destination.edges is None:
+    if destination.edges is None or not destination.edges.edge:
         return found
     by = {} if before is None else {"by": [render_reference(column.reference) for column in before.by]}
     return {**found, "emit": _EMITS[destination.edges.edge], **by}

@@ -20,6 +20,7 @@ from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
 from grouping.model.expression import Column, Expression, walk
 from grouping.model.reference import Reference, TableColumn, Variable
+from grouping.plan.expression_text import render_reference
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.results.shown_values import shown_values
@@ -79,8 +80,10 @@ def _of_letter(code: str, detail: str) -> EventOutcome:
 def _told(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOutcome:
     judged = [
         (source, judgement)
-        for events in output.pieces
-        for source, some in (judgements(standing, output.snapshot, events, np.arange(events.count)),)
+        for number, events in enumerate(output.pieces)
+        for source, some in (
+            judgements(standing, output.snapshot, events, np.arange(events.count), output.framed.get(number)),
+        )
         for judgement in some
     ]
     if not judged:
@@ -160,4 +163,4 @@ def _values(source: RowSource, names: Sequence[Reference], row: int) -> dict[str
 
 
 def _shown(name: Reference) -> str:
-    return f"{name.prefix}.{name.name}" if isinstance(name, TableColumn) else str(name)
+    return str(name) if isinstance(name, str) else render_reference(name)

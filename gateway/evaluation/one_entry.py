@@ -9,7 +9,7 @@ from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.panes import pack_bounds
 from grouping.plan.group import GroupPlan, SelectList
-from grouping.store.constant_table import Block, Entry, Segment
+from grouping.store.constant_table import FRAMES, Block, Entry, Segment
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 
@@ -48,6 +48,12 @@ def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapsho
     if (kept := query.plan.kept) is not None:
         row = ConstantRow(row.types[: kept.slots], row.values[: kept.slots])
         bounds = pack_bounds([standing.trigger.bound, *((0, at_ms) for at_ms in window if at_ms is not None)])
-    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode, edge=query.edge)
+    block = Block(
+        query.plan.group_id,
+        row.type_texts,
+        query.select.select_id,
+        mode,
+        edge=query.edge or (FRAMES if query.plan.frames else ""),
+    )
     entry = Entry(block, destination, row, 0, 0, *window, bounds)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(standing, entry))

@@ -16,6 +16,7 @@ from grouping.model.query import Edge
 from grouping.values.times import instant
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.match.residual import truth
+from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.lookup_join.join import join
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import Events
@@ -40,7 +41,11 @@ class Judgement:
 
 
 def judgements(
-    standing: StandingQuery, snapshot: Snapshot, events: Events, rows: NDArray[np.int64]
+    standing: StandingQuery,
+    snapshot: Snapshot,
+    events: Events,
+    rows: NDArray[np.int64],
+    framed: FramedRows | None = None,
 ) -> tuple[RowSource, list[Judgement]]:
     """Return, for each of some events, the values of a query's conjuncts, and the rows used for them.
 
@@ -51,8 +56,14 @@ def judgements(
         snapshot: The tables with its row alone.
         events: The batch.
         rows: Which of the events.
+        framed: The rows with values of frames, for a query with window functions.
     """
     plan = standing.query.plan
+    if framed is not None:
+        own = np.flatnonzero(np.isin(framed.event, rows))
+        each_truth = zip(own.tolist(), truths(standing, snapshot, framed, own), strict=True)
+        judged = {int(framed.event[row]): Judgement(truth, row) for row, truth in each_truth}
+        return framed, [judged.get(row, Judgement({}, None)) for row in rows.tolist()]
     if plan.computation is None or not plan.nodes:
         source = cast(RowSource, events)
         told = truths(standing, snapshot, source, rows)
@@ -107,6 +118,8 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
     if standing.expire_ms is not None and at_ms >= standing.expire_ms:
         reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(standing.expire_ms)}")
     failed = [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
+    if not reasons and not failed and standing.query.plan.frames and not conjuncts:
+        return "a condition of WHERE that decides which events the frames hold is not TRUE"
     if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
         return "it meets no row of the tables that it is joined with"
     if not reasons and standing.query.edge:

@@ -18,6 +18,8 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.frames.frame_rows import FrameRows
+from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.pipeline import end_records, evaluate
@@ -25,6 +27,7 @@ from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.headers import unpacked_headers
 from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.stages.task import Observer, Task
 
 __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
@@ -51,6 +54,8 @@ class TaskOutput:
     """The events of records that could be decoded; several pieces only where records have many elements."""
     snapshot: Snapshot
     """The tables that they met."""
+    framed: dict[int, FramedRows] = field(default_factory=dict)
+    """By place of a piece, its rows with values of frames, for a query with window functions."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
     """By event: its results, one for each row of the join with tables."""
     edges: dict[Place, str] = field(default_factory=dict)
@@ -72,11 +77,13 @@ def evaluated(
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
-    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(LastRows))
+    states: dict[int | None, dict[str, LogState]] = defaultdict(
+        lambda: defaultdict(FrameRows if plan.frames else LastRows)
+    )
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
-        apart = plan.kept is not None or plan.before is not None
+        apart = plan.kept is not None or plan.before is not None or plan.frames is not None
         partitions = {record.partition for record in some} if apart else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
@@ -90,21 +97,27 @@ def _task(
     guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, _SETTINGS), set(), CpuBudget(math.inf))
     task = Task.of(stream, _SETTINGS, VERSION, guard, snapshot, standing.views, observer=events, states=states)
     records = [*evaluate(task, batch), *end_records(task)]
-    output = TaskOutput(events.pieces, snapshot)
+    output = TaskOutput(events.pieces, snapshot, events.framed)
     for rows in records:
         _take(output, rows)
     return output
 
 
 class _DecodedEvents(Observer):
-    """Keeps the decoded events."""
+    """Keeps the decoded events, and the rows with values of frames over them."""
 
     def __init__(self) -> None:
         self.pieces: list[Events] = []
+        self.framed: dict[int, FramedRows] = {}
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Keep them."""
         self.pieces.append(events)
+
+    def operated(self, rows: RowSource) -> None:
+        """Keep rows with values of frames."""
+        if isinstance(rows, FramedRows):
+            self.framed[len(self.pieces) - 1] = rows
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

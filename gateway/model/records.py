@@ -129,13 +129,17 @@ _MINUTE_MS = 60_000
 
 
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
-    """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own."""
+    """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
+
+    For a query with frames: where its first CQ began. Equal CQs then share the destination.
+    """
 
     edge: Edge
+    """"" for a query with frames."""
     own: str
-    """Names the CQ and its beginning: a part of the ids of its destinations."""
+    """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames."""
     since: tuple[int, ...] = ()
-    """By source partition, where the first event lies that counts, which enters if it is a match."""
+    """By source partition, where the first event lies that counts; for edges, it enters if it is a match."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int) -> EdgeSpec:
@@ -146,7 +150,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     @property
     def id_text(self) -> str:
         """The part of the ids of its destinations."""
-        return f"{self.edge} {self.own}"
+        return f"{self.edge} {self.own}" if self.edge else ""
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):

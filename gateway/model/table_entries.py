@@ -11,7 +11,7 @@ from gateway.model.departures import Departures
 from gateway.model.membership import Membership
 from gateway.model.records import Destination
 from grouping.digests.cursor import Window
-from grouping.store.constant_table import Block, Entry
+from grouping.store.constant_table import FRAMES, Block, Entry
 
 __all__ = ["TableEntries", "rows_of", "table_entries"]
 
@@ -53,7 +53,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
     if not entries.windows:
         return
     row, edges = destination.row, destination.edges
-    edge, since = ("", ()) if edges is None else (edges.edge, edges.since)
+    edge, since = ("", ()) if edges is None else (edges.edge or FRAMES, edges.since)
     for until, windows in entries.windows:
         block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until, edge)
         for start, expire in windows:

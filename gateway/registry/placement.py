@@ -91,7 +91,9 @@ class Placement:
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan
         slots = None if kept is None else kept.slots
-        edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms) if query.edge else None
+        edges = EdgeSpec("", "") if plan.frames is not None else None
+        if query.edge:
+            edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms)
         family = DestinationFamily(
             plan.stream_id,
             plan.group_id,
@@ -253,7 +255,8 @@ class Placement:
         since = edges.since
         if not since:
             since = self._positions.certain_source_ends(wanted.stream_id)
-            self._working.unit.begun_edges.add(wanted.destination_id)
+            if edges.edge:
+                self._working.unit.begun_edges.add(wanted.destination_id)
         return msgspec.structs.replace(placed, edges=msgspec.structs.replace(edges, since=since))
 
     def _placed(self, wanted: Destination, subscriber: Subscriber) -> Destination:

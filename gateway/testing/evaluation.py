@@ -106,11 +106,12 @@ def evaluate(
 def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
     """Yield the outcomes of a task's records, each with its place; none of a record that has no elements."""
     judged: dict[Place, tuple[Truths, int]] = {}
-    for events in output.pieces:
+    for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
         letters = (output.letters.get(place) for place in places)
         met = np.flatnonzero([letter is None or letter.code == "undecodable" for letter in letters])
-        _, some = judgements(asked, output.snapshot, events, met) if met.size else (None, [])
+        framed = output.framed.get(number)
+        _, some = judgements(asked, output.snapshot, events, met, framed) if met.size else (None, [])
         for row, each in zip(met.tolist(), some, strict=True):
             known = judged.get(places[row])
             if known is None or (holds(each.conjuncts) and not holds(known[0])):

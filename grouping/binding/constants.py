@@ -14,9 +14,10 @@ from grouping.functions.results import common_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
-from grouping.model.reference import Computed, TableColumn, Variable
+from grouping.model.reference import Computed, Framed, TableColumn, Variable
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
+from grouping.plan.expression_text import render_reference
 from grouping.values.literals import EXACT, READERS, exact_or_decimal
 
 __all__ = [
@@ -126,6 +127,8 @@ def column_text(operand: Bound | None) -> str:
     match operand.reference:
         case Computed(text):
             return f'"{text}"'
+        case Framed():
+            return f'"{render_reference(operand.reference)}"'
         case TableColumn(prefix, name):
             return f'column "{prefix}.{name}"'
         case Variable():

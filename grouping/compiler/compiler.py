@@ -27,6 +27,7 @@ from grouping.model.group import group_id
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
 from grouping.plan.aggregate import Aggregate, render_aggregate
+from grouping.plan.frame_value import frame_values
 from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
@@ -100,7 +101,8 @@ def _signature(
 def _shown_signature(draft: Draft) -> str:
     """Return the signature for display, with hidden literals; the group's id is a hash of the full signature."""
     parts = (draft.expressions, draft.keys, draft.kept)
-    if not any(isinstance(node, Value) for part in parts for each in part for node in walk(each)):
+    read = [*parts, *(value.expressions for part in parts for value in frame_values(part))]
+    if not any(isinstance(node, Value) for part in read for each in part for node in walk(each)):
         return draft.signature
     where, keys, kept = (tuple(map(hidden_literals, part)) for part in parts)
     return _signature(draft, where, keys, kept)

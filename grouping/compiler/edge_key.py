@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grouping.binding.bound import Bound
 from grouping.binding.scope import Scope
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
@@ -12,7 +13,7 @@ from grouping.plan.expression_text import render_name
 from grouping.plan.row_before import EDGE, RowBefore
 from grouping.statements.clauses import KeyName
 
-__all__ = ["bind_key", "with_edge"]
+__all__ = ["bind_key", "check_covered", "key_column", "with_edge"]
 
 _KEY = "_key"
 
@@ -40,13 +41,21 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
             "Join the table by its whole PRIMARY KEY.",
         )
     assert scope.stream is not None, "a table alone was refused"
-    columns = frozenset(_column(scope, name) for name in names)
-    _check_covered(scope.stream, {column.stored for column in columns})
+    columns = frozenset(key_column(*scope.resolve(name.qualifier, name.name, quoted=name.quoted)) for name in names)
+    check_covered(scope.stream, {column.stored for column in columns}, "BY")
     return RowBefore.of(columns)
 
 
-def _column(scope: Scope, wanted: KeyName) -> Column:
-    shown, bound = scope.resolve(wanted.qualifier, wanted.name, quoted=wanted.quoted)
+def key_column(shown: str, bound: Bound) -> Column:
+    """Return the column of a key.
+
+    Args:
+        shown: The column's name.
+        bound: Its bound tree.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
     if not isinstance(bound, Column):
         raise unsupported(f'BY of "{shown}"', "The column is computed by a view, subquery or join.", "Name a column.")
     if not bound.type.is_ordered:
@@ -54,8 +63,13 @@ def _column(scope: Scope, wanted: KeyName) -> Column:
     return bound
 
 
-def _check_covered(stream: Stream, by: set[str]) -> None:
+def check_covered(stream: Stream, by: set[str], clause: str) -> None:
     """Check that all events of a key lie in one partition.
+
+    Args:
+        stream: The stream.
+        by: The columns of the key.
+        clause: The words before the columns in the query.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -65,14 +79,14 @@ def _check_covered(stream: Stream, by: set[str]) -> None:
         return
     if key:
         detail = f'PARTITION KEY of stream "{stream.name}" is ({", ".join(map(render_name, key))}).'
-        hint = f"Write BY {', '.join(map(render_name, key))}; further columns may follow."
+        hint = f"Write {clause} {', '.join(map(render_name, key))}; further columns may follow."
     else:
         detail = f'Stream "{stream.name}" does not say which events lie in one partition.'
         hint = (
             f"CREATE STREAM … (…, PARTITION KEY ({', '.join(map(render_name, sorted(by)))})) declares that events with "
-            "equal values lie in one partition; BY _key needs no declaration."
+            f"equal values lie in one partition; {clause} _key needs no declaration."
         )
-    raise unsupported("BY without the stream's PARTITION KEY", detail, hint)
+    raise unsupported(f"{clause} without the stream's PARTITION KEY", detail, hint)
 
 
 def with_edge(scope: Scope) -> Scope:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import hashlib
 
-from grouping.model.expression import LEFT_ON, Call, Expression, Value
+from msgspec.structs import replace
+
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
+from grouping.model.reference import Framed
+from grouping.plan.frame_value import frame_value
 
 __all__ = ["hidden_literals"]
 
@@ -27,6 +31,10 @@ def hidden_literals(expression: Expression) -> Expression:
     """
     if isinstance(expression, Value):
         return _hash(expression)
+    if isinstance(expression, Column) and isinstance(reference := expression.reference, Framed):
+        value = frame_value(reference)
+        condition = None if value.condition is None else hidden_literals(value.condition)
+        return replace(value, args=tuple(map(hidden_literals, value.args)), condition=condition).column
     if not isinstance(expression, Call):
         return expression
     own = expression.op in _STRUCTURE

@@ -15,6 +15,8 @@ from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.edge_key import bind_key, with_edge
+from grouping.compiler.frames.frame_binder import FrameBinder
+from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
@@ -103,6 +105,8 @@ _PARTS = {
 """By sqlglot's name for a refused part of a SELECT: its name in SQL, the reason, and the form to write."""
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
+_FRAMED = frozenset(("qualify", "windows"))
+"""The parts that a SELECT with window functions has besides."""
 _DEEPEST = 32
 """Limit on the nesting of views and subqueries."""
 
@@ -168,8 +172,9 @@ class _Planner:
             raise unsupported(
                 "an aggregate in a view or subquery", "Only the outermost SELECT may aggregate.", "Aggregate in the CQ."
             )
+        framed = has_frames(tree)
         for name, value in tree.args.items():
-            if value and name not in _KEPT:
+            if value and name not in _KEPT and not (framed and name in _FRAMED):
                 shown = name.strip("_").upper()
                 raise unsupported(*_PARTS.get(name, (shown, "Continuous queries do not have this clause.", _LEAVE_OUT)))
         found = read_from(tree, self._catalog, self._inline, self._budget)
@@ -179,6 +184,9 @@ class _Planner:
         binder = Binder(names)
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
+        if framed:
+            scope = check_frames(scope, outermost=outermost, aggregation=aggregation, emit=self._emit is not None)
+            return _with_frames(tree, base, scope, (*names.where, *condition))
         if outermost and self._emit is not None and scope is not None:
             scope = _with_row_before(scope, self._emit, aggregation=aggregation)
             binder = Binder(with_edge(names))
@@ -225,6 +233,16 @@ def _with_row_before(scope: Scope, emit: EmitClause, *, aggregation: bool) -> Sc
     before = bind_key(scope, emit.by)
     assert scope.stream is not None, "a table alone is no scope"
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
+
+
+def _with_frames(tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...]) -> InlinedSelect:
+    """Return the plan of a SELECT with window functions."""
+    binder = FrameBinder(scope, tree)
+    items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
+    aliases = {item.name.casefold(): item.value for item in items}
+    condition = None if qualify is None else binder.qualify(qualify.this, aliases)
+    scope, decided = with_frames(scope, binder.by, where, condition)
+    return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:

@@ -12,12 +12,14 @@ from grouping.model.errors import InternalError
 if TYPE_CHECKING:
     from grouping.model.expression import Call
 
-__all__ = ["Computed", "Key", "Reference", "TableColumn", "Variable", "read_reference", "stored_reference"]
+__all__ = ["Computed", "Framed", "Key", "Reference", "TableColumn", "Variable", "read_reference", "stored_reference"]
 
 _SEPARATOR = "\x1f"
 """Between a table's prefix and its column in a stored text: no name holds a control character."""
 _COMPUTED = "\x1e"
 """Before the text of the expression that computes a column of aggregates."""
+_FRAMED = "\x1d"
+"""Before the text of a value over a frame."""
 _VARIABLE = "\x1c"
 """Before the level of an element variable."""
 
@@ -37,6 +39,13 @@ class Computed(msgspec.Struct, frozen=True, cache_hash=True):
     """The expression's text."""
 
 
+class Framed(msgspec.Struct, frozen=True, cache_hash=True):
+    """A column computed over a frame of rows."""
+
+    text: str
+    """The function, its arguments and its frame (`grouping.plan.frame_value.FrameValue` as JSON)."""
+
+
 class Variable(msgspec.Struct, frozen=True, cache_hash=True):
     """The element of an array within the body of a lambda."""
 
@@ -50,7 +59,7 @@ class Key(msgspec.Struct, frozen=True, cache_hash=True):
     expression: Call
 
 
-Reference = str | TableColumn | Computed | Variable | Key
+Reference = str | TableColumn | Computed | Framed | Variable | Key
 """A plain text is a column of the stream, or one of the record's own fields (`_key`, `_time`, `_partition`, `_offset`).
 """
 
@@ -66,6 +75,8 @@ def stored_reference(reference: Reference) -> str:
             return f"{prefix}{_SEPARATOR}{name}"
         case Computed(text):
             return _COMPUTED + text
+        case Framed(text):
+            return _FRAMED + text
         case Variable(level):
             return f"{_VARIABLE}{level}"
         case Key():
@@ -84,6 +95,8 @@ def read_reference(stored: str) -> Reference:
     """
     if stored.startswith(_COMPUTED):
         return Computed(stored[1:])
+    if stored.startswith(_FRAMED):
+        return Framed(stored[1:])
     if stored.startswith(_VARIABLE):
         return Variable(int(stored[1:]))
     prefix, separator, name = stored.rpartition(_SEPARATOR)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from grouping.model.expression import Column, walk
+from grouping.model.expression import Column, Expression, walk
 from grouping.plan.group import GroupPlan, SelectList
 
-__all__ = ["reads_column"]
+__all__ = ["read_columns", "reads_column"]
+
+
+def read_columns(expression: Expression) -> frozenset[str]:
+    """Return the stored texts of the columns that an expression reads."""
+    return frozenset(leaf.stored for leaf in walk(expression) if isinstance(leaf, Column))
 
 
 def reads_column(part: GroupPlan | SelectList, name: str) -> bool:

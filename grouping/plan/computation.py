@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from grouping.model.ids import StreamId
+from grouping.plan.frames import Frames
 from grouping.plan.lookup_join import LookupJoin
 from grouping.plan.row_before import RowBefore
 
@@ -25,13 +26,24 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     before: RowBefore | None = None
     """The highest node, which gives each row the row before it; None where rows stand alone."""
 
+    frames: Frames | None = None
+    """The highest node, which adds columns of frames; None where rows have none. Not together with `before`."""
+
     @classmethod
-    def of(cls, stream_id: StreamId, nodes: tuple[Node, ...], before: RowBefore | None = None) -> Computation:
+    def of(
+        cls,
+        stream_id: StreamId,
+        nodes: tuple[Node, ...],
+        before: RowBefore | None = None,
+        frames: Frames | None = None,
+    ) -> Computation:
         """Return the computation of nodes over a stream. Its id is a function of both, tables made anew included."""
         content: list[object] = [stream_id, [node.identity for node in nodes]]
         if before is not None:
             content.append(before.identity)
-        return cls("j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest(), nodes, before)
+        if frames is not None:
+            content.append(frames.identity)
+        return cls("j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest(), nodes, before, frames)
 
     @property
     def single(self) -> bool:
@@ -41,7 +53,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def has_state(self) -> bool:
         """Whether the rows depend on earlier events of the partition."""
-        return self.before is not None
+        return self.before is not None or self.frames is not None
 
     @property
     def table_ids(self) -> tuple[str, ...]:
@@ -51,7 +63,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def batch_micros(self) -> float:
         """Expected time in each micro-batch of few events, in microseconds."""
-        return sum(node.batch_micros for node in self.nodes) + (self.before.batch_micros if self.before else 0.0)
+        return sum(node.batch_micros for node in (*self.nodes, self.before, self.frames) if node is not None)
 
 
 _encode = msgspec.json.Encoder().encode

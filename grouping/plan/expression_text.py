@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
-from grouping.model.reference import Computed, Key, Reference, TableColumn, Variable
+from grouping.model.reference import Computed, Framed, Key, Reference, TableColumn, Variable
 from grouping.model.sql_type import VARIANT, SqlType
+from grouping.plan.frame_value import LAG, FrameValue, frame_value
 
 __all__ = [
     "AGGREGATE",
@@ -114,12 +115,29 @@ def render_reference(reference: Reference) -> str:
             return f"{render_name(prefix)}.{render_name(name)}"
         case Computed(text):
             return text
+        case Framed():
+            return _render_frame_value(frame_value(reference))
         case Variable(level):
             return f"λ{level}"
         case Key(expression):
             return render_part(expression)
         case name:
             return render_name(name)
+
+
+def _render_frame_value(value: FrameValue) -> str:
+    """Return the text of a value over a frame; the key stands elsewhere in a signature."""
+    args = ", ".join(map(render_part, value.args)) or "*"
+    if value.function == LAG:
+        return f"{LAG}({args}, {value.rows})"
+    call = f"{value.function}({'DISTINCT ' * value.distinct}{args})"
+    if value.condition is not None:
+        call += f" FILTER (WHERE {render_part(value.condition)})"
+    if value.milliseconds is None:
+        return f"{call} OVER (ROWS {value.rows} PRECEDING)"
+    seconds, rest = divmod(value.milliseconds, 1000)
+    interval = f"{value.milliseconds} MILLISECONDS" if rest else f"{seconds} SECONDS"
+    return f"{call} OVER (RANGE INTERVAL {interval} PRECEDING)"
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:

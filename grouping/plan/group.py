@@ -10,6 +10,8 @@ from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import Edge
 from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
+from grouping.plan.frame_value import frame_values
+from grouping.plan.frames import Frames
 from grouping.plan.row_before import RowBefore
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
@@ -55,10 +57,15 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.before if self.computation else None
 
     @property
+    def frames(self) -> Frames | None:
+        """The node that adds columns of frames; None where rows have none."""
+        return self.computation.frames if self.computation else None
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that decide which rows of FROM match: of the nodes and of the group."""
-        before = self.before.expressions if self.before else ()
-        return (*self.conjuncts, *(each for node in self.nodes for each in node.expressions), *before)
+        nodes = [node for node in (*self.nodes, self.before, self.frames) if node is not None]
+        return (*_with_frames(self.conjuncts), *(each for node in nodes for each in node.expressions))
 
     @property
     def table_ids(self) -> tuple[str, ...]:
@@ -84,9 +91,9 @@ class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions over the rows of FROM."""
-        return (
-            tuple(item.expression for item in self.items) if self.aggregation is None else self.aggregation.expressions
-        )
+        if self.aggregation is not None:
+            return self.aggregation.expressions
+        return _with_frames(tuple(item.expression for item in self.items))
 
 
 class CompiledQuery(msgspec.Struct, frozen=True):
@@ -99,3 +106,8 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     """The views read by the query, directly or through other views."""
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
+
+
+def _with_frames(expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Return expressions, and those that values over frames are computed of."""
+    return (*expressions, *(each for value in frame_values(expressions) for each in value.expressions))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from grouping.model.expression import LEFT_ON, Call, Expression, Value
+from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import all_of, render_part
+from grouping.plan.frames import HIDDEN
 from grouping.plan.scan import Scan
 
 __all__ = ["render", "render_before", "render_source"]
@@ -22,17 +24,31 @@ def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expr
         >>> render(quotes, None, [Call("<", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")])
         'SELECT … FROM quotes WHERE price < :c0'
     """
-    parts, lifted = [], {}
+    frames = computation.frames if computation else None
+    key = {column.stored for column in frames.by} if frames else set()
+    parts: list[tuple[Expression, Sequence[str]]] = []
+    qualify, lifted = [], {}
     for conjunct in conjuncts:
         match conjunct:
             case Call(op, (Value(prefix), condition)) if op == LEFT_ON:
                 lifted[str(prefix)] = condition
+            case _ if frames and not read_columns(conjunct) <= key:
+                qualify.append(conjunct)
             case _:
-                parts.append(conjunct)
+                parts.append((conjunct, ()))
+    parts += [(each, HIDDEN) for each in frames.conditions] if frames else []
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
-    if (where := all_of(parts)) is not None:
-        text += f" WHERE {render_part(where)}"
+    text += f" WHERE {_conjunction(parts)}" if parts else ""
+    if frames is not None:
+        text += frames.key
+        text += "" if (wanted := all_of(qualify)) is None else f" QUALIFY {render_part(wanted)}"
     return text + render_before(computation)
+
+
+def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
+    """Return conditions joined by AND, each with texts for its constants, as `render_part` takes them."""
+    texts = [(render_part(*part), isinstance(part[0], Call) and part[0].op in ("and", "or")) for part in parts]
+    return " AND ".join(f"({text})" if enclosed and len(parts) > 1 else text for text, enclosed in texts)
 
 
 def render_before(computation: Computation | None) -> str:

@@ -36,7 +36,16 @@ _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END))
 _BETWEEN_CONDITIONS = frozenset(
     (TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.ARROW)
-    + (TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.GROUP_BY)
+    + (
+        TokenType.SELECT,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.ON,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.WINDOW,
+        TokenType.GROUP_BY,
+    )
     + (TokenType.JOIN, TokenType.ALIAS)
 )
 

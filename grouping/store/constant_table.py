@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -30,6 +30,10 @@ MODES = ("shared", "dedicated", "virtual", "pending")
 """Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
 
 
+FRAMES: Literal["frames"] = "frames"
+"""In `Block.edge`: each match is a result, and the entries have `Entry.since`."""
+
+
 class Block(NamedTuple):
     """The common fields of all entries in an Arrow batch."""
 
@@ -39,8 +43,9 @@ class Block(NamedTuple):
     mode: str
     until: tuple[int, ...] = ()
     """For a leaving destination: by source partition, the offset of the first event that no longer counts."""
-    edge: Edge = ""
-    """For entries of a group with rows before: which edges are results; "" where each match is a result."""
+    edge: Edge | Literal["frames"] = ""
+    """For entries of a group with rows before: which edges are results; `FRAMES` for entries of a group over frames, ""
+    for other entries."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -64,8 +69,8 @@ class Entry(msgspec.Struct, frozen=True):
     bounds: bytes = b""
     """For a store of groups: the bounds of its panes (`grouping.model.panes`)."""
     since: tuple[int, ...] = ()
-    """For an entry with edges: by source partition, the offset of the first event that counts, which enters if it is a
-    match; 0 for partitions beyond."""
+    """For an entry with edges or over frames: by source partition, the offset of the first event that counts, 0 for
+    partitions beyond."""
 
 
 def storage_type(sql_type: SqlType) -> pa.DataType:

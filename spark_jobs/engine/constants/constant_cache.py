@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import GroupId, SelectId, StreamId
-from grouping.model.query import Edge
 from grouping.model.sql_type import SqlType
 from grouping.plan.columns_read import reads_column
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectList
-from grouping.store.constant_table import MODES, Block, Segment
+from grouping.store.constant_table import FRAMES, MODES, Block, Segment
 from spark_jobs.engine.constants.constant_part import ConstantPart, added
 from spark_jobs.engine.constants.constant_rows import ConstantRows, destinations
 from spark_jobs.engine.constants.shared_index import SharedIndex
@@ -160,7 +159,7 @@ class ConstantTables:
         self._tables: dict[_TableKey, ConstantTable] = {}
         self._plans: dict[GroupId, GroupPlan] = {}
         self._selects: dict[SelectId, SelectList] = {}
-        self._variants: dict[tuple[SelectId, str, Edge], int] = {}
+        self._variants: dict[tuple[SelectId, str, str], int] = {}
         self._bounds: dict[int, bytes] = {}
         self._header_readers: set[str] = set()
         """Ids of the groups and SELECT lists that read the field `_headers`."""
@@ -279,7 +278,7 @@ class ConstantTables:
         found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
         used = dict.fromkeys(select for select, _, _ in self._variants)
-        edges = [edge for _, _, edge in self._variants]
+        edges = ["" if edge == FRAMES else edge for _, _, edge in self._variants]
         index = {select: position for position, select in enumerate(used)}
         return Snapshot(
             tuple(self._tables.values()),

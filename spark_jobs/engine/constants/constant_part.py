@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,11 @@ class ConstantPart:
         """By row; None while all count."""
         self.version = 0
         """Changes whenever `alive` does."""
+
+    @cached_property
+    def variants(self) -> NDArray[np.int32]:
+        """The distinct variants of the rows, struck out rows included."""
+        return np.unique(self.rows.variant)
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
         """Strike out the destinations present here; return the part, a rebuilt part, or None when empty."""

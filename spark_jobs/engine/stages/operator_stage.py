@@ -33,11 +33,11 @@ class JoinStep:
         _, self._slices = joined.operator.step(joined.operator.begin(), events)
         self._done = 0
         self._was_whole = True
-        if joined.before is not None:
+        if (state := joined.state) is not None:
             # A step that is left out, or fails, leaves a state that lacks events.
-            self._was_whole, joined.before.state.whole = joined.before.state.whole, False
+            self._was_whole, state.whole = state.whole, False
         self.account = joined.computation.computation_id
-        self.kind = "join" if joined.computation.nodes else "row before"
+        self.kind = "join" if joined.computation.nodes else "frames" if joined.frames else "row before"
 
     @property
     def ended(self) -> bool:
@@ -49,24 +49,29 @@ class JoinStep:
         return self._joined.snapshot.groups
 
     def piece(self) -> GroupRows | None:
-        """Join the next events, and find the rows before; returns None where an event makes too many rows."""
+        """Make the rows of the next events; returns None where an event makes too many rows."""
         self._done, rows = next(self._slices)
         if rows is None:
             return None
-        kept, before = self._joined.before, None
-        if kept is not None:
-            if not self._was_whole:
-                raise InternalError("the last rows of keys lack events of this task")
-            _, (before,) = kept.operator.step(kept.state, rows)
-            kept.state.whole = self.ended
-        return GroupRows(rows, self._joined.snapshot, before)
+        joined, before, made = self._joined, None, rows
+        if not self._was_whole:
+            raise InternalError("the state of a computation lacks events of this task")
+        if joined.before is not None:
+            _, (before,) = joined.before.operator.step(joined.before.state, rows)
+        if joined.frames is not None:
+            _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
+        if joined.state is not None:
+            joined.state.whole = self.ended
+        return GroupRows(made, joined.snapshot, before)
 
     def passed(self, piece: GroupRows | None) -> Records:
         """Yield the records of joined rows, or the dead letter of an event with too many."""
         if piece is None:
             letters = self._task.guard.not_evaluated
             yield letters.too_many_rows(self._events, self._done - 1, self._joined.computation)
-        elif piece.rows.count:
+            return
+        self._task.observer.operated(piece.rows)
+        if piece.rows.count:
             yield from self._then(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:

@@ -19,6 +19,8 @@ from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
+from spark_jobs.engine.operators.frames.frame_rows import FrameRows
+from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
@@ -62,6 +64,14 @@ class JoinedGroups(NamedTuple):
     snapshot: Snapshot
     before: KeptRows | None = None
     """For computations with rows before."""
+    frames: KeptFrames | None = None
+    """For computations with frames."""
+
+    @property
+    def state(self) -> LogState | None:
+        """The state, of a computation that has one."""
+        kept = self.before or self.frames
+        return None if kept is None else kept.state
 
 
 class KeptRows(NamedTuple):
@@ -71,11 +81,21 @@ class KeptRows(NamedTuple):
     state: LastRows
 
 
+class KeptFrames(NamedTuple):
+    """The operator that computes the values of frames, and its state in the task's source partition."""
+
+    operator: FrameOperator
+    state: FrameRows
+
+
 class Observer:
     """Observes the progress of a task; this class ignores everything."""
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Take note of decoded events, and of the dead letters of the other records."""
+
+    def operated(self, rows: RowSource) -> None:
+        """Take note of the rows of a computation over the events that were decoded last."""
 
     def found(self, rows: RowSource, matches: Matches) -> None:
         """Take note of matches, before their records are made."""
@@ -147,6 +167,7 @@ class Task:
                 LookupJoinOperator(each, views, value_bytes, event_rows),
                 parts[each.computation_id],
                 _kept_rows(each, parts[each.computation_id], states),
+                _kept_frames(each, parts[each.computation_id], states, value_bytes),
             )
             for each in snapshot.computations
         ]
@@ -173,3 +194,14 @@ def _kept_rows(computation: Computation, snapshot: Snapshot, states: Mapping[str
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, LastRows), "the state of rows before"
     return KeptRows(operator, state)
+
+
+def _kept_frames(
+    computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None, value_bytes: int
+) -> KeptFrames | None:
+    if computation.frames is None:
+        return None
+    operator = FrameOperator.over(computation.frames, snapshot, value_bytes)
+    state = operator.begin() if states is None else states[computation.computation_id]
+    assert isinstance(state, FrameRows), "the state of frames"
+    return KeptFrames(operator, state)

@@ -106,6 +106,7 @@ class LogStates:
             elif state.position < first:
                 self._snapshots.catch_up(place, state, first)
             states[name] = state
+            needs.prepare(state, partition)
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
             if (begin := min([state.position, *late])) < first:
                 state.rewind(begin)

@@ -6,8 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from grouping.plan.computation import Computation
 from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.operators.frames.frame_rows import FrameRows
+from spark_jobs.engine.operators.frames.operator import FrameOperator, read_values
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
@@ -36,6 +41,9 @@ class StateNeeds(Protocol):
 
     def since(self, partition: int) -> Mapping[str, int]:
         """Return by part the position from which on rows must have the part."""
+
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Set what the state must know of the needs before a task begins; no change of the state can be undone then."""
 
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Take rows of the log into the state, without results; rows that the state has already change nothing."""
@@ -80,9 +88,68 @@ class _EdgeNeeds:
                 found[name] = min(begin, found.get(name, begin))
         return found
 
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Do nothing: the state keeps the columns that it has."""
+
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Keep the last row of each key."""
         assert isinstance(state, LastRows), "a state of this kind"
+        self.operator.fold(state, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _FrameNeeds:
+    """The values of frames that the entries read, in their predicates or SELECT lists."""
+
+    computation: Computation
+    operator: FrameOperator
+    begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
+    """The values that some live entries read, and the distinct begins of these entries, as `Begins.offsets`."""
+
+    @classmethod
+    def of(cls, computation: Computation, snapshot: Snapshot) -> _FrameNeeds:
+        """Collect the needs of the groups over a computation."""
+        assert computation.frames is not None, "a computation with frames"
+        found = []
+        for table in snapshot.tables:
+            for part in table.parts:
+                rows = part.live_rows()
+                assert rows.begins is not None, "entries over frames have begins"
+                for variant in part.variants.tolist():
+                    select = snapshot.selects[snapshot.select_of[variant]]
+                    own = rows.begins.take(np.flatnonzero(rows.variant == variant)).pruned()
+                    if own.codes.size:
+                        found.append((frozenset((ALL_ROWS, *read_values(table.shape.plan, select))), own.offsets))
+        return cls(computation, FrameOperator.over(computation.frames, snapshot), tuple(found))
+
+    @property
+    def kind(self) -> type[LogState]:
+        """The class of the states."""
+        return FrameRows
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The values."""
+        return frozenset(value.column.stored for value in self.operator.values)
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return by value where the first of the live entries that read it begins: a function of the tables."""
+        found: dict[str, int] = {}
+        for names, offsets in self.begins:
+            begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())
+            for name in names:
+                found[name] = min(begin, found.get(name, begin))
+        return found
+
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Note which values are read, how far their frames reach, and since when rows count for each."""
+        assert isinstance(state, FrameRows), "a state of this kind"
+        state.keep(self.names)
+        state.reach, state.visible = self.operator.reach, self.since(partition)
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Keep the rows that WHERE lets through."""
+        assert isinstance(state, FrameRows), "a state of this kind"
         self.operator.fold(state, rows)
 
 
@@ -93,4 +160,6 @@ def needs_of(computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
         computation: The computation.
         snapshot: The tables of the groups over it.
     """
+    if computation.frames is not None:
+        return _FrameNeeds.of(computation, snapshot)
     return _EdgeNeeds.of(computation, snapshot) if computation.before is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,9 @@ Counted = NDArray[np.bool_] | None
 
 class AggregateState:
     """The state of one aggregate function. The names of its columns begin with `stem`."""
+
+    is_sum: ClassVar[bool] = False
+    """Whether all columns are whole numbers that `begin` and `merge` add up."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         """Return the state's columns of single matches.

@@ -36,6 +36,8 @@ def _sums(stem: str, names: Sequence[str]) -> list[pl.Expr]:
 
 
 class _Count(AggregateState):
+    is_sum = True
+
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         counts = np.ones(len(offsets), np.bool_) if counted is None else counted.copy()
         for argument in args:
@@ -93,6 +95,8 @@ def _text(values: pl.Series) -> pl.Series:
 class _WholeSum(AggregateState):
     """The sums of the 32-bit halves of whole numbers: exact, so that a total too large for BIGINT is detected."""
 
+    is_sum = True
+
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         present, filled = _filled(args[0], counted)
         numbers = filled.cast(pl.Int64).to_numpy()
@@ -124,6 +128,8 @@ def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.
 
 class _DecimalSum(AggregateState):
     """The sum of DECIMALs, kept as four sums of 32-bit limbs of the unscaled numbers."""
+
+    is_sum = True
 
     def __init__(self, aggregate: AggregateValue, *, mean: bool) -> None:
         self._argument: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # no argument is a slot

@@ -1,0 +1,147 @@
+"""Binding of SELECT and QUALIFY: a call with OVER becomes a column that is computed over a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from grouping.binding.bind import Binder
+from grouping.binding.bound import Bound, without_positions
+from grouping.binding.constants import settle
+from grouping.binding.operands import boolean
+from grouping.binding.scope import Scope
+from grouping.compiler.aggregate_binder import AggregateBinder
+from grouping.compiler.edge_key import check_covered, key_column
+from grouping.compiler.frames.window import (
+    MOST_BACK,
+    Window,
+    named_windows,
+    range_milliseconds,
+    read_window,
+    row_count,
+)
+from grouping.compiler.normalize import normalize_value
+from grouping.compiler.order import order
+from grouping.model.expression import Column
+from grouping.model.refusals import mismatch, unsupported
+from grouping.plan.aggregate import AggregateValue
+from grouping.plan.frame_value import LAG, FrameValue
+from grouping.statements.select_text import FUNCTION_MARK
+
+__all__ = ["FrameBinder"]
+
+_AGGREGATES = frozenset("count sum avg min max stddev_pop stddev_samp var_pop var_samp first last".split())
+_LISTED = "Window functions are lag, count, sum, avg, min, max, stddev, variance, first and last."
+
+
+class FrameBinder(Binder):
+    """Binds the SELECT list and QUALIFY of a query with window functions."""
+
+    def __init__(self, scope: Scope, tree: exp.Select) -> None:
+        super().__init__(scope)
+        self._plain = Binder(scope)
+        self._windows = named_windows(tree)
+        self._aliases: Mapping[str, Bound] = {}
+        self.by: frozenset[Column] = frozenset()
+        """The key of the windows; empty until a window was bound."""
+
+    def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
+        """Return the condition of QUALIFY, which may name items of the SELECT list; a column of FROM goes first.
+
+        Args:
+            node: The condition.
+            aliases: The items by their names in lower case.
+        """
+        self._aliases = aliases
+        return boolean(self.bind(node), "QUALIFY")
+
+    def _bind(self, node: exp.Expr) -> Bound:
+        if isinstance(node, exp.Window):
+            return self._windowed(node)
+        if isinstance(node, exp.Column) and not node.table and (name := node.name.casefold()) in self._aliases:
+            if not any(source.find(name) is not None for source in self.scope.sources):
+                return self._aliases[name]
+        return super()._bind(node)
+
+    def _windowed(self, node: exp.Window) -> Bound:
+        if node.this.find(exp.Window) is not None:
+            raise unsupported("a window function within a window function", "Its argument reads single events.")
+        window = read_window(node, self._windows)
+        called = node.this
+        name = str(called.this).removeprefix(FUNCTION_MARK).casefold() if isinstance(called, exp.Anonymous) else ""
+        value = self._lag(called, window) if name == LAG else self._aggregate(called, name, window)
+        self._take_key(window)
+        return value.column
+
+    def _lag(self, called: exp.Anonymous, window: Window) -> FrameValue:
+        arguments = called.expressions
+        if not 1 <= len(arguments) <= 2:
+            raise unsupported("lag with a default value", "lag takes a column, and how many rows it looks back.")
+        if window.unit or window.order != "_offset":
+            hint = "Write lag(price) OVER (PARTITION BY symbol ORDER BY _offset)."
+            raise unsupported("this window of lag", "The row before is the row that came before.", hint)
+        back = (
+            row_count(self._plain.bind(arguments[1]), "this second argument of lag", 1, MOST_BACK)
+            if arguments[1:]
+            else 1
+        )
+        bound = self._plain.bind(arguments[0])
+        if not bound.type.is_ordered:
+            raise unsupported(f"lag of {bound.type}", "Values with parts are not kept.", "Name a field or an element.")
+        (canonical,), _ = order((without_positions(normalize_value(bound)),))
+        return FrameValue(LAG, (settle(canonical),), str(bound.type), rows=back)
+
+    def _aggregate(self, called: exp.Expr, name: str, window: Window) -> FrameValue:
+        binder = AggregateBinder(self.scope, ())
+        bound = binder.bind(called)
+        value = binder.aggregates.get(bound.stored) if isinstance(bound, Column) else None
+        if value is None or value.function not in _AGGREGATES:
+            raise unsupported(f'"{name}" as a window function', _LISTED)
+        if not window.unit:
+            raise unsupported(
+                "a window without a frame",
+                "Spark's frame would begin with the first event of all.",
+                "Add ROWS 19 PRECEDING behind ORDER BY _offset, or RANGE INTERVAL '10' MINUTE PRECEDING behind "
+                "ORDER BY _time.",
+            )
+        if window.order != ("_offset" if window.unit == "ROWS" else "_time"):
+            raise unsupported(
+                f"{window.unit} behind ORDER BY {window.order}",
+                "ROWS counts events in the order of _offset, and RANGE compares their _time.",
+                f"Write ORDER BY {'_offset' if window.unit == 'ROWS' else '_time'}.",
+            )
+        start = None if window.start is None else self._plain.bind(window.start)
+        rows = row_count(start, "the length of a ROWS frame", 0) if window.unit == "ROWS" else None
+        milliseconds = range_milliseconds(start) if window.unit == "RANGE" else None
+        return _framed(value, rows, milliseconds)
+
+    def _take_key(self, window: Window) -> None:
+        columns = set()
+        for node in window.partition_by:
+            if not isinstance(node, exp.Column):
+                raise unsupported("an expression in PARTITION BY", "PARTITION BY takes columns.", "Name a column.")
+            columns.add(key_column(*self._plain.column(node)))
+        assert self.scope.stream is not None, "a table alone was refused"
+        check_covered(self.scope.stream, {column.stored for column in columns}, "PARTITION BY")
+        if self.by and self.by != columns:
+            raise unsupported(
+                "windows with different PARTITION BY in one query",
+                "The frames of a query are of one key.",
+                "Write two queries.",
+            )
+        self.by = frozenset(columns)
+
+
+def _framed(value: AggregateValue, rows: int | None, milliseconds: int | None) -> FrameValue:
+    if any(not argument.type.is_ordered for argument in value.args):  # type: ignore[union-attr]  # no slot stands here
+        raise mismatch(f'an argument of "{value.function}" has parts', "Values with parts are not kept.")
+    return FrameValue(
+        value.function,
+        value.args,
+        value.type_text,
+        value.distinct,
+        value.condition,
+        rows,
+        milliseconds,
+    )

@@ -1,0 +1,113 @@
+"""Queries with window functions: the node that has the frames, and where each condition of WHERE is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from grouping.binding.bound import Bound, Constant, Term, nodes, without_positions
+from grouping.binding.constants import settle
+from grouping.binding.scope import Scope
+from grouping.compiler.normalize import normalize
+from grouping.compiler.order import order
+from grouping.model.expression import Column
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import DOUBLE, FLOAT
+from grouping.plan.computation import Computation
+from grouping.plan.frames import Frames
+
+__all__ = ["check_frames", "has_frames", "with_frames"]
+
+
+def has_frames(tree: exp.Select) -> bool:
+    """Tell whether a SELECT has window functions in its SELECT list, or QUALIFY.
+
+    Raises:
+        InputError: ``unsupported-query`` for a window function in WHERE.
+    """
+    where = tree.args.get("where")
+    if where is not None and _has_window(where):
+        raise unsupported(
+            "a window function in WHERE",
+            "WHERE decides which events the frames hold.",
+            "Write the condition in QUALIFY, behind WHERE.",
+        )
+    return bool(tree.args.get("qualify")) or any(map(_has_window, tree.expressions))
+
+
+def _has_window(node: exp.Expr) -> bool:
+    return any(isinstance(each, exp.Window) for each in node.walk(prune=lambda below: isinstance(below, exp.Subquery)))
+
+
+def check_frames(scope: Scope | None, *, outermost: bool, aggregation: bool, emit: bool) -> Scope:
+    """Return the scope of a query with window functions, which must be the scope of a stream alone.
+
+    Args:
+        scope: The scope of FROM; None over a table alone.
+        outermost: Whether the SELECT is the query's own.
+        aggregation: Whether the SELECT has GROUP BY or aggregates.
+        emit: Whether the query has EMIT ON ENTER or EXIT.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if not outermost:
+        detail = "Frames belong to the query whose results they are in."
+        raise unsupported("a window function in a view or subquery", detail, "Write the window function in the CQ.")
+    if aggregation:
+        raise unsupported(
+            "a window function beside GROUP BY or an aggregate without OVER",
+            "An aggregate without OVER is computed at each tick of EVERY.",
+            "Write OVER behind each aggregate, without GROUP BY.",
+        )
+    if emit:
+        raise unsupported(
+            "EMIT ON ENTER or EXIT with window functions", "Edges compare the conditions of WHERE.", "Leave EMIT out."
+        )
+    if scope is None or scope.nodes:
+        detail = "Frames hold the events of one stream."
+        raise unsupported("a window function over a table or a join", detail, "Read the stream alone.")
+    return scope
+
+
+def with_frames(
+    scope: Scope, by: frozenset[Column], where: Sequence[Bound], qualify: Bound | None
+) -> tuple[Scope, tuple[Bound, ...]]:
+    """Return the scope of a query with window functions, and the conditions that its group decides.
+
+    Args:
+        scope: The scope of the stream.
+        by: The columns of PARTITION BY.
+        where: The conditions of WHERE, of the query and of views.
+        qualify: The condition of QUALIFY, if any.
+
+    Raises:
+        InputError: ``unsupported-query`` for QUALIFY without a window function.
+    """
+    if not by:
+        raise unsupported("QUALIFY without a window function", "QUALIFY compares the values of frames.", "Write WHERE.")
+    conjuncts = [part for condition in where for part in normalize(condition)]
+    keys = by | {column for each in conjuncts if (column := _equal_column(each)) is not None}
+    exact = {column for column in keys if column.type not in (FLOAT, DOUBLE)}
+    above: list[Bound] = []
+    below: list[Bound] = []
+    for each in conjuncts:
+        (above if _equal_column(each) is not None or _columns(each) <= exact else below).append(each)
+    conditions = tuple(map(settle, order(map(without_positions, below))[0]))
+    assert scope.stream is not None, "a table alone was refused"
+    frames = Frames.of(keys, conditions)
+    computation = Computation.of(scope.stream.stream_id, (), frames=frames)
+    return scope._replace(computation=computation), (*above, *([] if qualify is None else [qualify]))
+
+
+def _equal_column(conjunct: Bound) -> Column | None:
+    """Return the column that a condition compares with a constant for equality."""
+    match conjunct:
+        case Term("=", (Column() as column, Constant())) if column.type.is_ordered:
+            return column
+    return None
+
+
+def _columns(conjunct: Bound) -> set[Column]:
+    return {node for node in nodes(conjunct) if isinstance(node, Column)}

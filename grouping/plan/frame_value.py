@@ -1,0 +1,73 @@
+"""A value computed over a frame: the event's own row and rows before it of the same key (`lag`, `count(*) OVER …`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+import msgspec
+
+from grouping.model.expression import Column, Expression, walk
+from grouping.model.reference import Framed
+from grouping.model.sql_type import SqlType
+
+__all__ = ["LAG", "FrameValue", "frame_value", "frame_values"]
+
+LAG = "lag"
+"""The function that reads the row before; all others aggregate the rows of the frame."""
+
+
+class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A function and its frame. The key belongs to the computation (`grouping.plan.frames.Frames`)."""
+
+    function: str
+    """`LAG`, or an aggregate by its canonical name (`grouping.functions.aggregates`)."""
+    args: tuple[Expression, ...]
+    """Over the rows that WHERE lets through; none for ``count(*)``."""
+    type_text: str = msgspec.field(name="type")
+    distinct: bool = False
+    condition: Expression | None = None
+    """The condition of FILTER."""
+    rows: int | None = None
+    """How many rows before the event's own are in the frame; of `LAG` how many rows back the value is."""
+    milliseconds: int | None = None
+    """How much earlier than the event's own time the times in the frame may be; None where `rows` is given."""
+
+    @property
+    def type(self) -> SqlType:
+        """The type of the value."""
+        return SqlType.of(self.type_text)
+
+    @property
+    def column(self) -> Column:
+        """The column that has the value."""
+        return Column.of(Framed(_encode(self).decode()), self.type_text)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows of FROM."""
+        return self.args if self.condition is None else (*self.args, self.condition)
+
+
+@lru_cache(maxsize=65_536)
+def frame_value(reference: Framed) -> FrameValue:
+    """Return the value that a column has.
+
+    Example:
+        >>> back = FrameValue("lag", (Column("price", "DOUBLE"),), "DOUBLE", rows=1)
+        >>> frame_value(back.column.reference) == back
+        True
+    """
+    return _decode(reference.text)
+
+
+def frame_values(expressions: Iterable[Expression]) -> Iterator[FrameValue]:
+    """Yield the values that expressions read."""
+    for expression in expressions:
+        for leaf in walk(expression):
+            if isinstance(leaf, Column) and isinstance(reference := leaf.reference, Framed):
+                yield frame_value(reference)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(FrameValue).decode

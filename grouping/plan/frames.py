@@ -1,0 +1,64 @@
+"""The node that gives each row the values of frames: the row itself and rows before it of the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+
+from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.plan.expression_text import render_reference
+
+__all__ = ["HIDDEN", "Frames"]
+
+HIDDEN = ("?",)
+"""The text in the place of the constants of `Frames.conditions`, for `render_part`."""
+
+
+class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rows below that WHERE lets through, with columns of frames.
+
+    Which columns there are is not part of the node: the groups above it and their SELECT lists name them
+    (`grouping.plan.frame_value`). The order of rows is their order in one source partition.
+    """
+
+    batch_micros: ClassVar[float] = 2_500.0
+    """Time in each micro-batch of few events, estimated."""
+
+    by: tuple[Column, ...]
+    """The key, in the order of the stored texts, each column once: PARTITION BY, and the columns that WHERE compares
+    with constants, which the group decides. NULL is a value like another, NaN equals NaN, and -0.0 equals 0.0."""
+    where: tuple[Expression, ...] = ()
+    """The conditions of WHERE that decide which rows exist, with their constants, in canonical order."""
+
+    @classmethod
+    def of(cls, by: Iterable[Column], where: tuple[Expression, ...]) -> Frames:
+        """Return the node of a key and of conditions."""
+        return cls(tuple(sorted(set(by), key=lambda column: column.stored)), where)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that make an id."""
+        return {"frames": [column.stored for column in self.by], "where": self.where}
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows below that the node computes with."""
+        return (*self.by, *self.where)
+
+    @property
+    def conditions(self) -> list[Expression]:
+        """The conditions with slot 0 for each constant, since signatures hide constants."""
+        return [_without_values(each) for each in self.where]
+
+    @property
+    def key(self) -> str:
+        """The clause of a signature that names the key."""
+        return f" PARTITION BY {', '.join(render_reference(column.reference) for column in self.by)}"
+
+
+def _without_values(expression: Expression) -> Expression:
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(_without_values, expression.args)), expression.type_text)
+    return Slot(0) if isinstance(expression, Value) else expression

@@ -1,0 +1,85 @@
+"""Rows of a state of frames that lie together, ordered by the number of their key, then by arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+
+__all__ = ["FramePart"]
+
+
+class FramePart(NamedTuple):
+    """Some rows."""
+
+    numbers: Ints
+    """The number of each row's key, ascending."""
+    offsets: Ints
+    times: Ints
+    """Epoch milliseconds."""
+    columns: Mapping[str, pa.Array]
+    """By name, the columns that values are computed of; older rows may lack some of them."""
+
+    @classmethod
+    def of(cls, numbers: Ints, offsets: Ints, times: Ints, columns: Mapping[str, pa.Array]) -> FramePart:
+        """Return rows that are given by arrival."""
+        return cls(numbers, offsets, times, columns).take(np.argsort(numbers, kind="stable"))
+
+    @classmethod
+    def empty(cls) -> FramePart:
+        """Return no rows."""
+        none = np.empty(0, np.int64)
+        return cls(none, none, none, {})
+
+    @classmethod
+    def appended(cls, parts: Sequence[FramePart], names: Iterable[str]) -> FramePart:
+        """Return the rows of all parts one part after the other, with some of their columns."""
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.offsets for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            {name: pa.concat_arrays([part.column(name, parts) for part in parts]) for name in names},
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[FramePart]) -> FramePart:
+        """Return the rows of all parts; rows of a later part came later."""
+        rows = cls.appended(parts, dict.fromkeys(name for part in parts for name in part.columns))
+        return rows.take(np.argsort(rows.numbers, kind="stable"))
+
+    def column(self, name: str, others: Iterable[FramePart]) -> pa.Array:
+        """Return a column, NULLs where only other parts have it."""
+        found = self.columns.get(name)
+        if found is None:
+            kind = next(part.columns[name].type for part in others if name in part.columns)
+            return pa.nulls(self.numbers.size, kind)
+        return found
+
+    def take(self, rows: NDArray[np.integer]) -> FramePart:
+        """Return some rows."""
+        places = pa.array(rows)
+        columns = {name: column.take(places) for name, column in self.columns.items()}
+        return FramePart(self.numbers[rows], self.offsets[rows], self.times[rows], columns)
+
+    def of_keys(self, keys: Ints) -> FramePart:
+        """Return the rows of some keys, whose numbers ascend."""
+        first = np.searchsorted(self.numbers, keys, side="left")
+        size = np.searchsorted(self.numbers, keys, side="right") - first
+        begins = np.cumsum(size) - size
+        return self.take(np.arange(size.sum()) + np.repeat(first - begins, size))
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self.numbers.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = self.numbers.nbytes + self.offsets.nbytes + self.times.nbytes
+        return int(own + sum(column.nbytes for column in self.columns.values()))

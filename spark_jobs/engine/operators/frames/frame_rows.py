@@ -1,0 +1,165 @@
+"""The state of frames in one source partition: the rows that a frame may still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.frames.frame_part import FramePart
+from spark_jobs.engine.operators.frames.key_rows import lateness
+from spark_jobs.engine.operators.frames.partition_clock import PartitionClock
+from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
+from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
+
+__all__ = ["FrameRows", "Reach"]
+
+_FORMAT = b"frame-rows 1\n"
+"""Names the format of the state as bytes, and its version: other bytes are no snapshot."""
+_KEY, _COLUMN = "key.", "column."
+_RATIO = 4
+"""A part is merged with the part before it, unless that part has more than this many times its rows."""
+
+
+class Reach:
+    """How far the longest frames reach."""
+
+    def __init__(self, rows: int = 0, milliseconds: int | None = None) -> None:
+        """Take the reach.
+
+        Args:
+            rows: Rows before an event's own.
+            milliseconds: How much earlier than the own time; None where no frame is by time.
+        """
+        self.rows = rows
+        self.milliseconds = milliseconds
+
+
+class FrameRows(LogState):
+    """The rows of each key, as of a position of the partition's log."""
+
+    def __init__(self, position: int = 0) -> None:
+        """Begin without rows, at a position of the log."""
+        super().__init__(position)
+        self.keys = KeyNumbers()
+        self.parts: tuple[FramePart, ...] = ()
+        """The rows: those of a later part came later."""
+        self.clock = PartitionClock()
+        self.reach = Reach()
+        """How far the frames of the present values reach: other rows may be forgotten."""
+        self.visible: Mapping[str, int] = {}
+        """By value, as `Column.stored`: the offset of the first row that counts for the value; 0 where not given."""
+        self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
+        """The rows and the clock when the task began."""
+
+    def add(self, part: FramePart, clock: PartitionClock) -> None:
+        """Add rows that came behind all rows of the state, and set the clock after them."""
+        if part.size:
+            self.parts = (*self.parts, part)
+            self.changed += part.size
+        self.clock = clock
+
+    def of_keys(self, keys: Ints) -> list[FramePart]:
+        """Return the rows of some keys, whose numbers ascend."""
+        return [part.of_keys(keys) for part in self.parts]
+
+    def begin(self) -> None:
+        """Begin a task: the rows so far can be undone no more; parts are merged, and far rows are forgotten."""
+        parts = [*self.parts]
+        while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:
+            merged = FramePart.joined(parts[-2:])
+            parts[-2:] = [merged if len(parts) > 2 else self._within_reach(merged)]
+        self.parts = tuple(parts)
+        self._settled = self.parts, self.clock
+        super().begin()
+
+    def undo(self) -> None:
+        """Undo the rows since the last task began."""
+        self.parts, self.clock = self._settled
+        super().undo()
+
+    def rewind(self, position: int) -> None:
+        """Take away the rows from a position on: they are read again, with further columns or a longer reach."""
+        if position < self.position:
+            kept = (part.take(np.flatnonzero(part.offsets < position)) for part in self.parts)
+            self.parts = tuple(part for part in kept if part.size)
+            self.position = position
+            self.clock = self.clock.without(position)
+
+    def _within_reach(self, part: FramePart) -> FramePart:
+        """Return all rows of the state without those that no frame can hold any more."""
+        ends = np.searchsorted(part.numbers, part.numbers, side="right")
+        kept = ends - np.arange(part.size) <= max(self.reach.rows, 1)
+        if (milliseconds := self.reach.milliseconds) is not None:
+            kept |= part.times >= self.clock.time - milliseconds - lateness(milliseconds)
+        return part if kept.all() else part.take(np.flatnonzero(kept))
+
+    def stored(self) -> bytes:
+        """Return the state as bytes."""
+        return self._packed(self.parts, "zstd")
+
+    @classmethod
+    def restored(cls, stored: bytes) -> FrameRows:
+        """Return the state that bytes hold; raises as the base class."""
+        rows, about = unpacked(_FORMAT, stored)
+        state = cls(about["position"])
+        for name, since in about["since"].items():
+            state.hold(name, since)
+        state._put_stored(rows, about)
+        state.changed = 0
+        state.begin()
+        state.complete = True
+        return state
+
+    def changes(self) -> bytes:
+        """Return the rows that the last task added."""
+        return self._packed(self.parts[len(self._settled[0]) :], None)
+
+    def put_changes(self, stored: bytes) -> bool:
+        """Add the rows of a task that the state does not have."""
+        rows, about = unpacked(_FORMAT, stored)
+        if not self.since.keys() <= about["since"].keys():
+            return False
+        self._put_stored(rows, about)
+        self.position = about["position"]
+        return True
+
+    def _packed(self, parts: tuple[FramePart, ...], compression: str | None) -> bytes:
+        about = {"position": self.position, "since": dict(self.since), "clock": self.clock}
+        columns: dict[str, pa.Array] = {}
+        if parts:
+            part = FramePart.joined(parts)
+            columns = {f"{_KEY}{place}": column for place, column in enumerate(self.keys.columns(part.numbers))}
+            columns |= {"offset": pa.array(part.offsets), "time": pa.array(part.times)}
+            columns |= {f"{_COLUMN}{name}": column for name, column in part.columns.items()}
+        return packed(_FORMAT, pa.table(columns), about, compression)
+
+    def _put_stored(self, rows: pa.Table, about: Mapping[str, Any]) -> None:
+        time, recent = about["clock"]
+        self.clock = PartitionClock(time, tuple((offset, at) for offset, at in recent))
+        if not rows.num_rows:
+            return
+        arrays = {name: rows[name].chunk(0) for name in rows.schema.names}
+        numbers = self.keys.of([column for name, column in arrays.items() if name.startswith(_KEY)])
+        columns = {name.removeprefix(_COLUMN): each for name, each in arrays.items() if name.startswith(_COLUMN)}
+        offsets, times = arrays["offset"].to_numpy(), arrays["time"].to_numpy()
+        part = FramePart.of(numbers, offsets, times, columns)
+        self.add(part.take(np.flatnonzero(part.offsets >= self.position)) if self.parts else part, self.clock)
+
+    @property
+    def changed_bytes(self) -> int:
+        """About how many bytes were put since the last snapshot."""
+        return self.changed * (24 + 8 * max((len(part.columns) for part in self.parts), default=0))
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.keys.nbytes + sum(part.nbytes for part in self.parts)

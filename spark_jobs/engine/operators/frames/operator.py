@@ -1,0 +1,157 @@
+"""The operator that computes the values of frames (`grouping.plan.frames.Frames`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.model.errors import InternalError
+from grouping.model.expression import Column, Expression
+from grouping.plan.frame_value import FrameValue, frame_values
+from grouping.plan.frames import Frames
+from grouping.plan.group import GroupPlan, SelectList
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import evaluate_expression, holds
+from spark_jobs.engine.operators.frames.frame_part import FramePart
+from spark_jobs.engine.operators.frames.frame_rows import FrameRows, Reach
+from spark_jobs.engine.operators.frames.frame_values import computed, kept_columns
+from spark_jobs.engine.operators.frames.framed_rows import FramedRows
+from spark_jobs.engine.operators.frames.key_rows import KeyRows
+from spark_jobs.engine.operators.row_before.key_numbers import key_columns
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, as_plain
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["FrameOperator", "read_values"]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOperator:
+    """The values of frames (`operators.operator.Operator`). The rows of a task are of one partition, in its order."""
+
+    frames: Frames
+    values: tuple[FrameValue, ...]
+    """The values that some group or SELECT list reads, in the order of their columns' stored texts."""
+    value_bytes: int = VALUE_BYTES
+    """Bytes of the longest text that an expression may compute; a longer text is NULL."""
+
+    def begin(self) -> FrameRows:
+        """Return the state before the first rows."""
+        return FrameRows()
+
+    @classmethod
+    def over(cls, frames: Frames, snapshot: Snapshot, value_bytes: int = VALUE_BYTES) -> FrameOperator:
+        """Return the operator for the groups over a computation.
+
+        Args:
+            frames: The node.
+            snapshot: The tables of the groups.
+            value_bytes: As the field.
+        """
+        found: dict[str, FrameValue] = {}
+        for table in snapshot.tables:
+            for variant in {int(each) for part in table.parts for each in part.variants}:
+                found |= read_values(table.shape.plan, snapshot.selects[snapshot.select_of[variant]])
+        return cls(frames, tuple(found[stored] for stored in sorted(found)), value_bytes)
+
+    @property
+    def reach(self) -> Reach:
+        """How far the frames reach."""
+        times = [value.milliseconds for value in self.values if value.milliseconds is not None]
+        return Reach(max((value.rows or 0 for value in self.values), default=0), max(times, default=None))
+
+    def step(
+        self, state: FrameRows, rows: RowSource, watermark: int | None = None
+    ) -> tuple[FrameRows, Iterator[FramedRows]]:
+        """Return the rows that WHERE lets through with their values, and keep these rows; changes the state in place.
+
+        Raises:
+            InternalError: An earlier step failed midway.
+            Exception: Any exception: expressions run code of libraries (`faults.FAULTS`).
+        """
+        if state.torn:
+            raise InternalError("the state of frames is torn")
+        state.torn = True
+        passing = self._passing(rows)
+        part, arrived = self._part(state, rows, passing)
+        clock, clocks = state.clock.after(rows.offsets[passing], rows.time_ms[passing])
+        found = self._values(state, part, arrived, clocks) if passing.size else {}
+        state.add(part, clock)
+        state.torn = False
+        columns = {value.column.reference: (value.type, array) for value, array in found.items()}
+        if not passing.size:
+            return state, iter([FramedRows(rows, passing, {})])
+        return state, iter([FramedRows(rows, passing, columns)])
+
+    def fold(self, state: FrameRows, rows: RowSource) -> None:
+        """Keep rows without their values; rows before the state's position change nothing."""
+        state.torn = True
+        passing = self._passing(rows)
+        passing = passing[rows.offsets[passing] >= state.position]
+        part, _ = self._part(state, rows, passing)
+        state.add(part, state.clock.after(rows.offsets[passing], rows.time_ms[passing])[0])
+        state.torn = False
+
+    def _passing(self, rows: RowSource) -> Ints:
+        """Return the rows that WHERE lets through."""
+        every = np.arange(rows.count)
+        if not self.frames.where or not rows.count:
+            return every
+        return np.flatnonzero(holds(self.frames.where, EventColumns(rows, self.value_bytes), every))
+
+    def _part(self, state: FrameRows, rows: RowSource, passing: Ints) -> tuple[FramePart, Ints]:
+        """Return rows as a part of the state, and the place in the part of each row."""
+        if not passing.size:
+            return FramePart.empty(), passing
+        places = pa.array(passing)
+        keys = [rows.column(column.reference).take(places) for column in self.frames.by]
+        numbers = state.keys.of(key_columns(keys))
+        columns = {name: self._column(each, rows, passing) for name, each in kept_columns(self.values).items()}
+        order = np.argsort(numbers, kind="stable")
+        arrived = np.empty(order.size, np.int64)
+        arrived[order] = np.arange(order.size)
+        part = FramePart(numbers, rows.offsets[passing], rows.time_ms[passing], columns)
+        return part.take(order), arrived
+
+    def _column(self, expression: Expression, rows: RowSource, passing: Ints) -> pa.Array:
+        if isinstance(expression, Column):
+            return rows.column(expression.reference).take(pa.array(passing))
+        return as_plain(evaluate_expression(expression, rows, passing, self.value_bytes))
+
+    def _values(self, state: FrameRows, part: FramePart, arrived: Ints, clocks: Ints) -> dict[FrameValue, pa.Array]:
+        """Return the values of the rows of a part by arrival."""
+        earlier = [each for each in state.of_keys(np.unique(part.numbers)) if each.size]
+        kept = sum(each.size for each in earlier)
+        joined = FramePart.appended([*earlier, part], part.columns)
+        order = np.argsort(joined.numbers, kind="stable")
+        placed = np.empty(order.size, np.int64)
+        placed[order] = np.arange(order.size)
+        asked = placed[kept + arrived]
+        rows = KeyRows(joined.take(order), asked)
+        visible = state.visible
+        return {value: computed(value, rows, clocks, visible.get(value.column.stored, 0)) for value in self.values}
+
+    def snapshot(self, state: FrameRows) -> bytes:
+        """Return the state as bytes that `restore` reads."""
+        return state.stored()
+
+    def restore(self, snapshot: bytes) -> FrameRows:
+        """Return the state of a snapshot.
+
+        Raises:
+            ValueError: The bytes are no whole snapshot of this version.
+        """
+        return FrameRows.restored(snapshot)
+
+    def size(self, state: FrameRows) -> int:
+        """Return about how many bytes of memory the state takes."""
+        return state.nbytes
+
+
+def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:
+    """Return the values that a group or a SELECT list reads, by their columns' stored texts."""
+    read = (*plan.conjuncts, *(item.expression for item in select.items))
+    return {value.column.stored: value for value in frame_values(read)}
