@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +107,7 @@ def entry(
     select: str = "s_1",
     window: tuple[int | None, int | None] = (None, None),
     until: tuple[int, ...] = (),
-    edge: Edge = "",
+    edge: Edge | Literal["frames"] = "",
     since: tuple[int, ...] = (),
 ) -> Entry:
     """Return an entry whose number is its name; its types are texts."""

@@ -1,18 +1,14 @@
-"""Edges by several workers that lose their states, replay batches and store states: the same as without a loss."""
+"""Edges by several workers that lose their states, replay batches and store states: as if one never stopped."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.evaluation.one_entry import VERSION
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.ids import StreamId
 from grouping.plan.computation import Computation
@@ -20,22 +16,13 @@ from grouping.plan.group import GroupPlan
 from grouping.plan.row_before import RowBefore
 from grouping.settings.settings import Settings
 from grouping.store.constant_table import Entry
-from spark_jobs.engine.constants.constant_cache import ConstantTables
-from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.engine.isolation.unit_guard import UnitGuard
-from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.pipeline import evaluate
-from spark_jobs.engine.rows.cpu_budget import CpuBudget
-from spark_jobs.engine.stages.task import Task
-from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.states.log_states import LogStates
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
-from tests.unit.matching.event_batches import batch, header, stream
+from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
+from tests.unit.worker.partition_workers import PARTITION, PartitionTopic, PartitionWorker
 
 STREAM = stream("k STRING", "p DOUBLE", "n INT")
-PARTITION = 3
 BEFORE = RowBefore.of(frozenset([Column("k", "STRING")]))
 COMPUTATION = Computation.of(StreamId("s_1"), (), BEFORE)
 _TYPES = {"p": ("DOUBLE", "DOUBLE"), "n": ("INT", "INT")}
@@ -48,71 +35,12 @@ def _over(name: str) -> Expression:
     return Call(">", (Column(name, _TYPES[name][0]), Slot(0)), "BOOLEAN")
 
 
+def told(rows: list[dict[str, Any]]) -> list[Result]:
+    """Return the results among output rows."""
+    return [(row["key"].decode(), header(row, "ce_id"), header(row, "edge")) for row in rows]
+
+
 PLANS = {name: GroupPlan(f"g_{name}", "s_1", "", (_over(name),), COMPUTATION) for name in _TYPES}  # type: ignore[arg-type]
-
-
-class _Topic:
-    """The source partition, read by `RangeReader`."""
-
-    def __init__(self, rows: Sequence[Row], gap: int) -> None:
-        self.offsets = [place * gap for place in range(len(rows))]
-        self.rows = rows
-        self.read_records = 0
-
-    def records(self, first: int, end: int) -> pa.RecordBatch:
-        """Return the records with offsets in [first, end)."""
-        kept = [place for place, offset in enumerate(self.offsets) if first <= offset < end]
-        values = batch([json.dumps(self.rows[place]).encode() for place in kept], first=0)
-        return values.set_column(
-            values.schema.get_field_index("offset"),
-            "offset",
-            pa.array([self.offsets[place] for place in kept], pa.int64()),
-        )
-
-    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
-        """As `RangeReader.read`: a range in batches of two records."""
-        [each] = ranges
-        assert (each.topic, each.partition) == (STREAM.topic, PARTITION)
-        places = [offset for offset in self.offsets if each.first <= offset < each.end]
-        self.read_records += len(places)
-        yield each, (self.records(offset, self.offsets[-1] + 1).slice(0, 1) for offset in places)
-
-
-class _Worker:
-    """A worker process with its states."""
-
-    def __init__(self, topic: _Topic, folder: Path, clock: list[float]) -> None:
-        config = Settings(prefix="cq.", data=folder)
-        self.states = LogStates(
-            config,
-            lambda _: topic,  # type: ignore[arg-type, return-value]
-            lambda config: RowSnapshots(config, lambda: clock[0]),
-        )
-        self._tables = ConstantTables(StreamId("s_1"))
-        self._topic = topic
-
-    def run(self, store: Store, version: Any, first: int, end: int, pieces: int, *, complete: bool) -> list[Result]:
-        """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece."""
-        snapshot = self._tables.at(version, store)
-        records = self._topic.records(first, end)
-        if not snapshot.computations or not records.num_rows:
-            return []
-        begin = records["offset"][0].as_py()
-        states = self.states.begun(STREAM, snapshot, {}, PARTITION, begin)
-        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(STREAM, _SETTINGS), set(), CpuBudget(60.0, 1.0))
-        task = Task.of(STREAM, _SETTINGS, VERSION, guard, snapshot, {}, states=states)
-        found: list[Result] = []
-        for place in range(0, records.num_rows, pieces):
-            if not complete and place + pieces >= records.num_rows:
-                return found
-            for made in evaluate(task, records.slice(place, pieces)):
-                for row in made.to_pylist():
-                    found.append((row["key"].decode(), header(row, "ce_id"), header(row, "edge")))
-        self.states.ended(STREAM, PARTITION, records["offset"][-1].as_py() + 1, states)
-        return found
-
-
-_SETTINGS = Settings(prefix="cq.")
 
 
 class Asked(NamedTuple):
@@ -162,9 +90,9 @@ def test_edges_survive_workers_and_replays(
     gap: int,
     lost: bool,
 ) -> None:
-    """Each batch has the edges of a fold of single events, whoever evaluates the batch, and however often."""
-    topic, folder, clock = _Topic(rows, gap), tmp_path_factory.mktemp("states"), [0.0]
-    workers = [_Worker(topic, folder, clock) for _ in range(2)]
+    """Each batch has the edges of a fold of single events, whoever evaluates it, and however often."""
+    topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
+    workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
     store, found, expected = Store(), set[Result](), set[Result]()
     store.known_plans |= {f"g_{name}": plan for name, plan in PLANS.items()}
     inside: dict[tuple[int, Any], bool] = {}
@@ -198,7 +126,7 @@ def test_edges_survive_workers_and_replays(
             for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
                 path.write_bytes(path.read_bytes()[:-3])
         if fate == "killed":
-            workers[turn] = _Worker(topic, folder, clock)
+            workers[turn] = PartitionWorker(topic, folder, clock)
         if fate == "minute":
             clock[0] += 61
         if fate == "stopped":
@@ -207,7 +135,7 @@ def test_edges_survive_workers_and_replays(
             workers[turn].run(store, version, first, end, pieces, complete=True)
         if fate == "elsewhere":
             workers[1 - turn].run(store, version, first, end, pieces, complete=False)
-        made = workers[turn].run(store, version, first, end, pieces, complete=True)
+        made = told(workers[turn].run(store, version, first, end, pieces, complete=True))
         assert len(set(made)) == len(made)
         found.update(made)
         for place in range(at, min(at + count, len(rows))):
@@ -224,14 +152,14 @@ def test_edges_survive_workers_and_replays(
 
 
 def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
-    """A worker reads nothing while it goes on; another worker reads missed records, a new worker loads a file."""
+    """A worker that goes on reads nothing; another one reads what it missed, and a new one begins with a file."""
     rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(70)]
-    topic, clock, store = _Topic(rows, 1), [0.0], Store()
+    topic, clock, store = PartitionTopic(STREAM, rows, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
-    one, other = (_Worker(topic, tmp_path, clock) for _ in range(2))
+    one, other = (PartitionWorker(topic, tmp_path, clock) for _ in range(2))
 
-    def read(worker: _Worker, first: int, end: int) -> int:
+    def read(worker: PartitionWorker, first: int, end: int) -> int:
         before = topic.read_records
         worker.run(store, version, first, end, 10, complete=True)
         return topic.read_records - before
@@ -244,18 +172,18 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
     clock[0] += 61
     assert read(other, 50, 60) == 0
     assert [path.name for path in tmp_path.rglob("*.rows")] == [f"{50:020}.rows"]
-    assert read(_Worker(topic, tmp_path, clock), 60, 70) == 0
+    assert read(PartitionWorker(topic, tmp_path, clock), 60, 70) == 0
     for path in tmp_path.rglob("*.changes"):
         path.unlink()
-    assert read(_Worker(topic, tmp_path, clock), 60, 70) == 10
+    assert read(PartitionWorker(topic, tmp_path, clock), 60, 70) == 10
 
 
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
-    """Older files go, and all files of a computation without queries."""
-    topic, clock, store = _Topic([{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
+    """Older files go, also those of a computation that no query is over any more."""
+    topic, clock, store = PartitionTopic(STREAM, [{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
-    worker = _Worker(topic, tmp_path, clock)
+    worker = PartitionWorker(topic, tmp_path, clock)
     for first in range(0, 40, 10):
         worker.run(store, version, first, first + 10, 10, complete=True)
         clock[0] += 61
@@ -274,11 +202,15 @@ def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_reached_costs_no_result(tmp_path: Path) -> None:
     """Where nothing can be stored, edges are found all the same, and the place is asked again minutes later."""
-    topic, clock, store = _Topic([{"k": "a", "p": float(place % 2)} for place in range(30)], 1), [0.0], Store()
+    topic, clock, store = (
+        PartitionTopic(STREAM, [{"k": "a", "p": float(place % 2)} for place in range(30)], 1),
+        [0.0],
+        Store(),
+    )
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (0.5,), group="g_p", edge="enter", since=())])
     (tmp_path / "last-rows").write_text("no folder")
-    worker = _Worker(topic, tmp_path, clock)
+    worker = PartitionWorker(topic, tmp_path, clock)
     for first in (0, 10):
         assert len(worker.run(store, version, first, first + 10, 10, complete=True)) == 5
         clock[0] += 61

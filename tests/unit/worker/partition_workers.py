@@ -1,0 +1,98 @@
+"""Worker processes with states, and a source partition that they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.evaluation.one_entry import VERSION
+from gateway.evaluation.records import PlacedRecord, source_batch
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.unit_guard import UnitGuard
+from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.pipeline import evaluate
+from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.stages.task import Task
+from spark_jobs.runtime.kafka.range_reader import SourceRange
+from spark_jobs.runtime.states.log_states import LogStates
+from spark_jobs.runtime.states.row_snapshots import RowSnapshots
+from tests.unit.matching.event_batches import SETTINGS
+from tests.unit.matching.matching import Store
+
+__all__ = ["PARTITION", "PartitionTopic", "PartitionWorker"]
+
+PARTITION = 3
+Row = dict[str, Any]
+
+
+class PartitionTopic:
+    """The source partition, which `RangeReader` reads."""
+
+    def __init__(self, stream: Stream, rows: Sequence[Row], gap: int) -> None:
+        self.stream = stream
+        self.offsets = [place * gap for place in range(len(rows))]
+        self.rows = rows
+        self.read_records = 0
+
+    def records(self, first: int, end: int) -> pa.RecordBatch:
+        """Return the records with offsets in [first, end)."""
+        kept = [place for place, offset in enumerate(self.offsets) if first <= offset < end]
+        return source_batch([self._record(place) for place in kept])
+
+    def _record(self, place: int) -> PlacedRecord:
+        """Return a record; its time is by default a second later than that of the record before it."""
+        row = self.rows[place]
+        time = datetime.fromtimestamp(row.get("at", place), UTC)
+        return PlacedRecord(json.dumps(row).encode(), b"k", time, PARTITION, self.offsets[place], ())
+
+    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        """As `RangeReader.read`: a range in batches of two records."""
+        [each] = ranges
+        assert (each.topic, each.partition) == (self.stream.topic, PARTITION)
+        places = [offset for offset in self.offsets if each.first <= offset < each.end]
+        self.read_records += len(places)
+        yield each, (self.records(offset, self.offsets[-1] + 1).slice(0, 1) for offset in places)
+
+
+class PartitionWorker:
+    """A worker process with its states."""
+
+    def __init__(self, topic: PartitionTopic, folder: Path, clock: list[float]) -> None:
+        config = Settings(prefix="cq.", data=folder)
+        self.states = LogStates(
+            config,
+            lambda _: topic,  # type: ignore[arg-type, return-value]
+            lambda config: RowSnapshots(config, lambda: clock[0]),
+        )
+        self._tables = ConstantTables(StreamId("s_1"))
+        self._topic = topic
+
+    def run(
+        self, store: Store, version: Any, first: int, end: int, pieces: int, *, complete: bool
+    ) -> list[dict[str, Any]]:
+        """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece."""
+        snapshot = self._tables.at(version, store)
+        records = self._topic.records(first, end)
+        if not snapshot.computations or not records.num_rows:
+            return []
+        begin, stream = records["offset"][0].as_py(), self._topic.stream
+        states = self.states.begun(stream, snapshot, {}, PARTITION, begin)
+        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, SETTINGS), set(), CpuBudget(60.0, 1.0))
+        task = Task.of(stream, SETTINGS, VERSION, guard, snapshot, {}, states=states)
+        found: list[dict[str, Any]] = []
+        for place in range(0, records.num_rows, pieces):
+            if not complete and place + pieces >= records.num_rows:
+                return found
+            for made in evaluate(task, records.slice(place, pieces)):
+                found += made.to_pylist()
+        self.states.ended(stream, PARTITION, records["offset"][-1].as_py() + 1, states)
+        return found
