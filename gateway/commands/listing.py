@@ -31,7 +31,7 @@ from grouping.model.query import Describe, Show
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.scan import Scan
-from grouping.plan.signature import render_before, render_source
+from grouping.plan.signature import render_before, render_frames, render_source
 from grouping.statements.tokens import NAME_LENGTH
 
 __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search"]
@@ -245,7 +245,7 @@ def _computation(
         state: The state in the workers, None where no worker has told any.
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
-    source = render_source(Scan(stream), computation) + render_before(computation)
+    source = render_source(Scan(stream), computation) + render_frames(computation) + render_before(computation)
     return {
         "computation": computation.computation_id,
         "signature": source,

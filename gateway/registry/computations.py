@@ -86,10 +86,11 @@ class Computations:
         if len(own) < limit or (count := sum(self.find(each) is not None for each in own)) < limit:
             return
         raise InputError(
-            "the queries of the stream have too many different joins and keys of edges",
+            "the queries of the stream have too many different joins, keys of edges and frames",
             code="quota-exceeded",
             detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {limit}.",
-            hint="Joins whose keys hold different constants are different joins: write the constants in WHERE.",
+            hint="Constants in the keys of joins, and constants of WHERE below frames other than of equalities, make "
+            "computations different: write the constants in WHERE, or in QUALIFY.",
         )
 
     def batch_micros(self, stream_id: StreamId) -> float:

@@ -13,6 +13,7 @@ from grouping.model.expression import Expression, Slot, walk
 from grouping.model.wording import counted
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
@@ -98,10 +99,17 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "computation": computation.computation_id,
         "rows_per_event": "one" if computation.single else "several",
         **({"row_before_by": list(map(render_part, computation.before.by))} if computation.before else {}),
+        **(_frames(computation.frames) if computation.frames else {}),
         "groups": use.computation_groups,
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
     }
+
+
+def _frames(frames: Frames) -> dict[str, Any]:
+    """Return the key of frames, and the conditions of WHERE that decide which rows the frames hold."""
+    constants = [{"in": render_part(condition), "decided_by": "frames"} for condition in frames.where]
+    return {"frames_by": list(map(render_part, frames.by)), "constants": constants}
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
@@ -137,7 +145,8 @@ def _line(node: dict[str, Any]) -> str:
             groups = counted(node["groups"], "group")
             rows = "one row" if node["rows_per_event"] == "one" else "several rows"
             before = f", with the row before it by {', '.join(by)}" if (by := node.get("row_before_by")) else ""
-            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}"
+            frames = f", with frames by {', '.join(by)}" if (by := node.get("frames_by")) else ""
+            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}{frames}"
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
             return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"

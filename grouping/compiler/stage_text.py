@@ -16,6 +16,7 @@ from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 from grouping.plan.aggregate import render_aggregate
 from grouping.plan.expression_text import render_name, render_part, shape
+from grouping.plan.frames import Frames
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
 
@@ -41,7 +42,16 @@ def planned_text(draft: Draft) -> str:
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     source = render_source(Scan(draft.stream), draft.computation)
     edges = [f"{render_before(draft.computation).strip()} ({draft.edge})"] if draft.edge else []
-    return _text([f"FROM {source}", *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
+    framed = _planned_frames(draft.computation.frames if draft.computation else None)
+    return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
+
+
+def _planned_frames(frames: Frames | None) -> list[str]:
+    """Return the key of frames, and the conditions that their rows meet."""
+    if frames is None:
+        return []
+    where = ["WHERE below the frames", *_indented([render_part(each) for each in frames.where])] if frames.where else []
+    return [*where, frames.key.strip()]
 
 
 def normalized_text(draft: Draft) -> str:

@@ -11,7 +11,7 @@ from grouping.plan.expression_text import all_of, render_part
 from grouping.plan.frames import HIDDEN
 from grouping.plan.scan import Scan
 
-__all__ = ["render", "render_before", "render_source"]
+__all__ = ["render", "render_before", "render_frames", "render_source"]
 
 
 def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression]) -> str:
@@ -54,6 +54,15 @@ def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
 def render_before(computation: Computation | None) -> str:
     """Return EMIT of a signature; empty where rows stand alone."""
     return computation.before.signature if computation and computation.before else ""
+
+
+def render_frames(computation: Computation | None) -> str:
+    """Return the conditions and the key of frames, without constants; empty where rows have no frames."""
+    frames = computation.frames if computation else None
+    if frames is None:
+        return ""
+    conditions = [(each, HIDDEN) for each in frames.conditions]
+    return (f" WHERE {_conjunction(conditions)}" if conditions else "") + frames.key
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:

@@ -18,7 +18,9 @@ class LimitSettings(BaseModel):
     )
     tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
     views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
-    joins_per_stream: int = Field(1_000, description="different joins with tables that live CQs of a stream make")
+    joins_per_stream: int = Field(
+        1_000, description="different joins with tables, keys of edges, and frames that live CQs of a stream make"
+    )
     dedicated_per_subscriber: int = Field(
         250, description="topics of dedicated destinations that one subscriber had made, with ended ones that stay"
     )

@@ -12,6 +12,7 @@ from grouping.binding.constants import settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder
+from grouping.compiler.aggregate_call import aggregate_call
 from grouping.compiler.edge_key import check_covered, key_column
 from grouping.compiler.frames.window import (
     MOST_BACK,
@@ -93,6 +94,8 @@ class FrameBinder(Binder):
         return FrameValue(LAG, (settle(canonical),), str(bound.type), rows=back)
 
     def _aggregate(self, called: exp.Expr, name: str, window: Window) -> FrameValue:
+        if aggregate_call(called) is None:
+            raise unsupported(f'"{name}" as a window function', _LISTED)
         binder = AggregateBinder(self.scope, ())
         bound = binder.bind(called)
         value = binder.aggregates.get(bound.stored) if isinstance(bound, Column) else None
@@ -126,7 +129,7 @@ class FrameBinder(Binder):
         check_covered(self.scope.stream, {column.stored for column in columns}, "PARTITION BY")
         if self.by and self.by != columns:
             raise unsupported(
-                "windows with different PARTITION BY in one query",
+                "a second PARTITION BY in one query",
                 "The frames of a query are of one key.",
                 "Write two queries.",
             )

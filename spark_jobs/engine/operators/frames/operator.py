@@ -23,6 +23,7 @@ from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.key_rows import KeyRows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, as_plain
+from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["FrameOperator", "read_values"]
@@ -78,12 +79,10 @@ class FrameOperator:
         passing = self._passing(rows)
         part, arrived = self._part(state, rows, passing)
         clock, clocks = state.clock.after(rows.offsets[passing], rows.time_ms[passing])
-        found = self._values(state, part, arrived, clocks) if passing.size else {}
+        found = self._values(state, part, arrived, clocks)
         state.add(part, clock)
         state.torn = False
         columns = {value.column.reference: (value.type, array) for value, array in found.items()}
-        if not passing.size:
-            return state, iter([FramedRows(rows, passing, {})])
         return state, iter([FramedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
@@ -123,6 +122,8 @@ class FrameOperator:
 
     def _values(self, state: FrameRows, part: FramePart, arrived: Ints, clocks: Ints) -> dict[FrameValue, pa.Array]:
         """Return the values of the rows of a part by arrival."""
+        if not part.size:
+            return {value: pa.nulls(0, arrow_type(value.type)) for value in self.values}
         earlier = [each for each in state.of_keys(np.unique(part.numbers)) if each.size]
         kept = sum(each.size for each in earlier)
         joined = FramePart.appended([*earlier, part], part.columns)
