@@ -16,7 +16,7 @@ from grouping.compiler.aggregate_call import aggregate_call
 from grouping.compiler.edge_key import check_covered, key_column
 from grouping.compiler.frames.window import (
     MOST_BACK,
-    Window,
+    FrameWindow,
     named_windows,
     range_milliseconds,
     read_window,
@@ -75,7 +75,7 @@ class FrameBinder(Binder):
         self._take_key(window)
         return value.column
 
-    def _lag(self, called: exp.Anonymous, window: Window) -> FrameValue:
+    def _lag(self, called: exp.Anonymous, window: FrameWindow) -> FrameValue:
         arguments = called.expressions
         if not 1 <= len(arguments) <= 2:
             raise unsupported("lag with a default value", "lag takes a column, and how many rows it looks back.")
@@ -93,7 +93,7 @@ class FrameBinder(Binder):
         (canonical,), _ = order((without_positions(normalize_value(bound)),))
         return FrameValue(LAG, (settle(canonical),), str(bound.type), rows=back)
 
-    def _aggregate(self, called: exp.Expr, name: str, window: Window) -> FrameValue:
+    def _aggregate(self, called: exp.Expr, name: str, window: FrameWindow) -> FrameValue:
         if aggregate_call(called) is None:
             raise unsupported(f'"{name}" as a window function', _LISTED)
         binder = AggregateBinder(self.scope, ())
@@ -119,7 +119,7 @@ class FrameBinder(Binder):
         milliseconds = range_milliseconds(start) if window.unit == "RANGE" else None
         return _framed(value, rows, milliseconds)
 
-    def _take_key(self, window: Window) -> None:
+    def _take_key(self, window: FrameWindow) -> None:
         columns = set()
         for node in window.partition_by:
             if not isinstance(node, exp.Column):

@@ -13,7 +13,7 @@ from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
 from grouping.values.intervals import DAY_MICROS
 
-__all__ = ["MOST_BACK", "Window", "named_windows", "range_milliseconds", "read_window", "row_count"]
+__all__ = ["MOST_BACK", "FrameWindow", "named_windows", "range_milliseconds", "read_window", "row_count"]
 
 MOST_BACK = 10
 """Most rows that lag looks back."""
@@ -27,7 +27,7 @@ _FORMS = (
 )
 
 
-class Window(NamedTuple):
+class FrameWindow(NamedTuple):
     """A window, before its names are looked up."""
 
     partition_by: list[exp.Expr]
@@ -57,7 +57,7 @@ def named_windows(tree: exp.Select) -> dict[str, exp.Window]:
     return found
 
 
-def read_window(node: exp.Window, named: Mapping[str, exp.Window]) -> Window:
+def read_window(node: exp.Window, named: Mapping[str, exp.Window]) -> FrameWindow:
     """Return the window behind OVER.
 
     Raises:
@@ -80,7 +80,7 @@ def read_window(node: exp.Window, named: Mapping[str, exp.Window]) -> Window:
             "Only the events of a key have an order.",
             "Write PARTITION BY and the columns of the stream's PARTITION KEY, or PARTITION BY _key.",
         )
-    return Window(parts["partition_by"], _order(parts["order"]), *_frame(parts["spec"]))
+    return FrameWindow(parts["partition_by"], _order(parts["order"]), *_frame(parts["spec"]))
 
 
 def _order(order: exp.Order | None) -> str:

@@ -88,7 +88,7 @@ def shown(made: FramedRows, first: int) -> list[tuple[Any, ...]]:
 
 
 def expected(rows: list[Row], by: tuple[Column, ...], where: bool) -> list[tuple[Any, ...]]:
-    """Return the values of rows one by one."""
+    """Return the values by a fold over single rows."""
     clock, kept, found = PartitionClock(), list[tuple[int, Row, int]](), []
     for place, row in enumerate(rows):
         if where and row["b"] is not True:
@@ -143,7 +143,7 @@ def same(found: list[tuple[Any, ...]], wanted: list[tuple[Any, ...]]) -> bool:
 def test_any_cutting_makes_the_same_values(
     rows: list[Row], by: tuple[Column, ...], cuts: list[int], where: bool, stored: bool
 ) -> None:
-    """Steps of any size make the values that single rows make; the state may be stored between steps."""
+    """Steps of any size give the values of a fold over single rows, with the state stored between steps or not."""
     begin, steps = 0, []
     for piece in pieces(rows, cuts):
         steps.append((begin, decoded(piece, begin)))
@@ -160,7 +160,7 @@ def test_any_cutting_makes_the_same_values(
 def test_an_undone_task_leaves_no_trace(
     before: list[Row], rows: list[Row], cuts: list[int], where: bool, again: int
 ) -> None:
-    """A task that is evaluated again, cut otherwise, makes the same values; so does one behind a part folded again."""
+    """A repeated task with other cuts gives equal values, and so does a task after a second fold of a part."""
     one, state = operator((S,), where), FrameRows()
     state.reach = one.reach
     for first in range(0, len(before), 5):
@@ -192,7 +192,7 @@ def test_an_undone_task_leaves_no_trace(
 
 
 def test_rows_before_the_begin_of_a_value_do_not_count() -> None:
-    """A row that came before a value's entries began is in no frame of other rows, though the state has the row."""
+    """Frames leave out rows from before the begin of a value's entries, even where the state has these rows."""
     back, count = VALUES[0], VALUES[2]
     one, state = operator((S,), False, (back, count)), FrameRows()
     state.visible = {count.column.stored: 2}
@@ -202,7 +202,7 @@ def test_rows_before_the_begin_of_a_value_do_not_count() -> None:
 
 
 def test_a_state_forgets_rows_out_of_reach() -> None:
-    """Rows that no frame can hold any more go: those before the longest ROWS frame, and those long past."""
+    """Rows out of reach of all frames go: rows before the longest ROWS frame, and rows of times long past."""
     by_rows = operator((S,), False, (VALUES[0],))
     by_time = operator((S,), False, (VALUES[6],))
     for one, most in ((by_rows, 40), (by_time, 200)):
@@ -218,7 +218,7 @@ def test_a_state_forgets_rows_out_of_reach() -> None:
 
 
 def test_one_time_far_ahead_forgets_nothing() -> None:
-    """An event whose time is years ahead does not empty the frames of the events after it."""
+    """An event with a time years ahead does not empty the frames of later events."""
     rows = [{"s": "a", "d": 1.0, "at": place} for place in range(20)]
     rows[10]["at"] = 2_000_000_000
     one = operator((S,), False, (VALUES[6],))
@@ -227,7 +227,7 @@ def test_one_time_far_ahead_forgets_nothing() -> None:
 
 
 def test_a_torn_state_is_not_used() -> None:
-    """A state whose change failed midway makes no rows."""
+    """A state after a change that failed midway makes no rows."""
     state = FrameRows()
     state.torn = True
     with pytest.raises(InternalError):
@@ -235,7 +235,7 @@ def test_a_torn_state_is_not_used() -> None:
 
 
 def test_long_frames_are_made_some_at_a_time() -> None:
-    """A key with very many rows has exact values: sums as differences, and others by the rows of each frame."""
+    """A key with very many rows has exact values, for sums as differences and for functions of all rows."""
     rows = [{"s": "a", "d": float(place % 97), "n": place, "at": place // 100} for place in range(6_000)]
     values = (
         FrameValue("sum", (N,), "BIGINT", milliseconds=20_000),

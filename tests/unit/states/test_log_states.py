@@ -1,4 +1,4 @@
-"""Edges by several workers that lose their states, replay batches and store states: as if one never stopped."""
+"""Edges by several workers: states are lost, batches replayed, and states stored, without a change of any edge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.worker.partition_workers import PARTITION, PartitionTopic, PartitionWorker
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker
 
 STREAM = stream("k STRING", "p DOUBLE", "n INT")
 BEFORE = RowBefore.of(frozenset([Column("k", "STRING")]))
@@ -90,7 +90,7 @@ def test_edges_survive_workers_and_replays(
     gap: int,
     lost: bool,
 ) -> None:
-    """Each batch has the edges of a fold of single events, whoever evaluates it, and however often."""
+    """Each batch has the edges of a fold over single events, in any worker and after any number of replays."""
     topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
     store, found, expected = Store(), set[Result](), set[Result]()
@@ -152,7 +152,7 @@ def test_edges_survive_workers_and_replays(
 
 
 def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
-    """A worker that goes on reads nothing; another one reads what it missed, and a new one begins with a file."""
+    """A worker reads nothing twice, another worker the missing part of the log, and a new worker begins with a file."""
     rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(70)]
     topic, clock, store = PartitionTopic(STREAM, rows, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
@@ -179,7 +179,7 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
-    """Older files go, also those of a computation that no query is over any more."""
+    """Older files go, and all files of a computation without queries."""
     topic, clock, store = PartitionTopic(STREAM, [{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
     store.known_plans["g_p"] = PLANS["p"]
     version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
@@ -201,7 +201,7 @@ def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_reached_costs_no_result(tmp_path: Path) -> None:
-    """Where nothing can be stored, edges are found all the same, and the place is asked again minutes later."""
+    """A folder that cannot be written costs no edges, and is tried again minutes later."""
     topic, clock, store = (
         PartitionTopic(STREAM, [{"k": "a", "p": float(place % 2)} for place in range(30)], 1),
         [0.0],

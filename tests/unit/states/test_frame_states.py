@@ -1,4 +1,4 @@
-"""Frames by several workers that lose their states, replay batches and store states: as if one never stopped."""
+"""Frames by several workers: states are lost, batches replayed, and states stored, without a change of any value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import FRAMES, Entry
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.worker.partition_workers import PARTITION, PartitionTopic, PartitionWorker
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker
 
 STREAM = stream("k STRING", "n INT")
 N = Column("n", "INT")
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 class _Store(Store):
-    """SELECT lists that read the value of their name, and another value."""
+    """SELECT lists of the values in their names."""
 
     def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
         """Return SELECT lists by names of two values."""
@@ -48,7 +48,7 @@ class _Store(Store):
 
 
 class Asked(NamedTuple):
-    """A query, and the batches between which it comes and goes."""
+    """A query, and the batches at the begin and end of its life."""
 
     value: str
     select: str
@@ -95,9 +95,9 @@ def test_frames_survive_workers_and_replays(
     turns: list[tuple[int, int, int, str]],
     gap: int,
 ) -> None:
-    """Each batch has the values of a fold of single events, whoever evaluates it, and however often.
+    """Each batch has the values of a fold over single events, in any worker and after any number of replays.
 
-    A value's rows count from where the first live query that reads the value began.
+    The rows of a value count from the begin of the first live query with the value.
     """
     topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
@@ -167,7 +167,7 @@ def _reads(query: Asked) -> set[str]:
 
 
 def _value(value: str, rows: list[Row], place: int, visible: int) -> int | None:
-    """Return a value of an event; its own row counts, and earlier rows from `visible` on."""
+    """Return a value of an event, by the event's own row and earlier rows from `visible` on."""
     own = [each for each in range(visible, place) if rows[each]["k"] == rows[place]["k"]] + [place]
     if value == "lag":
         return rows[own[-3]]["n"] if len(own) > 2 else None
@@ -178,7 +178,7 @@ def _value(value: str, rows: list[Row], place: int, visible: int) -> int | None:
 
 
 def test_a_worker_that_goes_on_reads_nothing(tmp_path: Path) -> None:
-    """A worker reads the log only for what it lacks; a second value of the same rows is read from where it began."""
+    """A worker reads the missing part of the log alone; for a second value of the rows, from the begin of the value."""
     rows = [{"k": str(place % 7), "n": place % 3} for place in range(50)]
     topic, clock, store = PartitionTopic(STREAM, rows, 1), [0.0], _Store()
     store.known_plans |= {f"g_{name}": plan for name, plan in PLANS.items()}
