@@ -61,7 +61,7 @@ def task_of(stream: Stream, guard: UnitGuard, snapshot: Snapshot, join: Join | N
     task = Task.of(stream, SETTINGS, VERSION, guard, snapshot, {})
     if join is None:
         return task
-    joins = [JoinedGroups(each, _Joining(join, each), over) for each, _, over, _ in task.joins]  # type: ignore[arg-type]
+    joins = [JoinedGroups(each, _Joining(join, each), over) for each, _, over, *_ in task.joins]  # type: ignore[arg-type]
     return replace(task, joins=joins)
 
 
