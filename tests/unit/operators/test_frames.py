@@ -213,7 +213,7 @@ def test_a_state_forgets_rows_out_of_reach() -> None:
                 state, decoded([{"s": "ab"[place % 2], "d": 0.5, "at": first + place} for place in range(10)], first)
             )
             state.begin()
-        assert state.count <= most
+        assert state.rows <= most
     assert by_time.size(state) > 0
 
 

@@ -156,6 +156,11 @@ class FrameRows(LogState):
 
     @property
     def count(self) -> int:
+        """The number of keys, forgotten ones included."""
+        return self.keys.count
+
+    @property
+    def rows(self) -> int:
         """The number of rows."""
         return sum(part.size for part in self.parts)
 
