@@ -1,10 +1,11 @@
-"""The streams that the compiler's tests are over."""
+"""The streams and the table that the compiler's tests are over."""
 
 from __future__ import annotations
 
 from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.table import Table
 
-__all__ = ["QUOTES", "TRADES", "catalog"]
+__all__ = ["ASSETS", "QUOTES", "TRADES", "catalog"]
 
 _COLUMNS = {
     "symbol": "STRING",
@@ -28,8 +29,9 @@ def _stream(stream_id: str, name: str, partition_key: tuple[str, ...] = ()) -> S
 
 QUOTES = _stream("s_1", "quotes")
 TRADES = _stream("s_2", "trades", ("symbol",))
+ASSETS = Table("t_1", "assets", QUOTES.columns, ("symbol", "i"), "assets", "json", QUOTES.created_at)
 
 
-def catalog() -> Catalog:
-    """Return a catalog of both streams."""
-    return Catalog([QUOTES, TRADES])
+def catalog(*tables: Table) -> Catalog:
+    """Return a catalog of both streams, and of some tables."""
+    return Catalog([QUOTES, TRADES], tables)

@@ -23,7 +23,7 @@ from grouping.values.times import format_interval
 
 __all__ = ["CqResult", "SharedQuery", "cq_result", "trigger_result"]
 
-_EMITS = {"enter": "enter", "exit": "exit", "both": "enter or exit"}
+_EMITS = {"enter": "enter", "exit": "exit", "both": "enter or exit", "changes": "changes"}
 _CHANGE: dict[str, object] = {"kind": "change"}
 
 

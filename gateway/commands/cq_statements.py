@@ -63,9 +63,12 @@ class CqStatements:
         create = command.create
         assert create is not None, "a CREATE was compiled"
         wanted, now_ms = create.request.destination_id, origin.accepted_ms
-        change = self._registry.create(
-            loaded, command.key, create.text, command.statement, create.query, wanted, now_ms
-        )
+        with self._registry.table_changes.opened(create.query.plan.stream_id) as records:
+            change = self._registry.create(
+                loaded, command.key, create.text, command.statement, create.query, wanted, now_ms
+            )
+        if records:
+            change = msgspec.structs.replace(change, catalog=(*records, *change.catalog))
         return self._changed(loaded, command.key, change, now_ms)
 
     def drop(self, loaded: Loaded, command: PreparedCommand[Drop], origin: Origin) -> Answer:
@@ -161,7 +164,7 @@ class CqStatements:
     def explain_select(self, command: PreparedCommand[ExplainSelect], origin: Origin) -> Answer:
         """Tell the plan of a query that is not created."""
         query = compile_select(command.statement.select, self._seen_by(origin.owner))
-        stream = self._working.inventory.streams[query.plan.stream_id]
+        stream = self._registry.table_changes.stream_of(query.plan.stream_id)
         return Answer(self._explained(query, stream, origin.accepted_ms))
 
     def explain_stages(self, command: PreparedCommand[ExplainSelect], origin: Origin) -> Answer:

@@ -173,7 +173,7 @@ def _delivery(
     if outcome.dead_letter is not None and not outcome.results:
         return False, f"it becomes a dead letter ({outcome.dead_letter})", None
     edges, matches = destination.edges, outcome.matches
-    if edges is not None and matches is not None and edges.edge in ("both", "enter" if matches else "exit"):
+    if edges is not None and matches is not None and edges.edge in ("both", "changes", "enter" if matches else "exit"):
         return None, "the event before it of the same key decides", None
     if edges is not None and matches:
         return False, "the event can only enter, and the CQ reports exits", None

@@ -9,6 +9,7 @@ from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
 from gateway.registry.operator_states import SPLIT_KEYS_WARNING, split_keys
 from gateway.registry.registry import Registry
+from gateway.registry.table_changes import end_changes
 from gateway.sources.alterations import alter_stream
 from gateway.sources.declarations import Declaration, Origin, is_declared
 from gateway.sources.grants import SourceGrants, readers_of
@@ -130,7 +131,7 @@ class SourceStatements:
         return Answer({statement.kind: source.name, "dropped": True}, change)
 
     def _dropped(self, statement: Drop, catalog: Catalog, sender: str) -> tuple[Source, list[CatalogChange]]:
-        """Drop a source, and return it with the records of pauses that end with it."""
+        """Drop a source, and return it with the records of pauses, and of a table's changes, that end with it."""
         rights, working, name = self._rights, self._working, statement.name
         match statement.kind:
             case "stream":
@@ -138,7 +139,8 @@ class SourceStatements:
                 ended = working.unit.end_pauses(stream.stream_id)
                 return stream, [pause_record(stream.stream_id, group_id, None) for group_id in ended]
             case "table":
-                return drop_table(rights, working, catalog, self._registry.computations, name, sender), []
+                table = drop_table(rights, working, catalog, self._registry.computations, name, sender)
+                return table, end_changes(working, table)
             case "view":
                 return drop_view(rights, working, catalog, name, sender), []
             case "cq":

@@ -20,6 +20,7 @@ from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
 from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.registry import Registry
+from gateway.registry.table_changes import check_untimed
 from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
@@ -30,7 +31,7 @@ from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.query import CreateCq, CreateView, ExplainSelect, Statement
+from grouping.model.query import ChangeBased, CreateCq, CreateView, ExplainSelect, Statement
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
@@ -103,6 +104,7 @@ class Statements:
         clause, aggregated = create.publish.digest, query.select.aggregation is not None
         check_aggregation(create.trigger, clause, self._settings.limits, aggregated=aggregated)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
+        check_untimed(query.edge, timed=not isinstance(create.trigger, ChangeBased))
         if create.publish.mode == "virtual":
             check_virtual(query)
         key = CqKey.of(subscriber, create.name)

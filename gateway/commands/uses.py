@@ -14,6 +14,7 @@ from grouping.model.catalog import Catalog
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
+from grouping.plan.table_changes import readable_streams
 
 __all__ = ["GroupUse", "all_groups", "own_groups", "use_of"]
 
@@ -33,12 +34,14 @@ class GroupUse(NamedTuple):
 
 
 def all_groups(working: WorkingCopy, upkeep: TableUpkeep, catalog: Catalog) -> dict[GroupId, GroupUse]:
-    """Return the groups of all streams of a catalog."""
+    """Return the groups of all streams of a catalog, and of the changes of its tables."""
     uses: dict[GroupId, GroupUse] = {}
-    for stream in catalog:
-        rows = upkeep.distinct_rows(stream.stream_id)
-        for group_id, cqs in working.inventory.groups(stream.stream_id).items():
-            uses[group_id] = GroupUse(stream.stream_id, cqs, rows.get(group_id, 0))
+    for stream_id in readable_streams(catalog):
+        if not (groups := working.inventory.groups(stream_id)):
+            continue
+        rows = upkeep.distinct_rows(stream_id)
+        for group_id, cqs in groups.items():
+            uses[group_id] = GroupUse(stream_id, cqs, rows.get(group_id, 0))
     return uses
 
 

@@ -132,6 +132,9 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
 
 def _no_edge(edge: Edge, failed: Sequence[str]) -> str:
     """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, none of a match."""
+    if edge == "changes":
+        why = f"{', '.join(failed)}, and no match was right before it"
+        return why if failed else "the SELECT list is as that of the row before"
     if not failed:
         return "it is a match, which is no exit" if edge == "exit" else "the event before it was a match too"
     why = ", ".join(failed)

@@ -138,7 +138,12 @@ class Admission:
             return
         admitted, own, weight = group.admitted, 0.0, 0
         # Edges cost the matches of both rows, unless the edges alone are one run of an index.
-        crossed = plan.before is not None and group.shape.path.kind in _RUNS and not group.shape.path.residual
+        crossed = (
+            plan.before is not None
+            and query.edge != "changes"
+            and group.shape.path.kind in _RUNS
+            and not group.shape.path.residual
+        )
         matches = group.candidates if plan.before is not None and not crossed else group.observed
         if admitted is not None and not crossed:
             if weight := admitted.weight():

@@ -11,6 +11,7 @@ from grouping.model.ids import GroupId, StreamId
 from grouping.model.wording import are, counted
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
+from grouping.plan.table_changes import changes_id
 
 __all__ = ["Computations", "LiveComputation"]
 
@@ -102,8 +103,9 @@ class Computations:
         return sum(each.computation.batch_micros for each in known if each.stream_id == stream_id)
 
     def cqs(self, table_id: str) -> int:
-        """Return how many CQs join a table."""
-        return sum(each.cqs for each in self.live() if table_id in each.computation.table_ids)
+        """Return how many CQs join a table, or read its changes."""
+        changes = sum(self._working.inventory.groups(changes_id(table_id)).values())
+        return changes + sum(each.cqs for each in self.live() if table_id in each.computation.table_ids)
 
     def _read(self) -> dict[str, _SharedComputation]:
         if self._known is None:

@@ -23,6 +23,7 @@ from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
+from gateway.registry.table_changes import TableChanges, check_untimed
 from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record
 from gateway.state.work import CatalogChange, Change
@@ -59,6 +60,7 @@ class Registry:
         """Refuses new groups of a subscriber after too many quarantines."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
+        self.table_changes = TableChanges(working, positions)
         self._times = TimesSeen(working)
 
     def reload(self) -> None:
@@ -307,6 +309,7 @@ class Registry:
 
     @staticmethod
     def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
+        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed)
         if trigger.timed and old.mode == "virtual":
             raise InputError(
                 "a virtual destination has no digests",

@@ -164,6 +164,10 @@ class Match(msgspec.Struct, frozen=True):
     """The number of the result among the record's results, growing; None where a record gives at most one."""
     edge: str | None = None
     """`enter` or `exit`, of a CQ with EMIT ON ENTER or EXIT."""
+    op: str | None = None
+    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; `row` is that of the removed row for a delete."""
+    before: Mapping[str, Any] | None = None
+    """For an update: the SELECT list of the row before."""
 
     @property
     def id(self) -> str:

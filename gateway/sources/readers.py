@@ -17,6 +17,7 @@ from grouping.model.ids import CqName, Subscriber
 from grouping.model.query import CreateCq
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.plan.table_changes import changes_id
 from grouping.statements.clauses import cut_emit
 from grouping.statements.command import parse
 from grouping.statements.select_text import read_select
@@ -106,6 +107,8 @@ class SourceReaders:
         destination = loaded.destination_of(cq)
         if isinstance(source, Stream):
             return destination.stream_id == source.stream_id
+        if destination.stream_id == changes_id(source.table_id):
+            return True
         return source.table_id in self._working.plan(destination.stream_id, destination.group_id).table_ids
 
     def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:

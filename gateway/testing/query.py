@@ -22,6 +22,7 @@ from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq
+from grouping.model.refusals import unsupported
 from grouping.model.view import View
 from grouping.settings.limit_settings import LimitSettings
 from grouping.statements.command import parse
@@ -74,6 +75,10 @@ def checked(
     except InputError as error:
         raise in_statement(error, text, statement.select) from None
     query = finish(draft)
+    if query.plan.stream_id != stream.declared.stream_id:
+        raise unsupported(
+            "a query FROM a table alone", "The rows of a test are events of the stream.", "Evaluate it on a gateway."
+        )
     aggregated = query.select.aggregation is not None
     check_aggregation(statement.trigger, statement.publish.digest, LimitSettings(), aggregated=aggregated)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)

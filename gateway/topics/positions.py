@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gateway.kafka import Topics
 from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.topic_desk import TopicDesk
+from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
@@ -173,13 +176,22 @@ class TopicEnds:
         """
         ends, topic = self.source_ends(stream_id), self._working.inventory.streams[stream_id].topic
         if not ends or self._topics.offsets.silent([(topic, number) for number in range(len(ends))]):
-            raise InputError(
-                f'topic "{topic}" does not answer',
-                code="unavailable",
-                detail="Edges begin at the ends of its partitions, and one has no leader or is gone.",
-                hint="Send it again.",
-            )
+            raise _silent(topic, "Edges begin at the ends of its partitions")
         return ends
+
+    def starting_now(self, stream: Stream) -> Stream:
+        """Return a stream that is not live yet, with the present ends of its topic as the offsets where it starts.
+
+        Raises:
+            InputError: ``unavailable``.
+        """
+        places = [(stream.topic, number) for number in range(self._topics.partitions(stream.topic) or 0)]
+        ends = self._topics.offsets.known_ends(places)
+        if not places or ends.keys() < set(places) or self._topics.offsets.silent(places):
+            raise _silent(stream.topic, "The changes of its rows begin at the ends of its partitions")
+        return msgspec.structs.replace(
+            stream, start_offsets={str(number): ends[place] for number, place in enumerate(places)}
+        )
 
     def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
         """Return where a reader of a group's virtual results begins, by partition."""
@@ -189,3 +201,12 @@ class TopicEnds:
             self.require(destination)
             self._ends |= self._topics.offsets.ends([(topic, number) for number in range(partitions)])
         return tuple(self._ends[topic, number] for number in range(partitions))
+
+
+def _silent(topic: str, why: str) -> InputError:
+    return InputError(
+        f'topic "{topic}" does not answer',
+        code="unavailable",
+        detail=f"{why}, and one has no leader or is gone.",
+        hint="Send it again.",
+    )

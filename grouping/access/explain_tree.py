@@ -53,7 +53,8 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
         path: How the group is looked up.
         use: Who else uses its parts.
     """
-    source: dict[str, Any] = {"node": "stream", "stream": stream.name, "cqs": use.stream}
+    kind = {"node": "changes", "table": stream.name} if stream.changes_of else {"node": "stream", "stream": stream.name}
+    source: dict[str, Any] = {**kind, "cqs": use.stream}
     return {
         "node": "group",
         "group": plan.group_id,
@@ -150,5 +151,7 @@ def _line(node: dict[str, Any]) -> str:
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
             return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"
+        case "changes":
+            return f"changes of table {node['table']} ({cqs})"
         case _:
             return f"stream {node['stream']} ({cqs})"

@@ -1,19 +1,28 @@
-"""The key of edges: the columns of EMIT … BY, which must hold a key that the stream's partitions keep together."""
+"""The key of edges: the columns of EMIT … BY, which must hold a key that the stream's partitions keep together.
+
+EMIT over a table alone reads the stream of the table's changes, and its key is the PRIMARY KEY.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound
+from grouping.binding.bound import Bound, Leaf, with_leaves
+from grouping.binding.budget import Budget
 from grouping.binding.scope import Scope
+from grouping.compiler.from_clause import Relation
 from grouping.model.catalog import Stream
+from grouping.model.change_format import is_change_format
 from grouping.model.expression import Column
+from grouping.model.reference import TableColumn
 from grouping.model.refusals import unsupported
+from grouping.model.table import Table
 from grouping.plan.expression_text import render_name
 from grouping.plan.row_before import EDGE, RowBefore
-from grouping.statements.clauses import KeyName
+from grouping.plan.table_changes import table_changes
+from grouping.statements.clauses import EmitClause, KeyName
 
-__all__ = ["bind_key", "check_covered", "key_column", "with_edge"]
+__all__ = ["bind_key", "changes_scope", "check_covered", "check_unconditional", "key_column", "row_key", "with_edge"]
 
 _KEY = "_key"
 
@@ -28,12 +37,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     Raises:
         InputError: ``unknown-column``; ``unsupported-query`` where edges of these rows or by this key cannot be told.
     """
-    if scope.where:
-        raise unsupported(
-            "EMIT ON ENTER or EXIT over a view or join with conditions",
-            "WHERE of a view or subquery, or a condition of ON besides equalities, would decide which events exist.",
-            "Write the condition in WHERE of the CQ.",
-        )
+    check_unconditional(scope)
     if any(not node.single for node in scope.nodes):
         raise unsupported(
             "EMIT ON ENTER or EXIT over a join that may meet several rows",
@@ -44,6 +48,20 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     columns = frozenset(key_column(*scope.resolve(name.qualifier, name.name, quoted=name.quoted)) for name in names)
     check_covered(scope.stream, {column.stored for column in columns}, "BY")
     return RowBefore.of(columns)
+
+
+def check_unconditional(scope: Scope) -> None:
+    """Check that no condition of FROM decides which events there are.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if scope.where:
+        raise unsupported(
+            "EMIT ON ENTER or EXIT over a view or join with conditions",
+            "WHERE of a view or subquery, or a condition of ON besides equalities, would decide which events exist.",
+            "Write the condition in WHERE of the CQ.",
+        )
 
 
 def key_column(shown: str, bound: Bound) -> Column:
@@ -94,3 +112,53 @@ def with_edge(scope: Scope) -> Scope:
     first, *others = scope.sources
     fields = {**first.fields, EDGE.stored: (EDGE.stored, EDGE)}
     return scope._replace(sources=(first._replace(fields=fields), *others))
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
+    """Return the scope of a SELECT with EMIT over a table alone, or over a view of a table.
+
+    Args:
+        table: The table.
+        relation: The table or view that FROM names.
+        budget: The budget of the query.
+
+    Raises:
+        InputError: ``unsupported-query`` for a table in a format of changes, of which a record may change several rows.
+    """
+    if is_change_format(table.format):
+        raise unsupported(
+            f'EMIT over table "{table.name}"',
+            f"A record in the format {table.format} may change several rows.",
+            f"CREATE STREAM … WITH (topic = '{table.topic}', format = '{table.format}') has each change as an event, "
+            "with _op and _before.",
+        )
+    columns = {name: (shown, with_leaves(value, _plain)) for name, (shown, value) in relation.source.columns.items()}
+    where = tuple(with_leaves(condition, _plain) for condition in relation.where)
+    return Scope(table_changes(table), (relation.source._replace(columns=columns),), budget, where=where)
+
+
+def _plain(leaf: Leaf) -> Leaf:
+    """Return a column of the table as a column of the stream."""
+    if isinstance(leaf, Column) and isinstance(reference := leaf.reference, TableColumn):
+        return Column.of(reference.name, leaf.type_text)
+    return leaf
+
+
+def row_key(table: Table, emit: EmitClause) -> RowBefore:
+    """Return the node that gives each record of a table the row of its PRIMARY KEY before it.
+
+    Raises:
+        InputError: ``unsupported-query`` where BY names other columns than the PRIMARY KEY.
+    """
+    key = {name.casefold() for name in table.key}
+    if emit.by and {name.name.casefold() for name in emit.by} != key:
+        raise unsupported(
+            "BY of a table with other columns than its PRIMARY KEY",
+            f'PRIMARY KEY of table "{table.name}" is ({", ".join(map(render_name, table.key))}).',
+            "Leave BY out.",
+        )
+    types = {column.name: column.type_text for column in table.columns}
+    return RowBefore.of(frozenset(Column.of(name, types[name]) for name in table.key))

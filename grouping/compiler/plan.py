@@ -14,7 +14,7 @@ from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
-from grouping.compiler.edge_key import bind_key, with_edge
+from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, row_key, with_edge
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
@@ -28,7 +28,9 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.computation import Computation
+from grouping.plan.row_before import RowBefore
 from grouping.statements.clauses import EmitClause, cut_emit
+from grouping.statements.refused_forms import check_words
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
 
@@ -124,7 +126,9 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
         raise unsupported(
-            "a table without a stream", "Results come from the events of a stream.", "Join the table with a stream."
+            "a table without a stream",
+            "Results come from the events of a stream, or from the changes of a table.",
+            "EMIT CHANGES behind the query reports the changes of the rows; or join the table with a stream.",
         )
     where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
@@ -178,6 +182,10 @@ class _Planner:
                 shown = name.strip("_").upper()
                 raise unsupported(*_PARTS.get(name, (shown, "Continuous queries do not have this clause.", _LEAVE_OUT)))
         found = read_from(tree, self._catalog, self._inline, self._budget)
+        emit = self._emit if outermost else None
+        table = found.base if isinstance(found, Relation) and isinstance(found.base, Table) else None
+        if emit is not None and table is not None and isinstance(found, Relation):
+            found = changes_scope(table, found, self._budget)
         names = found.scope_alone(self._budget) if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
         assert base is not None, "a scope without a table has a stream"
@@ -187,9 +195,9 @@ class _Planner:
         if framed:
             scope = check_frames(scope, outermost=outermost, aggregation=aggregation, emit=self._emit is not None)
             return _with_frames(tree, base, scope, (*names.where, *condition))
-        if outermost and self._emit is not None and scope is not None:
-            scope = _with_row_before(scope, self._emit, aggregation=aggregation)
-            binder = Binder(with_edge(names))
+        if emit is not None and scope is not None:
+            scope = _with_row_before(scope, emit, table, aggregation=aggregation)
+            binder = binder if emit.edge == "changes" else Binder(with_edge(names))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)
         else:
@@ -222,15 +230,28 @@ class _Planner:
             self._catalog = seen
 
 
-def _with_row_before(scope: Scope, emit: EmitClause, *, aggregation: bool) -> Scope:
-    """Return the scope of a query with EMIT: its computation gives each row the row before it."""
+def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, aggregation: bool) -> Scope:
+    """Return the scope of a query with EMIT: its computation gives each row the row before it.
+
+    Args:
+        scope: FROM.
+        emit: EMIT.
+        table: The table of FROM, if FROM is a table alone.
+        aggregation: Whether the query has aggregates.
+    """
+    if emit.edge == "changes" and table is None:
+        check_words(("EMIT", "CHANGES"))
+    if emit.without_by is not None and table is None:
+        raise emit.without_by
     if aggregation:
+        if emit.edge == "changes":
+            raise unsupported("EMIT CHANGES with aggregates", "The changes are of single rows.", "Name the columns.")
         raise unsupported(
             "EMIT ON ENTER or EXIT with aggregates",
             "Edges belong to single events.",
             "Leave EMIT out: HAVING decides at each tick of EVERY.",
         )
-    before = bind_key(scope, emit.by)
+    before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
     assert scope.stream is not None, "a table alone is no scope"
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
 
@@ -243,6 +264,13 @@ def _with_frames(tree: exp.Select, base: Stream | Table, scope: Scope, where: tu
     condition = None if qualify is None else binder.qualify(qualify.this, aliases)
     scope, decided = with_frames(scope, binder.by, where, condition)
     return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
+
+
+def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
+    """Return the node that gives each record of a table the row before it."""
+    if emit.edge != "changes":
+        check_unconditional(scope)
+    return row_key(table, emit)
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:

@@ -15,10 +15,13 @@ from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.draft import Draft
 from grouping.compiler.statement_places import in_statement
 from grouping.compiler.template_shape import CompiledText, TemplateShape, has_fixed_literals
-from grouping.model.catalog import Catalog
+from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.plan.group import CompiledQuery
+from grouping.plan.table_changes import table_changes
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 
@@ -62,13 +65,18 @@ class Preparer:
         shape = self._shapes.get(pieces) or self._second(pieces)
         if shape is not None:
             # A shape is invalid once its stream was dropped, even if a new stream has the same name.
-            if self._catalog.find(shape.stream.name) is not shape.stream:
+            if self._source_of(shape) is not shape.stream:
                 del self._shapes[pieces]
             elif seen is not None and not all(map(seen.find_source, shape.named)):
                 pass  # the full compilation names the unreadable source
             elif (read := shape.read(text)) is not None:
                 return read
         return self._whole_path(text, seen)
+
+    def _source_of(self, shape: TemplateShape) -> Stream | Table | View | None:
+        """Return the live source of a shape's name; for a table, the stream of its changes."""
+        found = self._catalog.find_source(shape.stream.name)
+        return table_changes(found) if isinstance(found, Table) else found
 
     def _compile(self, text: str, seen: Catalog | None) -> tuple[CreateCq, Draft]:
         command = parse(text)

@@ -91,11 +91,14 @@ class Stream(msgspec.Struct, frozen=True):
     """For Protobuf: a FileDescriptorSet in base64."""
     message: str | msgspec.UnsetType = msgspec.UNSET
     """For Protobuf: the full name of the records' message."""
+    changes_of: str | msgspec.UnsetType = msgspec.UNSET
+    """The id of the table if the events are the changes of a table (`table_changes`); unset for a declared stream."""
 
     @property
     def has_one_schema_id(self) -> bool:
         """Whether the records name a schema by an id, and the first id that is met is the stream's."""
-        return self.format == "avro" and self.framing == "confluent" and not (self.schemas or self.registry)
+        own = self.format == "avro" and self.framing == "confluent" and not (self.schemas or self.registry)
+        return own and not self.changes_of
 
     @property
     def encoding(self) -> ValueEncoding:
@@ -298,8 +301,9 @@ class Catalog:
     def add(self, source: Stream | Table | View) -> None:
         """Add a stream, table or view, or replace a source of the same name."""
         match source:
-            case Stream():
-                self._streams[source.name.casefold()] = source
+            case Stream(changes_of=changes_of):
+                if not changes_of:  # else the table has the name
+                    self._streams[source.name.casefold()] = source
             case Table():
                 self._tables[source.name.casefold()] = source
             case View():

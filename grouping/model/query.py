@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 SourceKind = Literal["stream", "table", "view"]
-Edge = Literal["", "enter", "exit", "both"]  # "" where each match is a result
+Edge = Literal["", "enter", "exit", "both", "changes"]  # "" where each match is a result; changes are a table's
 
 
 @dataclass(frozen=True, slots=True)

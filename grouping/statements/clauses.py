@@ -67,10 +67,12 @@ class KeyName(NamedTuple):
 
 
 class EmitClause(NamedTuple):
-    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns, before the names are looked up."""
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns, or EMIT CHANGES; before the names are looked up."""
 
     edge: Edge
-    by: tuple[KeyName, ...]
+    by: tuple[KeyName, ...] = ()
+    without_by: InputError | None = None
+    """The refusal of ON ENTER or EXIT without BY, which a stream needs and a table does not."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -93,6 +95,8 @@ def cut_emit(query: str) -> tuple[str, EmitClause | None]:
         named = tokens.index > 0 and tokens.type(-1) in BEFORE_NAMES
         if depth == 0 and not named and tokens.word(2) in ("ENTER", "EXIT") and tokens.accept("EMIT", "ON"):
             return tokens.before(tokens.index - 2), _read_emit(tokens)
+        if depth == 0 and not named and tokens.accept("EMIT", "CHANGES"):
+            return tokens.before(tokens.index - 2), _read_changes(tokens)
         tokens.index += 1
     return query, None
 
@@ -101,7 +105,10 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     edge = next(edge for words, edge in _EDGES.items() if tokens.accept(*words))
     if not tokens.accept("BY"):
         _check_emit(tokens)
-        raise tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
+        without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
+        if tokens.type() is not None:
+            raise without_by
+        return EmitClause(edge, without_by=without_by)
     by = [_key_name(tokens)]
     while tokens.accept_symbol(TokenType.COMMA):
         by.append(_key_name(tokens))
@@ -109,6 +116,16 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     if tokens.type() is not None:
         raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
     return EmitClause(edge, tuple(by))
+
+
+def _read_changes(tokens: Tokens) -> EmitClause:
+    if tokens.accept("WITH", "SNAPSHOT"):
+        raise unsupported(
+            "EMIT CHANGES WITH SNAPSHOT", "The results are the changes after the reply.", "Leave WITH SNAPSHOT out."
+        )
+    if tokens.type() is not None:
+        raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
+    return EmitClause("changes")
 
 
 def _key_name(tokens: Tokens) -> KeyName:

@@ -201,6 +201,8 @@ class QueryReader:
             destination=self._query.destination.id,
             written_at=record.written_at,
             edge=record.headers.get("edge"),
+            op=record.headers.get("op"),
+            before=None if (before := record.headers.get("before")) is None else msgspec.json.decode(before),
         )
 
     def _sees(self, time: datetime) -> bool:

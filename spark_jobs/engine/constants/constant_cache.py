@@ -87,6 +87,8 @@ class Snapshot:
     """By variant: whether an enter is a result; None where no entry has edges."""
     exits: NDArray[np.bool_] | None = None
     """By variant: whether an exit is a result; None where no entry has edges."""
+    changes: NDArray[np.bool_] | None = None
+    """By variant: whether each change of a table's row is a result; None where no entry has changes."""
 
     @property
     def rows(self) -> int:
@@ -291,4 +293,5 @@ class ConstantTables:
             not self._header_readers.isdisjoint((*used, *(plan.group_id for plan in plans))),
             np.array([edge in ("enter", "both") for edge in edges], np.bool_) if any(edges) else None,
             np.array([edge in ("exit", "both") for edge in edges], np.bool_) if any(edges) else None,
+            np.array([edge == "changes" for edge in edges], np.bool_) if "changes" in edges else None,
         )

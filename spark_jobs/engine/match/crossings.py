@@ -97,6 +97,8 @@ class Crossings:
                 events, ranges = found
                 entries = ranges.rows
                 first[events], last[events] = ranges.first, ranges.last
+                if side is now and rows.removals is not None:
+                    last[rows.removals] = 0  # a removal is no match
             runs.append(_EntryRuns(first, last))
         spread = [np.zeros(rows.count, np.int64) for _ in range(2)]
         spread[0][before.of], spread[1][before.of] = runs[1].first, runs[1].last

@@ -1,9 +1,12 @@
-"""Edges: which entries does a row enter or leave, compared with the row before it of the same key?
+"""Edges and changes: which entries does a row enter or leave, compared with the row before it of the same key?
 
 An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match for the
 row alone is an enter, and a pair that is a match for the row before alone is an exit. The row before is no match where
 there is none, or where it lies before the entry's begin. All else that decides about a pair (PAUSE, START, EXPIRE) goes
 by the later row, for both.
+
+For the changes of a table the row before counts wherever it lies, and a pair that matches by both rows is an update. A
+removed row is no match, and no row before.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled
 from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup
 from spark_jobs.engine.rows.columns import PlacedColumns
-from spark_jobs.engine.rows.edge_rows import EdgeRows
+from spark_jobs.engine.rows.edge_rows import DELETE, ENTER, EXIT, INSERT, KIND_BITS, UPDATE, EdgeRows
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.row_source import RowSource
@@ -37,6 +40,8 @@ from spark_jobs.engine.rows.rows_before import RowsBefore
 __all__ = ["EdgeMatches", "edge_candidates", "edge_matches"]
 
 _ROW_BITS = 32
+_KINDS_OF = ((ENTER, INSERT), (EXIT, DELETE), (UPDATE,))
+"""The kinds of a pair that is a match by the row alone, by the row before alone, and by both."""
 
 
 class EdgeMatches(NamedTuple):
@@ -81,7 +86,7 @@ def edge_matches(
     for first, last in event_slices(lookups, rows.count, limit):
         if met := [found for lookup in lookups for found in lookup.meet(first, last)]:
             found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
-            yield _renumbered(rows, found)
+            yield _renumbered(rows, before, found)
 
 
 def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:
@@ -89,10 +94,11 @@ def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> 
     return np.union1d(candidates(snapshot, rows), before.of[candidates(snapshot, before)])
 
 
-def _renumbered(rows: RowSource, found: Matches) -> EdgeMatches:
-    """Return matches, in which twice the row and one more for an exit stand for the row, with rows of their own."""
+def _renumbered(rows: RowSource, before: RowsBefore, found: Matches) -> EdgeMatches:
+    """Return matches, in which the row above its kind stands for the row, with rows of their own."""
     codes, place = np.unique(found.event, return_inverse=True)
-    source = EdgeRows(rows, (codes >> 1).astype(np.int64), (codes & 1).astype(np.bool_))
+    kinds = (codes & (1 << KIND_BITS) - 1).astype(np.int8)
+    source = EdgeRows(rows, (codes >> KIND_BITS).astype(np.int64), kinds, before)
     return EdgeMatches(source, found.of_rows(place.astype(np.int32)))
 
 
@@ -124,7 +130,9 @@ class _EdgeLookup:
         """Compare the two look-ups of one part, or of one shared index."""
         one, other = (None if side is None else side.lookup for side in (now, earlier))
         crossings = None
-        if isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None):
+        tables = isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None)
+        if tables and not _has_changes(snapshot, one or other):
+            assert isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None), "both are of tables"
             crossings = Crossings.of(one, other, rows, before)
         return cls(now, earlier, rows, before, snapshot, crossings)
 
@@ -141,24 +149,29 @@ class _EdgeLookup:
             counts[self.before.of] += own
 
     def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the edges of the rows in [first, last); twice the row, and one more for an exit, stands for a row."""
-        began, lookup = time.perf_counter(), self._side.lookup
+        """Yield the results of the rows in [first, last); the row above its kind stands for a row."""
+        began, lookup, snapshot = time.perf_counter(), self._side.lookup, self.snapshot
+        kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}
+        kept |= dict.fromkeys((INSERT, DELETE, UPDATE), snapshot.changes)
         found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
-        for row, position, exit_ in found:
-            kept = self.snapshot.exits if exit_ else self.snapshot.enters
-            assert kept is not None, "the tables of edges"
-            wanted = np.flatnonzero(kept[lookup.rows.variant[position]])
-            if wanted.size:
-                entries = position[wanted]
-                yield MatchedPairs.of(2 * row[wanted] + exit_, lookup.rows, entries, lookup.group_of(entries))
+        for row, position, side in found:
+            for kind in _KINDS_OF[side]:
+                if (variants := kept[kind]) is None:
+                    continue
+                wanted = np.flatnonzero(variants[lookup.rows.variant[position]])
+                if wanted.size:
+                    codes, entries = (row[wanted] << KIND_BITS) + kind, position[wanted]
+                    yield MatchedPairs.of(codes, lookup.rows, entries, lookup.group_of(entries))
         lookup.took(time.perf_counter() - began)
 
     def _differences(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield rows, the entries beside them, and 0 for enters or 1 for exits."""
+        """Yield rows, the entries beside them, and the index into `_KINDS_OF`."""
         now, earlier = self._now(first, last), self._earlier(first, last)
-        for number, (matches, others) in enumerate(((now, earlier), (earlier, now))):
-            codes = np.setdiff1d(matches, others, assume_unique=True)
-            yield codes >> _ROW_BITS, codes & (1 << _ROW_BITS) - 1, number
+        found = [np.setdiff1d(now, earlier, assume_unique=True), np.setdiff1d(earlier, now, assume_unique=True)]
+        if self.snapshot.changes is not None:
+            found.append(np.intersect1d(now, earlier, assume_unique=True))
+        for side, codes in enumerate(found):
+            yield codes >> _ROW_BITS, codes & (1 << _ROW_BITS) - 1, side
 
     @property
     def _side(self) -> _Side:
@@ -177,33 +190,36 @@ class _EdgeLookup:
         """Return codes of the matches of rows: the row above the position of the entry, ascending."""
         if self.now is None:
             return np.empty(0, np.int64)
-        found = [
-            self._counting(row, row, position, self.rows.offsets, self.rows.partitions)
-            for row, position in self.now.lookup.pairs(self.now.events, first, last)
-        ]
+        offsets, removals = self.rows.offsets, self.rows.removals
+        found = []
+        for row, position in self.now.lookup.pairs(self.now.events, first, last):
+            kept = slice(None) if removals is None else np.flatnonzero(~removals[row])
+            found.append(self._counting(row[kept], position[kept], offsets[row[kept]]))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _earlier(self, first: int, last: int) -> Ints:
         """Return codes of the matches of the rows before: the later row above the position of the entry, ascending."""
         if self.earlier is None:
             return np.empty(0, np.int64)
-        before = self.before
-        found = [
-            self._counting(pair, before.of[pair], position, before.own_offsets, before.partitions)
-            for pair, position in self.earlier.lookup.pairs(
-                self.earlier.events, *np.searchsorted(before.of, (first, last)).tolist()
-            )
-        ]
+        before, changes, rows = self.before, self.snapshot.changes, self._side.lookup.rows
+        found = []
+        for pair, position in self.earlier.lookup.pairs(
+            self.earlier.events, *np.searchsorted(before.of, (first, last)).tolist()
+        ):
+            offsets = before.own_offsets[pair]
+            if changes is not None:  # the rows of a table are there before its queries
+                offsets = np.where(changes[rows.variant[position]], before.offsets[pair], offsets)
+            found.append(self._counting(before.of[pair], position, offsets))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
-    def _counting(
-        self,
-        places: NDArray[np.intp],
-        rows: NDArray[np.integer],
-        positions: NDArray[np.int32],
-        offsets: Ints,
-        partitions: NDArray[np.int32],
-    ) -> Ints:
-        """Return codes of the pairs with an entry that begins at the offset of the pair's row, or before it."""
-        counts = self._begins.at(positions, partitions[places]) <= offsets[places]
+    def _counting(self, rows: NDArray[np.integer], positions: NDArray[np.int32], offsets: Ints) -> Ints:
+        """Return codes of the pairs with an entry that begins at an offset of the pair, or before it."""
+        counts = self._begins.at(positions, self.rows.partitions[rows]) <= offsets
         return (rows[counts].astype(np.int64) << _ROW_BITS) | positions[counts]
+
+
+def _has_changes(snapshot: Snapshot, lookup: ConstantLookup | None) -> bool:
+    """Tell whether some entries of a look-up report changes, for which both rows of a pair may be matches."""
+    if snapshot.changes is None or lookup is None:
+        return False
+    return bool(snapshot.changes[lookup.rows.variant].any())

@@ -120,7 +120,7 @@ class _PoolWriter:
         self._pool = pool
         self._ids = event_ids(stream.name, events, pool.event)
         self._times = event_times(events, pool.event)
-        self._exits = None if events.exits is None else events.exits[pool.event]
+        self._kinds = None if events.kinds is None else events.kinds[pool.event]
 
     def __call__(self, value: Ints, address: Callable[[Ints], Address]) -> Iterator[pa.RecordBatch]:
         """Yield records in batches, and dead letters in place of records that are too large.
@@ -129,13 +129,19 @@ class _PoolWriter:
             value: For each record the index of its value in the pool.
             address: Gives key, topic and partition of some of the records.
         """
-        sizes = self._pool.sizes[value]
+        sizes, before = self._pool.sizes[value], self._pool.before
         fits = sizes <= MAX_RECORD_BYTES
         kept = np.flatnonzero(fits)
         for chunk in _chunks(kept, sizes[kept]):
             chosen = pa.array(value[chunk])
-            exits = None if self._exits is None else self._exits[value[chunk]]
-            headers = match_headers(self._stream.name, self._ids.take(chosen), self._times.take(chosen), exits)
+            kinds = None if self._kinds is None else self._kinds[value[chunk]]
+            headers = match_headers(
+                self._stream.name,
+                self._ids.take(chosen),
+                self._times.take(chosen),
+                kinds,
+                None if before is None else before.take(chosen),
+            )
             key, topic, partition = address(chunk)
             yield pa.record_batch([key, self._pool.values.take(chosen), topic, partition, headers], schema=OUTPUT)
         if not fits.all():

@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.plan.group import SelectList
-from spark_jobs.engine.results.encode import EvaluateExpression, encode, row_bytes
+from spark_jobs.engine.results.encode import EncodedRows, EvaluateExpression, encode, row_bytes
 from spark_jobs.engine.rows.cpu_budget import charged
+from spark_jobs.engine.rows.edge_rows import UPDATE, EdgeRows
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from spark_jobs.engine.rows.row_source import RowSource
 
@@ -33,13 +34,15 @@ class ValuePool:
     values: pa.BinaryArray
     """The encoded values; null for a value that no record holds (`spark_jobs.engine.results.encode.EncodedRows`)."""
     sizes: NDArray[np.int64]
-    """By value: its size in bytes; for a null, a lower bound."""
+    """By value: its size in bytes, `before` included; for a null, a lower bound."""
     event: NDArray[np.int32]
     """The event of each value."""
     match: NDArray[np.int64]
     """Places of the given matches; the matches of one SELECT list are in the order of their events."""
     value: NDArray[np.int64]
     """By match: the index of its value."""
+    before: pa.BinaryArray | None = None
+    """By value: of an update of a table's row, the encoded SELECT list before; None where no value is an update."""
 
 
 def value_pools(
@@ -73,7 +76,12 @@ def value_pools(
         select_list = selects[number]
         with charged(select_list.select_id, partial(_only, select_list)):
             values, sizes = encode(events, select_list, rows, evaluate_expression, large=large, stored=stored)
-        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
+            before = _before(events, select_list, rows, evaluate_expression)
+        if before is not None:
+            sizes = sizes + before.sizes
+            size += before.values.nbytes
+        told = None if before is None else before.values
+        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count, told))
         count += len(rows)
         size += values.nbytes
         if size > _POOL_BYTES:
@@ -81,6 +89,23 @@ def value_pools(
             parts, count, size = [], 0, 0
     if parts:
         yield _joined(parts)
+
+
+def _before(
+    events: RowSource, select: SelectList, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+) -> EncodedRows | None:
+    """Return for each update among some rows the SELECT list of the row before, NULL for other rows; None without."""
+    if not isinstance(events, EdgeRows) or events.kinds is None:
+        return None
+    updates = np.flatnonzero(events.kinds[rows] == UPDATE)
+    if not updates.size:
+        return None
+    found, sizes = encode(events.earlier, select, rows[updates], evaluate_expression)
+    place = np.full(rows.size, -1)
+    place[updates] = np.arange(updates.size)
+    all_sizes = np.zeros(rows.size, np.int64)
+    all_sizes[updates] = sizes
+    return EncodedRows(found.take(pa.array(place, mask=place < 0)), all_sizes)
 
 
 def _only(select: SelectList) -> tuple[str]:
@@ -123,4 +148,9 @@ def _joined(parts: list[ValuePool]) -> ValuePool:
         np.concatenate([part.event for part in parts]),
         np.concatenate([part.match for part in parts]),
         np.concatenate([part.value for part in parts]),
+        None if all(part.before is None for part in parts) else pa.concat_arrays(list(map(_before_or_nulls, parts))),
     )
+
+
+def _before_or_nulls(part: ValuePool) -> pa.BinaryArray:
+    return pa.nulls(len(part.values), pa.binary()) if part.before is None else part.before

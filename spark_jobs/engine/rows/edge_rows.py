@@ -1,4 +1,4 @@
-"""The rows of results that are edges: a row that enters for one query may exit for another query."""
+"""The rows of results that are edges, or changes of a table: a row that enters for one query may exit for another."""
 
 from __future__ import annotations
 
@@ -10,36 +10,60 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.reference import Reference
+from grouping.model.reference import Reference, read_reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["EDGE", "ENTER", "EXIT", "EdgeRows"]
+__all__ = ["DELETE", "EDGE", "ENTER", "EXIT", "INSERT", "KINDS", "KIND_BITS", "UPDATE", "EdgeRows"]
 
 EDGE = "_edge"
 """The field of a result that says which edge the result is; a declared column of this name hides the field."""
-ENTER, EXIT = "enter", "exit"
+KINDS = ("enter", "exit", "insert", "delete", "update")
+"""How a row differs from the row before. The columns of a delete are those of the row before."""
+ENTER, EXIT, INSERT, DELETE, UPDATE = range(len(KINDS))
+KIND_BITS = 3
+"""Bits of a kind."""
 
 
 class EdgeRows(TakenPlaces):
-    """Rows, each with its edge (`rows.row_source.RowSource`)."""
+    """Rows, each with its kind (`rows.row_source.RowSource`)."""
 
-    def __init__(self, rows: RowSource, row: Ints, exits: NDArray[np.bool_]) -> None:
+    removals: NDArray[np.bool_] | None = None
+    """See `rows.row_source.RowSource`: each row here is a result."""
+
+    def __init__(self, rows: RowSource, row: Ints, kinds: NDArray[np.int8], before: RowsBefore | None = None) -> None:
         """Take rows.
 
         Args:
             rows: The rows of the batch.
-            row: For each row here, the row of the batch; ascending, twice where both edges are results.
-            exits: Whether each row here is an exit, else an enter; the enter comes first.
+            row: For each row here, the row of the batch; ascending, several times where it is several results.
+            kinds: The kind of each row here, as an index into `KINDS`.
+            before: The rows before, which a delete and an update have; None without such a row.
         """
         self.stream: Stream = rows.stream
         super().__init__(rows, row)
         self.count = int(row.size)
-        self.exits: NDArray[np.bool_] | None = exits
+        self.kinds: NDArray[np.int8] | None = kinds
         self._rows = rows
-        self._edges = np.where(exits, EXIT, ENTER)
+        self._before = before
+        self._kinds = kinds
+        deleted = np.flatnonzero(kinds == DELETE)
+        self._place: Ints | None = None
+        """By row, its columns: a row of the batch, or from `rows.count` on a row before; None for rows of the batch."""
+        if deleted.size:
+            assert before is not None, "a delete has a row before"
+            self._place = row.copy()
+            self._place[deleted] = rows.count + np.searchsorted(before.of, row[deleted])
+
+    @cached_property
+    def earlier(self) -> EdgeRows:
+        """The same rows, in which an update has the columns of the row before."""
+        kinds = np.where(self._kinds == UPDATE, DELETE, self._kinds).astype(np.int8)
+        return EdgeRows(self._rows, self._taken, kinds, self._before)
 
     @cached_property
     def source(self) -> pa.RecordBatch:
@@ -54,17 +78,21 @@ class EdgeRows(TakenPlaces):
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
         """The bytes that the columns of each row have at most."""
-        return self._rows.record_bytes[self._taken]
+        sizes: NDArray[np.int64] = self._rows.record_bytes[self._taken]
+        if self._place is not None:  # the record of a delete is small, and the row before may be large
+            names = [read_reference(column.name) for column in self.stream.columns]
+            sizes = sum((value_sizes(self.column(name)) for name in names), sizes)
+        return sizes
 
-    @property
+    @cached_property
     def longest_record(self) -> int:
         """An upper bound of `record_bytes`."""
-        return self._rows.longest_record
+        return self._rows.longest_record if self._place is None else int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
         """Return a column of some rows, distinct and ascending, as Python values."""
-        if self._is_edge(name):
-            found: list[object] = self._edges[rows].tolist()
+        if self._is_edge(name) or self._place is not None:
+            found: list[object] = self.column(name).take(pa.array(rows)).to_pylist()
             return found
         distinct, which = np.unique(self._taken[rows], return_inverse=True)
         values = self._rows.values_at(name, distinct.astype(np.int32))
@@ -73,12 +101,17 @@ class EdgeRows(TakenPlaces):
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""
         if self._is_edge(name):
-            return pa.array(self._edges, pa.string())
-        return self._rows.column(name).take(pa.array(self._taken))
+            return pa.array(np.array(KINDS)[self._kinds], pa.string())
+        values = self._rows.column(name)
+        if self._place is None or self._before is None:
+            return values.take(pa.array(self._taken))
+        return pa.concat_arrays([values, self._before.column(name)]).take(pa.array(self._place))
 
     def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does, dictionary-encoded where the rows of the batch are."""
-        return self.column(name) if self._is_edge(name) else self._rows.encoded(name).take(pa.array(self._taken))
+        if self._is_edge(name) or self._place is not None:
+            return self.column(name)
+        return self._rows.encoded(name).take(pa.array(self._taken))
 
     def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column."""

@@ -79,8 +79,9 @@ def _as_none(values: pa.Array) -> pa.Array:
 class Events:
     """The good records of a batch, in its order. Row numbers elsewhere (`Matches.event`) are of these."""
 
-    exits: NDArray[np.bool_] | None = None
-    """See `rows.row_source.RowSource`."""
+    kinds: NDArray[np.int8] | None = None
+    removals: NDArray[np.bool_] | None = None
+    """See `rows.row_source.RowSource` for both."""
 
     def __init__(
         self,

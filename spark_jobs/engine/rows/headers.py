@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_jobs.engine.rows.edge_rows import EXIT, KINDS
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.varints import read_varint, varint, varints
 
@@ -55,8 +56,16 @@ def _with_length(text: bytes) -> bytes:
     return varint(len(text)) + text
 
 
+_KIND_HEADERS = pa.array([_header("op" if kind > EXIT else "edge", name.encode()) for kind, name in enumerate(KINDS)])
+"""The header of each kind of a result: ``edge`` for an edge, ``op`` for a change of a table."""
+
+
 def match_headers(
-    source: str, ids: pa.StringArray, times: pa.StringArray, exits: NDArray[np.bool_] | None = None
+    source: str,
+    ids: pa.StringArray,
+    times: pa.StringArray,
+    kinds: NDArray[np.int8] | None = None,
+    before: pa.BinaryArray | None = None,
 ) -> pa.BinaryArray:
     """Return the packed headers of matches, one text for each id.
 
@@ -64,20 +73,27 @@ def match_headers(
         source: The stream's name.
         ids: ``ce_id`` of each record.
         times: ``ce_time`` of each record.
-        exits: Whether each record is an exit, else an enter, which the header ``edge`` says; None for no such header.
+        kinds: The kind of each record (`rows.edge_rows.KINDS`), which the header ``edge`` or ``op`` says; None for no
+            such header.
+        before: The header ``before`` of each record, NULL for none; None where no record has it.
     """
     same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
-    begin = (
-        varint(len(same) + (2 if exits is None else 3))
-        + b"".join(_header(*each) for each in same)
-        + _with_length(b"ce_id")
-    )
+    fixed = b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
+    count = len(same) + (2 if kinds is None else 3)
+    if before is None:
+        begin: pa.Scalar | pa.Array = pa.scalar(varint(count) + fixed)
+    else:
+        begins = pa.array([varint(count) + fixed, varint(count + 1) + fixed], pa.binary())
+        begin = begins.take(before.is_valid().cast(pa.int8()))
     middle = _with_length(b"ce_time") + varint(_TIME_WIDTH)
     lengths = varints(pc.binary_length(ids).to_numpy())
-    parts = [pa.scalar(begin), lengths, ids.cast(pa.binary()), pa.scalar(middle), times.cast(pa.binary())]
-    if exits is not None:
-        edges = pa.array([_header("edge", b"enter"), _header("edge", b"exit")])
-        parts.append(edges.take(pa.array(exits.astype(np.int8))))
+    parts = [begin, lengths, ids.cast(pa.binary()), pa.scalar(middle), times.cast(pa.binary())]
+    if kinds is not None:
+        parts.append(_KIND_HEADERS.take(pa.array(kinds)))
+    if before is not None:
+        sizes = varints(pc.binary_length(before).fill_null(0).to_numpy())
+        told = pc.binary_join_element_wise(pa.scalar(_with_length(b"before")), sizes, before, pa.scalar(b""))
+        parts.append(told.fill_null(b""))
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 

@@ -52,7 +52,10 @@ class Matches:
         codes = self._codes()
         distinct, which = np.unique(codes, return_inverse=True)
         kept = np.array([self._unit(code) in units for code in distinct.tolist()], np.bool_)
-        found = np.flatnonzero(kept[which])
+        return self.taken(np.flatnonzero(kept[which]))
+
+    def taken(self, found: NDArray[np.int64]) -> Matches:
+        """Return some of the matches, given by their places."""
         return Matches(
             self.event[found],
             self.destination.take(pa.array(found)),

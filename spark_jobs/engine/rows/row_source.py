@@ -36,8 +36,12 @@ class RowSource(PlacedColumns, Protocol):
         """The number of each row within its record, from 0; None where a record has one at most."""
 
     @property
-    def exits(self) -> NDArray[np.bool_] | None:
-        """Whether each row is an exit, else an enter; None where a match is a result (`rows.edge_rows.EdgeRows`)."""
+    def kinds(self) -> NDArray[np.int8] | None:
+        """How each row differs from the row before (`rows.edge_rows`); None where each match is a result."""
+
+    @property
+    def removals(self) -> NDArray[np.bool_] | None:
+        """Whether each row is the removal of a table's row, which is no match; None where none is."""
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:

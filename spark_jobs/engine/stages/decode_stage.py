@@ -7,8 +7,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records
+from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.stages.task import Task, Then
 
 __all__ = ["decoded"]
@@ -21,7 +21,7 @@ def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
 
 def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
     selection = task.guard.selection
-    for events, letters in decode_pieces(batch, task.stream, task.settings):
+    for events, letters in decode_stream(batch, task.stream, task.settings):
         selection.begin_step(selection.marked)  # each piece has the time of a step
         if letters is not None:
             yield letters

@@ -11,6 +11,7 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.results.pending import pending_records
 from spark_jobs.engine.results.split import split
+from spark_jobs.engine.results.updates import without_unchanged
 from spark_jobs.engine.stages.task import Found, Task, Then
 
 __all__ = ["OutputStep", "output"]
@@ -37,6 +38,7 @@ class OutputStep:
         task, (rows, found) = self.task, self.found
         if units is not None:
             found = found.only(units)
+        found = without_unchanged(rows, found, task.evaluate)
         task.observer.found(rows, found)
         for results in split(rows, found, task.stream, task.settings, task.evaluate):
             task.observer.written(results)

@@ -166,7 +166,7 @@ class Task:
                 each,
                 LookupJoinOperator(each, views, value_bytes, event_rows),
                 parts[each.computation_id],
-                _kept_rows(each, parts[each.computation_id], states),
+                _kept_rows(stream, each, parts[each.computation_id], states),
                 _kept_frames(each, parts[each.computation_id], states, value_bytes),
             )
             for each in snapshot.computations
@@ -186,11 +186,13 @@ class Task:
         )
 
 
-def _kept_rows(computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None) -> KeptRows | None:
+def _kept_rows(
+    stream: Stream, computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None
+) -> KeptRows | None:
     if computation.before is None:
         return None
     plans = [table.shape.plan for table in snapshot.tables]
-    operator = RowBeforeOperator(computation.before.by, read_before(plans))
+    operator = RowBeforeOperator(computation.before.by, read_before(stream, plans))
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, LastRows), "the state of rows before"
     return KeptRows(operator, state)

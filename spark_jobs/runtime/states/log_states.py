@@ -16,9 +16,9 @@ from typing import NamedTuple
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
-from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
+from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
@@ -153,7 +153,7 @@ class LogStates:
         known = self._needs.get(stream.stream_id)
         if known is None or known[0] is not snapshot:
             parts = snapshot.by_computation()
-            all_needs = (needs_of(each, parts[each.computation_id]) for each in snapshot.computations)
+            all_needs = (needs_of(stream, each, parts[each.computation_id]) for each in snapshot.computations)
             known = (snapshot, [needs for needs in all_needs if needs is not None])
             self._needs[stream.stream_id] = known
         return known[1]
@@ -186,7 +186,7 @@ class LogStates:
         log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
         for _, batches in self._reader.read([wanted]):
             for batch in batches:
-                for events, _ in decode_pieces(batch, stream, self._settings) if batch.num_rows else ():
+                for events, _ in decode_stream(batch, stream, self._settings) if batch.num_rows else ():
                     for each in behind if events.count else ():
                         self._folded(each, events, views)
         for each in behind:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.model.catalog import Stream
 from grouping.plan.computation import Computation
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
@@ -59,15 +60,19 @@ class _EdgeNeeds:
     """For each part of a table: the columns that the entries read, and their least begin in a partition."""
 
     @classmethod
-    def of(cls, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
+    def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
         """Collect the needs of the groups over a computation."""
         assert computation.before is not None, "a computation with rows before"
-        begins, plans = [], []
+        plans = [table.shape.plan for table in snapshot.tables]
+        operator = RowBeforeOperator(computation.before.by, read_before(stream, plans))
+        if stream.changes_of:  # the rows of a table are there before its queries
+            names = frozenset((ALL_ROWS, *(column.stored for column in operator.reads)))
+            return cls(computation, operator, ((names, lambda partition: 0),))
+        begins = []
         for table in snapshot.tables:
-            plans.append(table.shape.plan)
-            names = frozenset((ALL_ROWS, *(column.stored for column in read_before([table.shape.plan]))))
+            names = frozenset((ALL_ROWS, *(column.stored for column in read_before(stream, [table.shape.plan]))))
             begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
-        return cls(computation, RowBeforeOperator(computation.before.by, read_before(plans)), tuple(begins))
+        return cls(computation, operator, tuple(begins))
 
     @property
     def kind(self) -> type[LogState]:
@@ -153,13 +158,14 @@ class _FrameNeeds:
         self.operator.fold(state, rows)
 
 
-def needs_of(computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
+def needs_of(stream: Stream, computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
     """Return the needs of the groups over a computation; None where the computation has no state.
 
     Args:
+        stream: The stream of the events.
         computation: The computation.
         snapshot: The tables of the groups over it.
     """
     if computation.frames is not None:
         return _FrameNeeds.of(computation, snapshot)
-    return _EdgeNeeds.of(computation, snapshot) if computation.before is not None else None
+    return _EdgeNeeds.of(stream, computation, snapshot) if computation.before is not None else None

@@ -88,7 +88,15 @@ def example(stack: Stack, lab: Lab) -> Iterator[Example]:
 
 @pytest.mark.parametrize(
     "name",
-    ["statements.md", "debezium.md", "expressions.md", "edges.md", "nothing-comes.md", "coming-from.md"],
+    [
+        "statements.md",
+        "debezium.md",
+        "expressions.md",
+        "edges.md",
+        "table-changes.md",
+        "nothing-comes.md",
+        "coming-from.md",
+    ],
 )
 def test_statements_are_answered_as_the_page_says(example: Example, name: str) -> None:
     """Each statement of a page, in order, is accepted, or rejected with the code that its title names."""

@@ -11,7 +11,7 @@ from grouping.access.explain import explain, explain_stages
 from grouping.compiler.compiler import STAGES, compile_select, stage_texts
 from grouping.model.errors import InputError
 from tests.cases import Case, load, refusal
-from tests.quotes import QUOTES, catalog
+from tests.quotes import ASSETS, QUOTES, catalog
 
 _STAGES = [stage.name for stage in STAGES]
 
@@ -19,7 +19,8 @@ _STAGES = [stage.name for stage in STAGES]
 def _after(stage: str, text: str) -> str:
     """Return the tree after a stage, of a SELECT or of a predicate on quotes."""
     select = text if stage == "plan" or text.startswith("SELECT") else f"SELECT symbol FROM quotes WHERE {text}"
-    return next(tree for name, tree in stage_texts(select, catalog()) if name == stage)
+    sources = catalog(ASSETS) if "assets" in select else catalog()
+    return next(tree for name, tree in stage_texts(select, sources) if name == stage)
 
 
 @pytest.mark.parametrize("case", [case for stage in _STAGES for case in load(stage)], ids=str)

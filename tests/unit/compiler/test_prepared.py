@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gateway.testing import Stream
@@ -14,6 +15,7 @@ from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.statements.cq_text import CqText
 from tests.alerts import STREAMS, clauses
+from tests.quotes import ASSETS, catalog
 
 _CALLS = Path(__file__).parents[2] / "cases" / "functions" / "expected.jsonl"
 _SHARE = 5
@@ -22,12 +24,12 @@ _SHARE = 5
 
 def _differences(columns: str, predicates: list[str]) -> list[str]:
     """Return the predicates of which the two ways make different things; each is prepared twice."""
-    catalog = Catalog([Stream(f"s ({columns})").declared])
-    preparer, differ = Preparer(catalog), []
+    sources = Catalog([Stream(f"s ({columns})").declared])
+    preparer, differ = Preparer(sources), []
     for predicate in predicates:
         select = f"SELECT * FROM s WHERE {predicate}"
         try:
-            whole = compile_select(select, catalog)
+            whole = compile_select(select, sources)
         except InputError:
             continue
         for _ in range(2):
@@ -58,3 +60,15 @@ def test_an_escape_counts_in_each_pattern(like: str) -> None:
     """Texts of one template: in the first nothing is escaped."""
     patterns = ["abc%", "a!%c%", "A!!%", "abc%", "!_%"]
     assert [] == _differences("t STRING", [f"t {like} '{pattern}' ESCAPE '!'" for pattern in patterns])
+
+
+def test_changes_of_a_table_by_its_template() -> None:
+    """Texts over a table's changes are read by their template, until another table has the name."""
+    sources, texts = catalog(ASSETS), [f"SELECT symbol FROM assets WHERE volume > {n} EMIT CHANGES" for n in range(3)]
+    preparer = Preparer(sources)
+    for again in (False, True):
+        for select in texts:
+            _, found = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
+            assert compile_select(select, sources) == found
+            assert found.plan.stream_id == ("c_t_2" if again else "c_t_1")
+        sources.add(msgspec.structs.replace(ASSETS, table_id="t_2"))

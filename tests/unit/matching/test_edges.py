@@ -144,7 +144,7 @@ def expected(shape: Shape, queries: list[Asked], rows: list[Row]) -> list[Result
 
 def results(tables: Snapshot, steps: list[list[Row]], limit: int) -> list[Result]:
     """Return the edges that the look-ups find, step by step."""
-    one, state = RowBeforeOperator(BY, read_before([table.shape.plan for table in tables.tables])), LastRows()
+    one, state = RowBeforeOperator(BY, read_before(STREAM, [table.shape.plan for table in tables.tables])), LastRows()
     found: list[Result] = []
     first = 0
     for rows in steps:

@@ -23,10 +23,10 @@ class _Working:
         self.live: dict[GroupId, int] = {}
         self.looks = 0
 
-    def groups(self, _: StreamId) -> Mapping[GroupId, int]:
-        """Return the live groups, and count that somebody looks."""
+    def groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
+        """Return the live groups of a stream, and count that somebody looks."""
         self.looks += 1
-        return self.live
+        return self.live if stream_id == _STREAM else {}
 
     def plans(self, _: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return none."""

@@ -245,3 +245,14 @@ def test_place_without_reading_is_where_it_began() -> None:
     """Unread records are not passed."""
     place = ReadingPlace(query=records.query(), next={3: 17}, marks={0: (4, 0)}, tick=9)
     assert place == QueryReader(place).place({})
+
+
+def test_a_change_of_a_table_has_its_operation_and_the_row_before() -> None:
+    """The headers of a change are fields of the result; other results have neither."""
+    plain, update = records.match(0, (0, 1)), records.match(1, (0, 2), row={"n": 5})
+    headers = {**update.headers, "op": "update", "before": '{"n":4}'}
+    found = read(reader(), [plain, msgspec.structs.replace(update, headers=headers)])
+    assert [(each.op, each.before, each.row) for each in found if isinstance(each, Match)] == [
+        (None, None, {"n": 1}),
+        ("update", {"n": 4}, {"n": 5}),
+    ]

@@ -98,3 +98,11 @@ def test_binary_values_join(key: str) -> None:
     known = Table(f"known ({key})", [{"b": "AP8=", "n": 1}, {"b": "", "n": 2}])
     found = evaluate("SELECT n FROM packets p JOIN known k ON p.b = k.b", stream, rows, tables=[known])
     assert [[{"n": 1}], [{"n": 2}], [], []] == [row.results for row in found]
+
+
+@pytest.mark.parametrize("emit", ["EMIT CHANGES", "EMIT ON ENTER"])
+def test_changes_of_a_table_need_a_gateway(emit: str) -> None:
+    """The rows of a test are events of its stream, so a query over a table's changes is refused."""
+    profiles = Table("profiles (symbol STRING PRIMARY KEY)", [{"symbol": "INTC"}])
+    with pytest.raises(InputError, match="a query FROM a table alone"):
+        evaluate(f"SELECT symbol FROM profiles {emit}", QUOTES, ROWS, tables=[profiles])

@@ -288,7 +288,7 @@ def test_a_row_far_larger_than_a_record_is_not_made():
 def test_an_edge_is_in_the_header_and_in_its_field() -> None:
     """A row that enters for one query and leaves for another makes two records, which tell the edges apart."""
     events, _ = decode(batch([b'{"i":1}', b'{"i":2}']), TYPED, SETTINGS)
-    rows = EdgeRows(events, np.array([0, 0, 1]), np.array([False, True, True]))
+    rows = EdgeRows(events, np.array([0, 0, 1]), np.array([0, 1, 1], np.int8))
     edges = SelectList("", (SelectItem("i", Column("i", "INT")), SelectItem("e", Column("_edge", "STRING"))))
     matches = matching([(place, b"d", "shared", 4, 0, 0) for place in range(3)], [edges])
     [written] = list(split(rows, matches, TYPED, SETTINGS, evaluate_expression))

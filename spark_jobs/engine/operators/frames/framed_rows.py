@@ -23,8 +23,9 @@ __all__ = ["FramedRows"]
 class FramedRows(TakenPlaces):
     """Rows of a batch with further columns (`rows.row_source.RowSource`)."""
 
-    exits: NDArray[np.bool_] | None = None
-    """See `rows.row_source.RowSource`."""
+    kinds: NDArray[np.int8] | None = None
+    removals: NDArray[np.bool_] | None = None
+    """See `rows.row_source.RowSource` for both."""
 
     def __init__(self, rows: RowSource, taken: Ints, values: Mapping[Reference, tuple[SqlType, pa.Array]]) -> None:
         """Take rows.

@@ -32,7 +32,7 @@ __all__ = ["JoinedEvents"]
 class JoinedEvents:
     """Joined rows: each has an event and, of each table, a row or none. Ordered by event, then by the tables' keys."""
 
-    exits: NDArray[np.bool_] | None = None
+    kinds: NDArray[np.int8] | None = None
     """See `rows.row_source.RowSource`."""
 
     def __init__(
@@ -120,6 +120,12 @@ class JoinedEvents:
         # Numbers grow with the number of the element, then with the number of the row.
         own = self._by_row(of_event)
         return own if number is None else (own << NUMBER_BITS) | number
+
+    @cached_property
+    def removals(self) -> NDArray[np.bool_] | None:
+        """Whether each row is the removal of a table's row; None where none is."""
+        removals = self._events.removals
+        return None if removals is None else self._by_row(removals)
 
     @cached_property
     def source(self) -> pa.RecordBatch:

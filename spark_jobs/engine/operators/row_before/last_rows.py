@@ -19,7 +19,7 @@ _FORMAT = b"row-before 1\n"
 """Names the format of the state as bytes, and its version: other bytes are no snapshot."""
 _KEY, _COLUMN, _OFFSET = "key.", "column.", "offset"
 NO_ROW = -1
-"""The offset of a key that has no row: the row was put by a task that was undone."""
+"""The offset of a key that has no row: the row was removed, or was put by a task that was undone."""
 
 
 class _Overwritten(NamedTuple):
@@ -111,7 +111,8 @@ class LastRows(LogState):
             >>> LastRows.restored(LastRows(7).stored()).position
             7
         """
-        return self._packed(np.arange(self.keys.count), "zstd")
+        offsets = self.offsets(np.arange(self.keys.count))
+        return self._packed(np.flatnonzero(offsets != NO_ROW), "zstd")
 
     @classmethod
     def restored(cls, stored: bytes) -> LastRows:
@@ -125,7 +126,7 @@ class LastRows(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return the last row of each key that the last task met."""
+        """Return the last row of each key that the last task met; the offset of a removed row is `NO_ROW`."""
         return self._packed(self.changed_numbers(), None)
 
     def put_changes(self, stored: bytes) -> bool:
@@ -138,12 +139,9 @@ class LastRows(LogState):
         return True
 
     def _packed(self, numbers: Ints, compression: str | None) -> bytes:
-        offsets = self.offsets(numbers)
-        kept = np.flatnonzero(offsets != NO_ROW)
-        present = numbers[kept]
-        columns = {f"{_KEY}{place}": column for place, column in enumerate(self.keys.columns(present))}
-        columns[_OFFSET] = pa.array(offsets[kept])
-        columns |= {f"{_COLUMN}{name}": values for name, values in self.taken(self.columns, present).items()}
+        columns = {f"{_KEY}{place}": column for place, column in enumerate(self.keys.columns(numbers))}
+        columns[_OFFSET] = pa.array(self.offsets(numbers))
+        columns |= {f"{_COLUMN}{name}": values for name, values in self.taken(self.columns, numbers).items()}
         about = {"position": self.position, "since": dict(self.since)}
         return packed(_FORMAT, pa.table(columns), about, compression)
 

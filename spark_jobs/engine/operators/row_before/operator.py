@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
 from grouping.model.expression import Column, walk
 from grouping.model.reference import TableColumn, read_reference
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
+from grouping.plan.scan import Scan
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
@@ -41,6 +43,8 @@ class RowBeforeOperator:
     ) -> tuple[LastRows, Iterator[RowsBefore]]:
         """Return the rows before some rows, and keep the last row of each key; changes the state in place.
 
+        A removal leaves its key without a row.
+
         Raises:
             InternalError: An earlier step failed midway.
         """
@@ -51,8 +55,10 @@ class RowBeforeOperator:
         order, again = _by_key(numbers)
         place = np.full(rows.count, -1, np.int64)
         place[order[again]] = order[np.flatnonzero(again) - 1]
-        own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
         first = np.flatnonzero(place < 0)
+        if rows.removals is not None:
+            place[(place >= 0) & rows.removals[place]] = -1  # the key has no row then
+        own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
         own_offsets[first] = state.offsets(numbers[first])
         met = first[own_offsets[first] != NO_ROW]
         place[met] = rows.count + np.arange(met.size)
@@ -79,7 +85,10 @@ class RowBeforeOperator:
         references = {stored: read_reference(stored) for stored in {*self._stored, *state.columns}}
         places = pa.array(last)
         columns = {stored: rows.column(reference).take(places) for stored, reference in references.items()}
-        state.put(numbers[last], rows.offsets[last], columns, undoable=undoable)
+        offsets = rows.offsets[last]
+        if rows.removals is not None:
+            offsets = np.where(rows.removals[last], NO_ROW, offsets)
+        state.put(numbers[last], offsets, columns, undoable=undoable)
 
     @property
     def _equal(self) -> frozenset[str]:
@@ -108,8 +117,13 @@ class RowBeforeOperator:
         return state.nbytes
 
 
-def read_before(plans: Iterable[GroupPlan]) -> tuple[Column, ...]:
-    """Return the columns that groups read of rows before, in the order of their stored texts."""
+def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...]:
+    """Return the columns that groups read of rows before, in the order of their stored texts.
+
+    For changes of a table these are all columns, since the SELECT list of a removed row is a result.
+    """
+    if stream.changes_of:
+        return tuple(sorted(Scan(stream).columns, key=lambda column: column.stored))
     leaves = (leaf for plan in plans for each in plan.conjuncts for leaf in walk(each) if isinstance(leaf, Column))
     found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn)}
     return tuple(found[stored] for stored in sorted(found))

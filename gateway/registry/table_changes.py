@@ -1,0 +1,90 @@
+"""The streams of tables' changes: a stream begins with the first CQ that reads a table so, and ends with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.state.catalog_records import pause_record, source_record
+from gateway.state.work import CatalogChange
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.positions import TopicEnds
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.model.query import Edge
+from grouping.model.refusals import unsupported
+from grouping.model.table import Table
+from grouping.plan.table_changes import changes_id, table_changes
+
+__all__ = ["TableChanges", "check_untimed", "end_changes"]
+
+
+class TableChanges:
+    """Makes the changes of tables live streams, within the working copy's unit."""
+
+    def __init__(self, working: WorkingCopy, positions: TopicEnds) -> None:
+        self._working = working
+        self._positions = positions
+
+    @contextmanager
+    def opened(self, stream_id: StreamId) -> Iterator[list[CatalogChange]]:
+        """Have the stream of a CREATE live while the statement is carried out; a refusal takes a new stream back.
+
+        Args:
+            stream_id: The stream, which may be live or declared by a user.
+
+        Yields:
+            The catalog records of a new stream, which come before those of the CQ.
+
+        Raises:
+            InputError: ``unavailable`` where a partition of the table's topic does not tell its end.
+        """
+        unit = self._working.unit
+        if stream_id in self._working.inventory.streams or (table := self._table(stream_id)) is None:
+            yield []
+            return
+        stream = self._positions.starting_now(table_changes(table))
+        unit.sources.add_stream(stream)
+        try:
+            yield [source_record(stream)]
+        except BaseException:
+            unit.sources.remove_stream(stream_id)
+            raise
+
+    def stream_of(self, stream_id: StreamId) -> Stream:
+        """Return a live stream, or the stream that a table's first CQ with EMIT would make live."""
+        live = self._working.inventory.streams.get(stream_id)
+        if live is not None:
+            return live
+        table = self._table(stream_id)
+        assert table is not None, "queries are over live sources"
+        return table_changes(table)
+
+    def _table(self, stream_id: StreamId) -> Table | None:
+        tables = self._working.inventory.tables.values()
+        return next((table for table in tables if changes_id(table.table_id) == stream_id), None)
+
+
+def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
+    """End the stream of a dropped table's changes, which no CQ reads; return the catalog's records of this."""
+    stream = working.inventory.streams.get(changes_id(table.table_id))
+    if stream is None:
+        return []
+    ended = working.unit.end_pauses(stream.stream_id)
+    working.unit.sources.remove_stream(stream.stream_id)
+    pauses = [pause_record(stream.stream_id, group_id, None) for group_id in ended]
+    return [source_record(stream, gone=True), *pauses]
+
+
+def check_untimed(edge: Edge, *, timed: bool) -> None:
+    """Check that EMIT CHANGES stands without EVERY: the rows of a digest do not say what became of a row.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if timed and edge == "changes":
+        raise unsupported(
+            "EMIT CHANGES with EVERY",
+            "The rows of a digest do not tell inserts, updates and deletes apart.",
+            "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
+        )
