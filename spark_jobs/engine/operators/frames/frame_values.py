@@ -18,10 +18,12 @@ from spark_jobs.engine.operators.aggregate.states import state_of
 from spark_jobs.engine.operators.frames.key_rows import Frame, KeyRows
 from spark_jobs.engine.rows.events import arrow_type
 
-__all__ = ["column_name", "computed", "kept_columns"]
+__all__ = ["FrameValues", "column_name", "kept_columns"]
 
 _encode = Encoder().encode
 _STEM = "v"
+_ORDERED = ("first", "last")
+"""Functions whose value depends on the order of the rows: by time, then by arrival, where the frame is by time."""
 
 
 def column_name(expression: Expression) -> str:
@@ -34,42 +36,67 @@ def kept_columns(values: Iterable[FrameValue]) -> dict[str, Expression]:
     return {column_name(each): each for value in values for each in value.expressions}
 
 
-def computed(value: FrameValue, rows: KeyRows, clock: Ints, visible: int) -> pa.Array:
-    """Return a value for each row that is asked for.
+class FrameValues:
+    """The values of some rows; frames of one function over the same arguments share what is computed of each row."""
 
-    Args:
-        value: The function and its frame.
-        rows: The rows of the keys.
-        clock: By row that is asked for, the partition's clock.
-        visible: The offset of the first row that counts.
-    """
-    columns = rows.part.columns
-    if value.function == LAG:
-        found, there = rows.before(value.rows or 0, visible)
-        return columns[column_name(value.args[0])].take(pa.array(found, mask=~there))
-    if value.milliseconds is None:
-        frame = rows.by_rows(value.rows or 0, visible)
-    else:
-        frame = rows.by_time(value.milliseconds, clock, visible)
-    state = state_of(AggregateValue("", value.function, value.args, value.type_text, value.distinct, value.condition))
-    args = [pl.Series(columns[column_name(argument)]) for argument in value.args]
-    counted = None
-    if value.condition is not None:
-        counted = pl.Series(columns[column_name(value.condition)]).fill_null(False).to_numpy()
-    order = np.arange(rows.part.size)
-    if value.milliseconds is not None:
-        order[np.lexsort((order, rows.part.times))] = np.arange(order.size)  # first and last are by time, then arrival
-    lifted = state.lift(args, counted, order)
-    made = _summed(lifted, frame) if state.is_sum and frame.exact is None else _gathered(state, lifted, frame, rows)
-    found = state.value(_STEM, made).to_arrow()
-    wanted = arrow_type(value.type)
-    return found if found.type == wanted else found.cast(wanted)
+    def __init__(self, rows: KeyRows, clock: Ints) -> None:
+        """Take rows.
 
+        Args:
+            rows: The rows of the keys.
+            clock: By row that is asked for, the partition's clock.
+        """
+        self._rows = rows
+        self._clock = clock
+        self._lifted: dict[tuple[AggregateValue, bool], dict[str, pl.Series]] = {}
+        self._sums: dict[tuple[AggregateValue, bool], dict[str, Ints]] = {}
 
-def _summed(lifted: dict[str, pl.Series], frame: Frame) -> pl.DataFrame:
-    """Return the state of each frame as the difference of two cumulative sums of whole numbers."""
-    sums = {name: np.append(0, np.cumsum(values.to_numpy())) for name, values in lifted.items()}
-    return pl.DataFrame({f"{_STEM}{name}": each[frame.row + 1] - each[frame.start] for name, each in sums.items()})
+    def of(self, value: FrameValue, visible: int) -> pa.Array:
+        """Return a value for each row that is asked for.
+
+        Args:
+            value: The function and its frame.
+            visible: The offset of the first row that counts.
+        """
+        rows = self._rows
+        if value.function == LAG:
+            found, there = rows.before(value.rows or 0, visible)
+            return rows.part.columns[column_name(value.args[0])].take(pa.array(found, mask=~there))
+        if value.milliseconds is None:
+            frame = rows.by_rows(value.rows or 0, visible)
+        else:
+            frame = rows.by_time(value.milliseconds, self._clock, visible)
+        aggregate = AggregateValue("", value.function, value.args, value.type_text, value.distinct, value.condition)
+        by_time = value.milliseconds is not None and value.function in _ORDERED
+        state, lifted = state_of(aggregate), self._lift(aggregate, by_time)
+        if state.is_sum and frame.exact is None:
+            made = self._summed((aggregate, by_time), frame)
+        else:
+            made = _gathered(state, lifted, frame, rows)
+        result = state.value(_STEM, made).to_arrow()
+        wanted = arrow_type(value.type)
+        return result if result.type == wanted else result.cast(wanted)
+
+    def _lift(self, aggregate: AggregateValue, by_time: bool) -> dict[str, pl.Series]:
+        """Return the state of the function for each row alone."""
+        found = self._lifted.get((aggregate, by_time))
+        if found is None:
+            columns, counted = self._rows.part.columns, None
+            args = [pl.Series(columns[column_name(argument)]) for argument in aggregate.args]
+            if aggregate.condition is not None:
+                counted = pl.Series(columns[column_name(aggregate.condition)]).fill_null(False).to_numpy()
+            order = self._rows.time_order if by_time else np.arange(self._rows.part.size)
+            found = self._lifted[aggregate, by_time] = state_of(aggregate).lift(args, counted, order)
+        return found
+
+    def _summed(self, key: tuple[AggregateValue, bool], frame: Frame) -> pl.DataFrame:
+        """Return the state of each frame as the difference of two cumulative sums of whole numbers."""
+        sums = self._sums.get(key)
+        if sums is None:
+            lifted = self._lifted[key]
+            sums = {name: np.append(0, np.cumsum(values.to_numpy())) for name, values in lifted.items()}
+            self._sums[key] = sums
+        return pl.DataFrame({f"{_STEM}{name}": each[frame.row + 1] - each[frame.start] for name, each in sums.items()})
 
 
 def _gathered(state: AggregateState, lifted: dict[str, pl.Series], frame: Frame, rows: KeyRows) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -120,6 +121,13 @@ class KeyRows:
         # The first row of a range may be behind a later time of its key's earlier rows.
         exact &= (self.part.times[start] >= least) | (start == self._asked)
         return Frame(self._asked, start, least, None if exact.all() else exact)
+
+    @cached_property
+    def time_order(self) -> Ints:
+        """The place of each row in the order of times, rows of one time by arrival."""
+        order = np.empty(self.part.size, np.int64)
+        order[np.argsort(self.part.times, kind="stable")] = np.arange(self.part.size)
+        return order
 
     def _lowest(self, visible: int) -> Ints:
         """Return for each row that is asked for the first row of its key that counts; the row itself counts."""

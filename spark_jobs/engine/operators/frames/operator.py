@@ -18,7 +18,7 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
 from spark_jobs.engine.operators.frames.frame_part import FramePart
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows, Reach
-from spark_jobs.engine.operators.frames.frame_values import computed, kept_columns
+from spark_jobs.engine.operators.frames.frame_values import FrameValues, kept_columns
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.key_rows import KeyRows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
@@ -132,8 +132,8 @@ class FrameOperator:
         placed[order] = np.arange(order.size)
         asked = placed[kept + arrived]
         rows = KeyRows(joined.take(order), asked)
-        visible = state.visible
-        return {value: computed(value, rows, clocks, visible.get(value.column.stored, 0)) for value in self.values}
+        values = FrameValues(rows, clocks)
+        return {value: values.of(value, state.visible.get(value.column.stored, 0)) for value in self.values}
 
     def snapshot(self, state: FrameRows) -> bytes:
         """Return the state as bytes that `restore` reads."""
