@@ -93,6 +93,7 @@ def example(stack: Stack, lab: Lab) -> Iterator[Example]:
         "debezium.md",
         "expressions.md",
         "edges.md",
+        "frames.md",
         "table-changes.md",
         "nothing-comes.md",
         "coming-from.md",

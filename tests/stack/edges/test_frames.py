@@ -1,0 +1,131 @@
+"""Window functions through the real servers, beside a fold of one event at a time: roles die, no value changes."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.oracle import Position
+from tests.queries import BASE_MS, Event
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
+
+_DEVICES, _PARTITIONS, _EVENTS = 6, 2, 250
+_RANGE_MS = 1_000
+
+
+class _Framed(NamedTuple):
+    """A CQ over frames, and where its frames begin: the number of events published before the first such CQ."""
+
+    created: Any
+    kind: str
+    over: float
+    begin: int
+    created_at: int
+    """The number of events published before this CQ."""
+
+
+class _Readings:
+    """A stream of readings, some of them late, and the CQs over it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.random = random.Random(11)
+        self.source = lab.stream("device STRING, temp INT, n INT, PARTITION KEY (device)", partitions=_PARTITIONS)
+        self.framed: list[_Framed] = []
+
+    def publish(self) -> None:
+        """Publish events; those of a device lie in one partition, and up to a tenth of the frame late."""
+        first = len(self.source.events)
+        made = []
+        for n in range(first, first + _EVENTS):
+            device = self.random.randrange(_DEVICES)
+            row = {"device": f"m{device}", "temp": self.random.choice([None, 70, 80, 90]), "n": n}
+            time_ms = BASE_MS + n * 20 - self.random.choice([0, 0, 0, _RANGE_MS // 10])
+            made.append(Event(row, device % _PARTITIONS, time_ms=time_ms))
+        self.source.publish(made, lambda event: json.dumps(event.values).encode())
+
+    def watch(self, name: str, kind: str, over: float) -> None:
+        """Create a CQ; frames of a kind begin with the first CQ of the kind, which stays."""
+        select = {
+            "lag": "SELECT n, lag(temp) OVER (PARTITION BY device ORDER BY _offset) AS v {} QUALIFY temp - v > {}",
+            "rows": "SELECT n, sum(temp) OVER w AS v {} QUALIFY v > {} "
+            "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 3 PRECEDING)",
+            "range": "SELECT n, count(*) OVER w AS v {} WHERE temp > 70 QUALIFY v > {} "
+            f"WINDOW w AS (PARTITION BY device ORDER BY _time RANGE INTERVAL {_RANGE_MS // 1000} SECOND PRECEDING)",
+        }[kind]
+        begin = next((each.begin for each in self.framed if each.kind == kind), len(self.source.events))
+        text = select.format(f"FROM {self.source.name}", over)
+        created = self.lab.create(name, text, clauses="DO PUBLISH SHARED")
+        self.framed.append(_Framed(created, kind, over, begin, len(self.source.events)))
+
+    def check(self) -> None:
+        """Compare the results of all CQs so far with the fold."""
+        self.source.fence()
+        self.lab.results.drain()
+        for each in self.framed:
+            found = self.lab.settled_matches(each.created, self.source)
+            told = {Position(*one.source[1:]): one.row for one in found}
+            assert len(told) == len(found), each.kind
+            folded = self._folded(each)
+            # Events published before the reply may be evaluated with the CQ or without it.
+            wanted = {place: row for number, place, row in folded if number >= each.created_at or place in told}
+            wanted = {place: row for place, row in wanted.items() if place not in self.source.fences}
+            assert wanted, each.kind
+            assert wanted == told, each.kind
+
+    def _folded(self, framed: _Framed) -> list[tuple[int, Position, dict[str, Any]]]:
+        """Return the matches of all events, each with its number and place."""
+        kept: dict[object, list[tuple[int, int, Any]]] = {}
+        found = []
+        for number, (place, event) in enumerate(self.source.events):
+            temp, n, device = (event.values.get(name) for name in ("temp", "n", "device"))
+            if framed.kind == "range" and not (isinstance(temp, int) and temp > 70):
+                continue
+            rows = kept.setdefault(device, [])
+            if number < framed.begin:
+                continue
+            rows.append((number, event.time_ms, temp))
+            value = compared = _value(framed.kind, rows)
+            if framed.kind == "lag":
+                compared = None if value is None or not isinstance(temp, int) else temp - value
+            if compared is not None and compared > framed.over:
+                found.append((number, place, {"n": n, "v": value}))
+        return found
+
+
+def _value(kind: str, rows: list[tuple[int, int, Any]]) -> Any:
+    """Return the value of the last row."""
+    if kind == "lag":
+        return rows[-2][2] if len(rows) > 1 else None
+    if kind == "rows":
+        known = [temp for _, _, temp in rows[-4:] if temp is not None]
+        return sum(known) if known else None
+    own = rows[-1][1]
+    return sum(own - _RANGE_MS <= time_ms <= own for _, time_ms, _ in rows)
+
+
+@pytest.mark.traceback(WORKER_DEATH)
+@pytest.mark.timeout(600)  # roles start anew
+def test_frames_while_workers_and_the_evaluator_die(stack: Stack, lab: Lab) -> None:
+    """Each event has the values of a fold under one id, whoever evaluates it; CQs that come later share the frames."""
+    readings = _Readings(lab)
+    for kind, over in (("lag", 5), ("rows", 250), ("range", 2)):
+        readings.watch(kind, kind, over)
+    readings.publish()
+    readings.watch("later", "lag", 15)
+    assert readings.framed[0].created["group"] == readings.framed[3].created["group"]
+    stack.kill_workers()
+    readings.publish()
+    killed = stack.kill("evaluator")
+    readings.publish()
+    stack.await_restart("evaluator", killed)
+    readings.watch("more", "range", 3)
+    readings.publish()
+    readings.check()
+    listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
+    assert any("PARTITION BY device" in each["text"] for each in listed)
