@@ -118,11 +118,12 @@ class _FrameNeeds:
         found = []
         for table in snapshot.tables:
             for part in table.parts:
-                rows = part.live_rows()
+                rows = part.rows
                 assert rows.begins is not None, "entries over frames have begins"
                 for variant in part.variants.tolist():
                     select = snapshot.selects[snapshot.select_of[variant]]
-                    own = rows.begins.take(np.flatnonzero(rows.variant == variant)).pruned()
+                    live = rows.variant == variant if part.alive is None else part.alive & (rows.variant == variant)
+                    own = rows.begins.take(np.flatnonzero(live)).pruned()
                     if own.codes.size:
                         found.append((frozenset((ALL_ROWS, *read_values(table.shape.plan, select))), own.offsets))
         return cls(computation, FrameOperator.over(computation.frames, snapshot), tuple(found))
