@@ -68,10 +68,15 @@ class Market:
 
 
 def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[str]:
-    """Yield the CREATE CQ statements of one subscriber: a few shapes, many constants, some shared with others."""
+    """Yield the CREATE CQ statements of one subscriber: a few shapes, many constants, some shared with others.
+
+    The first CQ reports crossings: when the change of a symbol has risen above a threshold, not each quote above it.
+    """
     chance = random.Random(f"{seed} {subscriber}")
     symbols = list(market.opened)
-    for number in range(count):
+    crossing = f"SELECT symbol, price, change, _edge FROM {STREAM} WHERE change > 8 EMIT ON ENTER BY _key"
+    yield create_cq(f"{subscriber}-crossing", crossing, replace=True)
+    for number in range(1, count):
         symbol = chance.choice(symbols)
         opened = market.opened[symbol]
         below, above = round(opened * chance.uniform(0.92, 0.99), 1), round(opened * chance.uniform(1.01, 1.08), 1)
