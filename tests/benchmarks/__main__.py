@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks import numbers
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
-from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
+from tests.benchmarks.rates import edges, executors, greedy, guarded, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.result import RESULTS
 from tests.benchmarks.whole import (
     beside_streams,
@@ -30,6 +30,7 @@ BENCHMARKS = {
     "executors": executors,
     "guarded": guarded,
     "joins": joins,
+    "edges": edges,
     "kinds": kinds,
     "paper": paper,
     "peers": peers,

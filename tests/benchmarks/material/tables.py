@@ -53,7 +53,9 @@ class Contents:
         query = compile_select(select, Catalog([self.stream], self._tables))
         self._know(query.plan, query.select)
         types = query.row.type_texts[: len(constants)]
-        block = Block(query.plan.group_id, types, query.select.select_id, mode)
+        block = Block(query.plan.group_id, types, query.select.select_id, mode, edge=query.edge)
+        if query.edge:  # all events of the topic count
+            constants = constants | {"since": pa.array([b""] * len(constants["c0"])).dictionary_encode()}
         if bounds:
             constants = constants | {"bounds": pa.array([bounds] * len(constants["c0"]))}
         self._blocks.setdefault(block, []).append(self._table(constants))

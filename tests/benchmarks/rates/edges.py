@@ -1,0 +1,90 @@
+"""Many CQs `price > ? EMIT ON ENTER BY symbol` with many keys, beside a plain copy and beside one such CQ.
+
+All sides run in one Spark application over the same topic, in turns. Prices are such that an event crosses 0.8
+thresholds upward on the average. The first event of each key lies below all thresholds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from spark_jobs.runtime.worker.worker import Evaluation
+from tests.benchmarks.material import quotes
+from tests.benchmarks.material.tables import Contents, Tables
+from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.copies import plain_copy
+from tests.benchmarks.rates.pipeline import Run, through
+from tests.benchmarks.report import Report
+from tests.ground import Ground, open_ground
+
+__all__ = ["add_options", "main"]
+
+_PLAIN = "plain copy"
+_QUERY = "SELECT symbol, price FROM quotes WHERE price > 1.5"
+_CROSSED = 0.8
+_STEPS = 6
+"""Prices uniform in [-w, w] cross upward w / 6 of the thresholds above 0, on the average."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--queries", type=int, default=1_000_000, help="CQs with edges")
+    parser.add_argument("--edge-keys", type=int, default=1_000_000, help="symbols")
+    parser.add_argument("--edge-events", type=int, default=3_000_000, help="events of one run")
+    parser.add_argument("--edge-rounds", type=int, default=3, help="rounds that count")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    with open_ground() as ground:
+        runs = _measure(ground, options.queries, options.edge_keys, options.edge_events, options.edge_rounds)
+    report = Report(options.command)
+    many = f"{options.queries:,} CQs"
+    report_sides(report, runs)
+    report_ratio(report, runs, many, _PLAIN, "0.5")
+    report_ratio(report, runs, many, "1 CQ")
+    report.write(folder)
+    report.bars(folder, "events/s")
+
+
+def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> dict[str, list[Run]]:
+    settings = ground.settings
+    ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
+    ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
+    results = settings.topics.results
+    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    quotes.send(settings.kafka.bootstrap, quotes.TOPIC, _quotes(events, keys, cqs))
+    tables = Tables(settings)
+    sides = {_PLAIN: plain_copy(quotes.TOPIC, "copy")}
+    for count in (1, cqs):
+        stream = _stream(f"s_{count}")
+        limits = pa.array((np.arange(count) + 0.5) * quotes.TOP_PRICE / cqs)
+        tables.put(Contents(stream).add(f"{_QUERY} EMIT ON ENTER BY symbol", {"c0": limits}))
+        sides["1 CQ" if count == 1 else f"{count:,} CQs"] = through(stream, Evaluation.of(stream, settings))
+    with bench_session(settings) as spark:
+        return dict(in_turns(spark, sides, events, rounds, settings))
+
+
+def _stream(stream_id: str) -> Stream:
+    return msgspec.structs.replace(quotes.stream(stream_id), partition_key=("symbol",))
+
+
+def _quotes(count: int, keys: int, cqs: int) -> Iterator[tuple[str, str]]:
+    """Yield keys and quotes; a key keeps its partition, since `send` writes to the partitions in turn."""
+    random = np.random.default_rng(1)
+    rows = np.arange(count)
+    numbers = random.integers(0, keys // quotes.PARTITIONS, count) * quotes.PARTITIONS + rows % quotes.PARTITIONS
+    width = _CROSSED * _STEPS * quotes.TOP_PRICE / cqs
+    prices = random.uniform(-width, width, count)
+    _, first = np.unique(numbers, return_index=True)
+    prices[first] = -width
+    for row, (number, price) in enumerate(zip(numbers.tolist(), prices.tolist(), strict=True)):
+        symbol = quotes.symbol(number)
+        yield symbol, f'{{"symbol": "{symbol}", "price": {price:.7f}, "volume": {row}, "venue": "XNAS"}}'
