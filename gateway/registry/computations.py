@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.state.working_copy import WorkingCopy
@@ -12,6 +12,7 @@ from grouping.model.wording import are, counted
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
 from grouping.plan.table_changes import changes_id
+from grouping.settings.limit_settings import LimitSettings
 
 __all__ = ["Computations", "LiveComputation"]
 
@@ -70,12 +71,12 @@ class Computations:
             return None
         return LiveComputation(known.computation, known.stream_id, groups)
 
-    def check(self, plan: GroupPlan, limit: int) -> None:
-        """Check that a stream has room for the computation of a plan: each computation costs a look-up for every event.
+    def check(self, plan: GroupPlan, limits: LimitSettings) -> None:
+        """Check that there is room for the computation of a plan: it costs a look-up for every event, and memory.
 
         Args:
             plan: The plan of a new query.
-            limit: Computations of one stream.
+            limits: How many computations a stream may have, and how many with a state there may be.
 
         Raises:
             InputError: ``quota-exceeded``.
@@ -83,16 +84,30 @@ class Computations:
         computation = plan.computation
         if computation is None or self.find(computation.computation_id) is not None:
             return
-        own = [each for each, known in self._read().items() if known.stream_id == plan.stream_id]
-        if len(own) < limit or (count := sum(self.find(each) is not None for each in own)) < limit:
+        known, most = self._read(), limits.joins_per_stream
+        count = self._live([each for each in known if known[each].stream_id == plan.stream_id], most)
+        if count >= most:
+            raise InputError(
+                "the queries of the stream have too many different joins, keys of edges and frames",
+                code="quota-exceeded",
+                detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {most}.",
+                hint="Constants in the keys of joins, and constants of WHERE below frames other than of equalities, "
+                "make computations different: write the constants in WHERE, or in QUALIFY.",
+            )
+        if not computation.has_state:
             return
-        raise InputError(
-            "the queries of the stream have too many different joins, keys of edges and frames",
-            code="quota-exceeded",
-            detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {limit}.",
-            hint="Constants in the keys of joins, and constants of WHERE below frames other than of equalities, make "
-            "computations different: write the constants in WHERE, or in QUALIFY.",
-        )
+        count = self._live([each for each in known if known[each].computation.has_state], limits.computations)
+        if count >= limits.computations:
+            raise InputError(
+                "the queries of all streams have too many computations with a state",
+                code="quota-exceeded",
+                detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {limits.computations}.",
+                hint="CQs over a stream share a computation when they have the same BY, or the same frames.",
+            )
+
+    def _live(self, names: Sequence[str], limit: int) -> int:
+        """Return how many of some computations CQs use; the names are not looked at while they are below a limit."""
+        return len(names) if len(names) < limit else sum(self.find(each) is not None for each in names)
 
     def batch_micros(self, stream_id: StreamId) -> float:
         """Return the expected time of a stream's computations in each micro-batch, in microseconds.

@@ -51,7 +51,7 @@ class QuarantineQuota:
             f'subscriber "{subscriber}" can create no new groups or SELECT lists for now',
             code="quota-exceeded",
             detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they ended "
-            f"workers, or took too much CPU time. The limit is {limit}; new groups are refused until "
-            f"{instant(over_ms[-limit])}.",
+            f"workers, took too much CPU time, or had too large a state. The limit is {limit}; "
+            f"new groups are refused until {instant(over_ms[-limit])}.",
             hint="DESCRIBE CQ shows whether a CQ is quarantined, and why. Drop the quarantined CQs.",
         )

@@ -129,7 +129,7 @@ class Registry:
         self._times.check(loaded, (start_ms, expire_ms), destination)
         if loaded.membership(destination_id) is None:
             self.quarantine_quota.check(key.subscriber, destination)
-            self.computations.check(query.plan, self._settings.limits.joins_per_stream)
+            self.computations.check(query.plan, self._settings.limits)
             micros = self.computations.batch_micros(destination.stream_id)
             self.admission.check(query, destination, now_ms, micros)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)

@@ -53,4 +53,11 @@ class LimitSettings(BaseModel):
     table_megabytes: int = Field(
         4_096, description="expected memory of all constant tables and joined tables in each worker, in MB"
     )
+    computations: int = Field(1_000, description="computations of live CQs that keep a state, of all streams together")
+    state_megabytes: int = Field(
+        2_048, description="memory of the state of one computation in each worker, in MB; beyond it its CQs are stopped"
+    )
+    last_row_days: float = Field(
+        30.0, gt=0, description="days without an event after which the last row of a key is forgotten, for edges"
+    )
     table_rows: int = Field(20_000_000, description="rows of a table that further queries may join")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from grouping.model.ids import GroupId, SelectId
 
-__all__ = ["KILLED", "SLOW", "group_of", "parts_of", "unit_of"]
+__all__ = ["FULL", "KILLED", "SLOW", "group_of", "parts_of", "unit_of"]
 
 KILLED = "it ended the worker that evaluated it"
 """The reason of a unit that killed workers."""
+FULL = "the state of its computation is larger than CQ_LIMITS_STATE_MEGABYTES in a worker"
+"""The reason of all groups over a computation with too large a state."""
 SLOW = "it took too much CPU time"
 """The reason of a unit whose evaluation was stopped midway."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from spark_jobs.engine.rows.rows_before import RowsBefore
 
 __all__ = ["Found", "GroupRows", "JoinedGroups", "KeptRows", "Observer", "Task", "Then"]
 
+_DAY_MINUTES = 24 * 60
 Then = Callable[[Any], Records]
 """Runs the next stages, and yields their records."""
 
@@ -166,7 +167,7 @@ class Task:
                 each,
                 LookupJoinOperator(each, views, value_bytes, event_rows),
                 parts[each.computation_id],
-                _kept_rows(stream, each, parts[each.computation_id], states),
+                _kept_rows(stream, each, parts[each.computation_id], states, settings),
                 _kept_frames(each, parts[each.computation_id], states, value_bytes),
             )
             for each in snapshot.computations
@@ -187,12 +188,18 @@ class Task:
 
 
 def _kept_rows(
-    stream: Stream, computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None
+    stream: Stream,
+    computation: Computation,
+    snapshot: Snapshot,
+    states: Mapping[str, LogState] | None,
+    settings: Settings,
 ) -> KeptRows | None:
     if computation.before is None:
         return None
     plans = [table.shape.plan for table in snapshot.tables]
     operator = RowBeforeOperator(computation.before.by, read_before(stream, plans))
+    if not stream.changes_of:  # a row of a table stays
+        operator = replace(operator, kept_minutes=round(settings.limits.last_row_days * _DAY_MINUTES))
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, LastRows), "the state of rows before"
     return KeptRows(operator, state)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,8 +67,11 @@ class LogStates:
         self._settings = settings
         self._open_reader = open_reader
         self._snapshots = open_snapshots(settings)
+        self._limit = settings.limits.state_megabytes << 20
         self._states: dict[_PartitionPlace, dict[str, LogState]] = {}
         """By source partition: the states by computation id."""
+        self._sizes: dict[_PartitionPlace, dict[str, int]] = {}
+        """By source partition: the memory of the states by computation id, in bytes."""
         self._needs: dict[str, tuple[Snapshot, list[StateNeeds]]] = {}
         """By stream id: the needs of the tables that were seen last."""
 
@@ -77,9 +81,17 @@ class LogStates:
         return self._open_reader(self._settings)
 
     def begun(
-        self, stream: Stream, snapshot: Snapshot, views: Mapping[str, TableView], partition: int, first: int
+        self,
+        stream: Stream,
+        snapshot: Snapshot,
+        views: Mapping[str, TableView],
+        partition: int,
+        first: int,
+        stopped: Collection[str] = (),
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
+
+        States that must not be used are `torn`: of computations that are stopped, or named by `full`.
 
         Args:
             stream: The stream, as the task's batch declares it.
@@ -87,6 +99,7 @@ class LogStates:
             views: By table id, the joined tables at the batch's pins.
             partition: The source partition of the task.
             first: The position of the task's first event.
+            stopped: The ids of computations that are stopped; their states are dropped.
 
         Raises:
             PartitionUnreadable: Kafka refuses the partition.
@@ -98,6 +111,9 @@ class LogStates:
         behind, began = [], time.monotonic()
         for needs in wanted:
             name = needs.computation.computation_id
+            if name in stopped:
+                states[name] = self._unusable(name, needs, first)
+                continue
             since = needs.since(partition)
             state, place = known.get(name), SnapshotPlace(stream.source_id, partition, name)
             state = self._usable(state, first) or self._stored(place, needs, first)
@@ -121,9 +137,32 @@ class LogStates:
         for name, state in states.items():
             if state is not known.get(name):
                 state.restore_seconds = time.monotonic() - began
-            state.begin()
-            self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
+            if not state.torn:
+                state.begin()
+                self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
+        if any(state is not known.get(name) for name, state in states.items()):
+            self._sizes[here] = {name: state.nbytes for name, state in states.items()}
         return states
+
+    def full(self, states: Mapping[str, LogState]) -> list[str]:
+        """Return the computations of a task with more memory in this process than the limit."""
+        totals = Counter[str]()
+        for sizes in self._sizes.values():
+            totals.update({name: sizes[name] for name in states.keys() & sizes.keys()})
+        full = [name for name, total in totals.items() if total > self._limit]
+        for name in full:
+            log.error("the state of a computation is too large", extra={"computation": name, "bytes": totals[name]})
+        return full
+
+    def _unusable(self, name: str, needs: StateNeeds, position: int) -> LogState:
+        """Drop all states of a computation, and return one that is not to be used."""
+        for states in self._states.values():
+            states.pop(name, None)
+        for sizes in self._sizes.values():
+            sizes.pop(name, None)
+        state = needs.kind(position)
+        state.torn = True
+        return state
 
     def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LogState]) -> None:
         """Note that a task took all of its events in; the next task undoes a state without some of them.
@@ -138,16 +177,14 @@ class LogStates:
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
                 self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
+        here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
+        self._sizes[here] = {name: state.nbytes for name, state in states.items()}
 
     def forget(self, stream_id: str) -> None:
         """Forget a stream; its states can be had again by snapshot and log."""
         self._needs.pop(stream_id, None)
         self._states = {place: states for place, states in self._states.items() if place.stream_id != stream_id}
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in bytes."""
-        return sum(state.nbytes for states in self._states.values() for state in states.values())
+        self._sizes = {place: sizes for place, sizes in self._sizes.items() if place.stream_id != stream_id}
 
     def _wanted(self, stream: Stream, snapshot: Snapshot) -> list[StateNeeds]:
         known = self._needs.get(stream.stream_id)
@@ -188,7 +225,10 @@ class LogStates:
             for batch in batches:
                 for events, _ in decode_stream(batch, stream, self._settings) if batch.num_rows else ():
                     for each in behind if events.count else ():
-                        self._folded(each, events, views)
+                        if not each.state.torn:
+                            self._folded(each, events, views)
+                            # The other partitions of the computation count when the state is whole.
+                            each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
 

@@ -11,7 +11,7 @@ from functools import partial
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId, Subscriber
 from grouping.store.quarantine import SEVERAL, Quarantine, QuarantineStore
-from grouping.store.work_units import KILLED, SLOW
+from grouping.store.work_units import FULL, KILLED, SLOW
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 
@@ -42,6 +42,11 @@ class QuarantineNotes:
         """Units that raised in this worker."""
         self.slow: dict[str, Quarantine] = {}
         """Units too slow in this worker: then other workers may have noted more."""
+
+    def left_out(self) -> set[str]:
+        """Return the units that this worker does not try now."""
+        now_ms = self._clock_ms()
+        return {unit for unit, state in self.slow.items() if state.leaves_out(now_ms)}
 
     def selection(self, guard: HangGuard) -> UnitSelection:
         """Return the selection of a task by the notes of this worker alone."""
@@ -110,8 +115,8 @@ class QuarantineNotes:
         """Quarantine units.
 
         Args:
-            reason: `SLOW` or `KILLED`.
-            units: The units; several have a join in common that was too slow, and count for no user.
+            reason: `FULL`, `SLOW` or `KILLED`.
+            units: The units; several have a computation in common, and count for no user.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}
@@ -138,7 +143,7 @@ class QuarantineNotes:
             reasons: Why units were left out.
         """
         now_ms = self._clock_ms()
-        raised = {unit: reason for unit, reason in reasons.items() if reason not in (KILLED, SLOW)}
+        raised = {unit: reason for unit, reason in reasons.items() if reason not in (FULL, KILLED, SLOW)}
         try:
             self._store.count_dead_letters(letters)
             known = self._store.quarantined(self._stream_id) if raised else {}

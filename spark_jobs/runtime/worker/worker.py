@@ -21,7 +21,7 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.task_counts import TaskCount
-from grouping.store.work_units import SLOW
+from grouping.store.work_units import FULL, SLOW
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
@@ -101,7 +101,7 @@ class Evaluation:
                 stream = tables.stream
                 watch.declare(stream)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
-                states = _states(tables, batch, settings)
+                states = _states(tables, batch, watch, settings)
                 task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states)
                 yield from task.letters()
             yield from task.records(batch)
@@ -110,6 +110,7 @@ class Evaluation:
             if states:
                 partition, end = task.end_of_records
                 PROCESS.log_states(settings).ended(stream, partition, end, states)
+                _stop_full(states, tables, watch, settings)
                 PROCESS.tell_states(stream, tables.constants, partition, states, settings)
             task.end(micro_batch)
         PROCESS.end()
@@ -228,13 +229,23 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
-def _states(tables: BatchTables, batch: pa.RecordBatch, settings: Settings) -> dict[str, LogState]:
+def _states(tables: BatchTables, batch: pa.RecordBatch, watch: StreamWatch, settings: Settings) -> dict[str, LogState]:
     """Return by computation id the states of operators, where a task with this first batch begins."""
     stream, snapshot = tables.stream, tables.constants
     if not any(each.has_state for each in snapshot.computations):
         return {}
     partition, first = batch["partition"][0].as_py(), batch["offset"][0].as_py() + stream.base
-    return PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first)
+    left_out, parts = watch.notes.left_out(), snapshot.by_computation() if watch.notes.slow else {}
+    stopped = [name for name, part in parts.items() if name and left_out.issuperset(part.groups)]
+    states = PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first, stopped)
+    _stop_full(states, tables, watch, settings)
+    return states
+
+
+def _stop_full(states: Mapping[str, LogState], tables: BatchTables, watch: StreamWatch, settings: Settings) -> None:
+    """Quarantine all groups over computations with too large a state."""
+    for name in PROCESS.log_states(settings).full(states):
+        watch.notes.quarantine(FULL, [*tables.constants.by_computation()[name].groups])
 
 
 def _task_number() -> int:

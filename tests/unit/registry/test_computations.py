@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from gateway.registry.computations import Computations
 from grouping.model.catalog import Stream
+from grouping.model.errors import InputError
+from grouping.model.expression import Column
 from grouping.model.ids import GroupId, StreamId
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
 from grouping.plan.lookup_join import LookupJoin
+from grouping.plan.row_before import RowBefore
+from grouping.settings.limit_settings import LimitSettings
 
 _STREAM = StreamId("s_1")
 
@@ -42,13 +48,36 @@ def test_what_no_cq_uses_is_forgotten() -> None:
         computation = Computation(f"j_{number}", (LookupJoin("t_1", "p", ()),))
         plan = GroupPlan(GroupId(f"g_{number}"), _STREAM, "", (), computation)
         working.looks = 0
-        computations.check(plan, limit=10)
+        computations.check(plan, LimitSettings(joins_per_stream=10))
         assert working.looks <= 20
         computations.add(plan)
         working.live[plan.group_id] = 1
         if number >= 5:
             del working.live[plan.group_id]
     assert computations.cqs("t_1") == 5
+
+
+def test_states_are_limited_over_all_streams() -> None:
+    """A further key of edges is refused beyond the limit; a known key, and a join without a state, are not."""
+    working = _Working()
+    computations, limits = Computations(working), LimitSettings(computations=2)  # type: ignore[arg-type]
+
+    def plan(stream: str, *by: str) -> GroupPlan:
+        before = RowBefore.of(frozenset(Column(each, "INT") for each in by)) if by else None
+        computation = Computation.of(StreamId(stream), () if by else (LookupJoin("t_1", "p", ()),), before)
+        return GroupPlan(GroupId(f"g_{stream}{by}"), StreamId(stream), "", (), computation)
+
+    for known in (plan("s_1", "a"), plan("s_2", "a")):
+        computations.check(known, limits)
+        computations.add(known)
+        working.live[known.group_id] = 1
+    computations.check(plan("s_1", "a"), limits)
+    computations.check(plan("s_1"), limits)
+    with pytest.raises(InputError, match="computations with a state") as refused:
+        computations.check(plan("s_1", "a", "b"), limits)
+    assert "quota-exceeded" == refused.value.code
+    working.live.pop(plan("s_2", "a").group_id)
+    computations.check(plan("s_1", "a", "b"), limits)
 
 
 def test_the_time_of_a_stream_counts_each_join() -> None:

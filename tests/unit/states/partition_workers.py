@@ -66,8 +66,8 @@ class PartitionTopic:
 class PartitionWorker:
     """A worker process with its states."""
 
-    def __init__(self, topic: PartitionTopic, folder: Path, clock: list[float]) -> None:
-        config = Settings(prefix="cq.", data=folder)
+    def __init__(self, topic: PartitionTopic, folder: Path, clock: list[float], megabytes: int = 2_048) -> None:
+        config = Settings(prefix="cq.", data=folder, limits={"state_megabytes": megabytes})
         self.states = LogStates(
             config,
             lambda _: topic,  # type: ignore[arg-type, return-value]

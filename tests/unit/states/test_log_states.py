@@ -151,6 +151,34 @@ def test_edges_survive_workers_and_replays(
         at = min(at + count, len(rows))
 
 
+def test_a_state_that_is_too_large_is_dropped(tmp_path: Path) -> None:
+    """The computation is reported; while it is stopped nothing is kept or stored, and later the log is read again."""
+    rows = [{"k": str(place), "p": 2.0} for place in range(40)]
+    topic, clock, store = PartitionTopic(STREAM, rows, 1), [0.0], Store()
+    store.known_plans["g_p"] = PLANS["p"]
+    version = store.commit((), [entry(0, ("DOUBLE",), (1.0,), group="g_p", edge="enter", since=())])
+    large, small = PartitionWorker(topic, tmp_path, clock), PartitionWorker(topic, tmp_path, clock, megabytes=0)
+    name = COMPUTATION.computation_id
+    snapshot = ConstantTables(StreamId("s_1")).at(version, store)
+
+    def stored() -> list[Path]:
+        clock[0] += 61
+        return sorted(tmp_path.rglob("*.rows"))
+
+    assert 10 == len(small.run(store, version, 0, 10, 10, complete=True))
+    states = small.states.begun(STREAM, snapshot, {}, PARTITION, 10)
+    assert [name] == small.states.full(states)
+    states = small.states.begun(STREAM, snapshot, {}, PARTITION, 10, [name])
+    assert states[name].torn and not small.states.full(states) and not stored()
+    small.states.ended(STREAM, PARTITION, 20, states)
+    states = small.states.begun(STREAM, snapshot, {}, PARTITION, 20)
+    assert states[name].torn and [name] == small.states.full(states) and not stored()
+    assert 10 == topic.read_records - 10
+    states = large.states.begun(STREAM, snapshot, {}, PARTITION, 20)
+    assert not states[name].torn and not large.states.full(states)
+    assert 10 == len(large.run(store, version, 20, 30, 10, complete=True))
+
+
 def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
     """A worker reads nothing twice, another worker the missing part of the log, and a new worker begins with a file."""
     rows = [{"k": str(place % 7), "p": float(place % 3)} for place in range(70)]

@@ -24,7 +24,8 @@ def _computation(*by: str) -> Computation:
 
 def _add(state: LastRows, *columns: list[str]) -> None:
     numbers = state.keys.of(key_columns([pa.array(column) for column in columns]))
-    state.put(numbers, np.arange(numbers.size), {}, undoable=False)
+    minutes = np.zeros(numbers.size, np.int32)
+    state.put(numbers, np.arange(numbers.size), minutes, {}, undoable=False)
 
 
 def test_reports_are_sent_now_and_then() -> None:

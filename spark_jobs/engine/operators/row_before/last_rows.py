@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
@@ -17,7 +18,13 @@ __all__ = ["NO_ROW", "LastRows"]
 
 _FORMAT = b"row-before 1\n"
 """Names the format of the state as bytes, and its version: other bytes are no snapshot."""
-_KEY, _COLUMN, _OFFSET = "key.", "column.", "offset"
+_KEY, _COLUMN, _OFFSET, _MINUTE = "key.", "column.", "offset", "minute"
+_MINUTE_MS = 60_000
+_UNKNOWN = -1
+"""The minute of a row of a snapshot of an earlier version: the row is never forgotten."""
+_LONGEST = 1 << 30
+_LOOKS = 64
+"""How often forgotten keys are looked for while a quiet key is kept."""
 NO_ROW = -1
 """The offset of a key that has no row: the row was removed, or was put by a task that was undone."""
 
@@ -27,6 +34,8 @@ class _Overwritten(NamedTuple):
 
     numbers: Ints
     offsets: Ints
+    minutes: NDArray[np.int32]
+    clock: int
     columns: dict[str, HeldValues]
 
 
@@ -38,7 +47,15 @@ class LastRows(LogState):
         super().__init__(position)
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
+        self._minutes = np.empty(0, np.int32)
+        """By number of the key: the clock when the last row came."""
         self._columns: dict[str, LastValues] = {}
+        self.clock = _UNKNOWN
+        """The latest record time among the partition's rows so far, in minutes since the epoch."""
+        self.kept_minutes = _LONGEST
+        """A key without a row for longer than this, by the clock, is forgotten. Set by the operator."""
+        self._looked = _UNKNOWN
+        """The clock when forgotten keys were last looked for."""
         self._changes: list[_Overwritten] = []
 
     @property
@@ -47,15 +64,21 @@ class LastRows(LogState):
         return self._columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more."""
+        """Begin a task: the changes so far can be undone no more. Where most keys are forgotten, their rows go."""
         self._changes.clear()
         super().begin()
+        if self.clock - self._looked > self.kept_minutes // _LOOKS:
+            self._looked = self.clock
+            kept = self._present(np.arange(self.keys.count))
+            if 2 * kept.size < self.keys.count:
+                self._shrink(kept)
 
     def undo(self) -> None:
         """Undo the changes since the last task began."""
         while self._changes:
             change = self._changes.pop()
             self._offsets[change.numbers] = change.offsets
+            self._minutes[change.numbers], self.clock = change.minutes, change.clock
             for name, column in self._columns.items():
                 if name in change.columns:
                     column.put_back(change.numbers, change.columns[name])
@@ -65,35 +88,80 @@ class LastRows(LogState):
         """Return the keys that the last task met, in the order of their numbers."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
-    def offsets(self, numbers: Ints) -> Ints:
-        """Return the offset of the last row of some keys, `NO_ROW` for a key without a row."""
+    def minutes(self, times_ms: Ints) -> NDArray[np.int32]:
+        """Return the clock after each of the next rows, by their record times in epoch milliseconds."""
+        found = np.maximum(np.maximum.accumulate(times_ms // _MINUTE_MS), self.clock)
+        return np.clip(found, 0, _LONGEST).astype(np.int32)
+
+    def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell of rows that came at some minutes whether their keys are forgotten at later minutes."""
+        gone: NDArray[np.bool_] = (before != _UNKNOWN) & (now - before > self.kept_minutes)
+        return gone
+
+    def offsets(self, numbers: Ints, minutes: NDArray[np.int32]) -> Ints:
+        """Return the offset of the last row of some keys at some minutes, `NO_ROW` for a key without a row."""
+        self._grow()
+        kept: Ints = np.where(self.forgotten(self._minutes[numbers], minutes), NO_ROW, self._offsets[numbers])
+        return kept
+
+    def _grow(self) -> None:
         self._offsets = grown(self._offsets, self.keys.count, NO_ROW)
-        return self._offsets[numbers]
+        self._minutes = grown(self._minutes, self.keys.count, _UNKNOWN)
+
+    def _present(self, numbers: Ints) -> Ints:
+        """Return the keys among some keys that have a row and are not forgotten."""
+        now = np.full(numbers.size, self.clock, np.int32)
+        present: Ints = numbers[self.offsets(numbers, now) != NO_ROW]
+        return present
+
+    def _shrink(self, kept: Ints) -> None:
+        """Keep some keys alone."""
+        keys, before = KeyNumbers(), self._minutes[kept]
+        numbers, offsets = keys.of(self.keys.columns(kept)) if kept.size else kept, self._offsets[kept]
+        columns = {name: (column.kind, column.take(kept)) for name, column in self._columns.items()}
+        self.keys = keys
+        self._offsets, self._minutes = np.full(kept.size, NO_ROW), np.full(kept.size, _UNKNOWN, np.int32)
+        self._offsets[numbers], self._minutes[numbers] = offsets, before
+        self._columns = {name: LastValues(kind, kept.size) for name, (kind, _) in columns.items()}
+        for name, (_, values) in columns.items():
+            self._columns[name].put(numbers, values)
 
     def taken(self, names: Iterable[str], numbers: Ints) -> dict[str, pa.Array]:
         """Return columns of the last row of some keys; columns that the state does not have are left out."""
         return {name: self._columns[name].take(numbers) for name in names if name in self._columns}
 
-    def put(self, numbers: Ints, offsets: Ints, columns: Mapping[str, pa.Array], *, undoable: bool = True) -> None:
-        """Set the last row of some distinct keys.
+    def put(
+        self,
+        numbers: Ints,
+        offsets: Ints,
+        minutes: NDArray[np.int32],
+        columns: Mapping[str, pa.Array],
+        *,
+        undoable: bool = True,
+    ) -> None:
+        """Set the last row of some distinct keys. The minute of a row that the state has already stays.
 
         Args:
             numbers: The keys, which `keys` has numbered.
             offsets: The offsets of the rows.
+            minutes: The clock when each row came.
             columns: The columns of the rows by stored name; new columns are added to the state.
             undoable: Whether `undo` can undo the change.
         """
         self.torn = True
         count = self.keys.count
-        self._offsets = grown(self._offsets, count, NO_ROW)
+        self._grow()
+        held_minutes = self._minutes[numbers]
         for name, values in columns.items():
             if name not in self._columns:
                 self._columns[name] = LastValues(values.type, count)
             self._columns[name].grow(count)
         if undoable:
             held = {name: column.held(numbers) for name, column in self._columns.items() if name in columns}
-            self._changes.append(_Overwritten(numbers, self._offsets[numbers], held))
-        self._offsets[numbers] = offsets
+            self._changes.append(_Overwritten(numbers, self._offsets[numbers], held_minutes, self.clock, held))
+        known = (offsets < self.position) & (held_minutes != _UNKNOWN)
+        self._offsets[numbers], self._minutes[numbers] = offsets, np.where(known, held_minutes, minutes)
+        self.clock = max(self.clock, int(minutes.max(initial=_UNKNOWN)))
         for name, values in columns.items():
             self._columns[name].put(numbers, values)
         self.changed += int(numbers.size)
@@ -111,8 +179,7 @@ class LastRows(LogState):
             >>> LastRows.restored(LastRows(7).stored()).position
             7
         """
-        offsets = self.offsets(np.arange(self.keys.count))
-        return self._packed(np.flatnonzero(offsets != NO_ROW), "zstd")
+        return self._packed(self._present(np.arange(self.keys.count)), "zstd")
 
     @classmethod
     def restored(cls, stored: bytes) -> LastRows:
@@ -122,7 +189,7 @@ class LastRows(LogState):
         for name, since in about["since"].items():
             state.hold(name, since)
         state._put_stored(rows)
-        state.changed = 0
+        state.clock, state.changed = about.get("clock", state.clock), 0
         return state
 
     def changes(self) -> bytes:
@@ -135,14 +202,16 @@ class LastRows(LogState):
         if not self.since.keys() <= about["since"].keys():
             return False
         self._put_stored(rows)
+        self.clock = max(self.clock, about.get("clock", self.clock))
         self.position = about["position"]
         return True
 
     def _packed(self, numbers: Ints, compression: str | None) -> bytes:
+        self._grow()
         columns = {f"{_KEY}{place}": column for place, column in enumerate(self.keys.columns(numbers))}
-        columns[_OFFSET] = pa.array(self.offsets(numbers))
+        columns |= {_OFFSET: pa.array(self._offsets[numbers]), _MINUTE: pa.array(self._minutes[numbers])}
         columns |= {f"{_COLUMN}{name}": values for name, values in self.taken(self.columns, numbers).items()}
-        about = {"position": self.position, "since": dict(self.since)}
+        about = {"position": self.position, "since": dict(self.since), "clock": self.clock}
         return packed(_FORMAT, pa.table(columns), about, compression)
 
     def _put_stored(self, rows: pa.Table) -> None:
@@ -152,7 +221,8 @@ class LastRows(LogState):
         arrays = {name: rows[name].chunk(0) for name in names}
         numbers = self.keys.of([arrays[name] for name in names if name.startswith(_KEY)])
         columns = {name.removeprefix(_COLUMN): arrays[name] for name in names if name.startswith(_COLUMN)}
-        self.put(numbers, arrays[_OFFSET].to_numpy(), columns, undoable=False)
+        minutes = arrays[_MINUTE].to_numpy() if _MINUTE in arrays else np.full(numbers.size, _UNKNOWN, np.int32)
+        self.put(numbers, arrays[_OFFSET].to_numpy(), minutes, columns, undoable=False)
 
     @property
     def changed_bytes(self) -> int:
@@ -167,4 +237,5 @@ class LastRows(LogState):
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return int(self.keys.nbytes + self._offsets.nbytes + sum(each.nbytes for each in self._columns.values()))
+        columns = sum(each.nbytes for each in self._columns.values())
+        return int(self.keys.nbytes + self._offsets.nbytes + self._minutes.nbytes + columns)

@@ -33,6 +33,8 @@ class RowBeforeOperator:
     """The key."""
     reads: tuple[Column, ...]
     """The columns that are read of the rows before, in the order of their stored texts."""
+    kept_minutes: int = 1 << 30
+    """A key begins anew after a time without rows that is longer than this, by the record times of the partition."""
 
     def begin(self) -> LastRows:
         """Return the state before the first rows."""
@@ -51,34 +53,44 @@ class RowBeforeOperator:
         if state.torn:
             raise InternalError("the state of rows before is torn")
         state.torn = True
-        numbers = self._numbers(state, rows)
+        state.kept_minutes = self.kept_minutes
+        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms)
         order, again = _by_key(numbers)
         place = np.full(rows.count, -1, np.int64)
         place[order[again]] = order[np.flatnonzero(again) - 1]
         first = np.flatnonzero(place < 0)
+        place[(place >= 0) & state.forgotten(minutes[place], minutes)] = -1
         if rows.removals is not None:
             place[(place >= 0) & rows.removals[place]] = -1  # the key has no row then
         own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
-        own_offsets[first] = state.offsets(numbers[first])
+        own_offsets[first] = state.offsets(numbers[first], minutes[first])
         met = first[own_offsets[first] != NO_ROW]
         place[met] = rows.count + np.arange(met.size)
         kept = state.taken((column.stored for column in self.reads), numbers[met])
         of = np.flatnonzero(place >= 0)
         before = RowsBefore(rows, of, place[of], own_offsets[of], kept, self._equal)
-        self._put(state, rows, numbers, order, again, undoable=True)
+        self._put(state, rows, numbers, minutes, order, again, undoable=True)
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without making rows before; the change cannot be undone."""
-        numbers = self._numbers(state, rows)
+        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms)
         order, again = _by_key(numbers)
-        self._put(state, rows, numbers, order, again, undoable=False)
+        self._put(state, rows, numbers, minutes, order, again, undoable=False)
 
     def _numbers(self, state: LastRows, rows: RowSource) -> Ints:
         return state.keys.of(key_columns([rows.column(column.reference) for column in self.by]))
 
     def _put(
-        self, state: LastRows, rows: RowSource, numbers: Ints, order: Ints, again: NDArray[np.bool_], *, undoable: bool
+        self,
+        state: LastRows,
+        rows: RowSource,
+        numbers: Ints,
+        minutes: NDArray[np.int32],
+        order: Ints,
+        again: NDArray[np.bool_],
+        *,
+        undoable: bool,
     ) -> None:
         """Set the last row of each key among the rows, with all columns that the state or the operator has."""
         last = order[np.append(~again[1:], np.ones(min(order.size, 1), np.bool_))]
@@ -88,7 +100,7 @@ class RowBeforeOperator:
         offsets = rows.offsets[last]
         if rows.removals is not None:
             offsets = np.where(rows.removals[last], NO_ROW, offsets)
-        state.put(numbers[last], offsets, columns, undoable=undoable)
+        state.put(numbers[last], offsets, minutes[last], columns, undoable=undoable)
 
     @property
     def _equal(self) -> frozenset[str]:
