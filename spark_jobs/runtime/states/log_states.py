@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -70,8 +69,8 @@ class LogStates:
         self._limit = settings.limits.state_megabytes << 20
         self._states: dict[_PartitionPlace, dict[str, LogState]] = {}
         """By source partition: the states by computation id."""
-        self._sizes: dict[_PartitionPlace, dict[str, int]] = {}
-        """By source partition: the memory of the states by computation id, in bytes."""
+        self._sizes: dict[str, dict[_PartitionPlace, int]] = {}
+        """By computation id: the memory of the states by source partition, in bytes."""
         self._needs: dict[str, tuple[Snapshot, list[StateNeeds]]] = {}
         """By stream id: the needs of the tables that were seen last."""
 
@@ -131,6 +130,7 @@ class LogStates:
                 state.hold(column, min(begin, first))
         for name in known.keys() - states.keys():
             self._snapshots.forget(SnapshotPlace(stream.source_id, partition, name))
+            self._sizes.pop(name, None)
         if behind:
             self._fold(stream, views, partition, behind, first)
         self._states[here] = states
@@ -141,25 +141,25 @@ class LogStates:
                 state.begin()
                 self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
         if any(state is not known.get(name) for name, state in states.items()):
-            self._sizes[here] = {name: state.nbytes for name, state in states.items()}
+            self._measure(here, states)
         return states
 
     def full(self, states: Mapping[str, LogState]) -> list[str]:
         """Return the computations of a task with more memory in this process than the limit."""
-        totals = Counter[str]()
-        for sizes in self._sizes.values():
-            totals.update({name: sizes[name] for name in states.keys() & sizes.keys()})
-        full = [name for name, total in totals.items() if total > self._limit]
+        full = [name for name in states if sum(self._sizes.get(name, {}).values()) > self._limit]
         for name in full:
-            log.error("the state of a computation is too large", extra={"computation": name, "bytes": totals[name]})
+            log.error("the state of a computation is too large", extra={"computation": name})
         return full
+
+    def _measure(self, here: _PartitionPlace, states: Mapping[str, LogState]) -> None:
+        for name, state in states.items():
+            self._sizes.setdefault(name, {})[here] = state.nbytes
 
     def _unusable(self, name: str, needs: StateNeeds, position: int) -> LogState:
         """Drop all states of a computation, and return one that is not to be used."""
         for states in self._states.values():
             states.pop(name, None)
-        for sizes in self._sizes.values():
-            sizes.pop(name, None)
+        self._sizes.pop(name, None)
         state = needs.kind(position)
         state.torn = True
         return state
@@ -177,14 +177,14 @@ class LogStates:
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
                 self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
-        here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
-        self._sizes[here] = {name: state.nbytes for name, state in states.items()}
+        self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:
         """Forget a stream; its states can be had again by snapshot and log."""
         self._needs.pop(stream_id, None)
         self._states = {place: states for place, states in self._states.items() if place.stream_id != stream_id}
-        self._sizes = {place: sizes for place, sizes in self._sizes.items() if place.stream_id != stream_id}
+        known = {name: next(iter(sizes)).stream_id for name, sizes in self._sizes.items()}
+        self._sizes = {name: sizes for name, sizes in self._sizes.items() if known[name] != stream_id}
 
     def _wanted(self, stream: Stream, snapshot: Snapshot) -> list[StateNeeds]:
         known = self._needs.get(stream.stream_id)

@@ -25,7 +25,7 @@ def _edges(lab: Lab, made: dict[str, Any]) -> list[tuple[int, str | None, str]]:
 
 
 def test_edges_over_a_join_with_a_table(lab: Lab) -> None:
-    """Joined rows are the events, an event without a row is none; a key in a second partition is its own, and counted."""
+    """Joined rows are the events, an event without a row is none; a key in a second partition is counted as such."""
     source = lab.stream("device STRING, temp DOUBLE, n INT, PARTITION KEY (device)", partitions=2)
     table = LabTable(lab, "machine STRING PRIMARY KEY, room STRING")
     table.put({"machine": "m0", "room": "hall"}, {"machine": "m1", "room": "cellar"})

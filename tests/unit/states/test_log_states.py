@@ -16,6 +16,7 @@ from grouping.plan.group import GroupPlan
 from grouping.plan.row_before import RowBefore
 from grouping.settings.settings import Settings
 from grouping.store.constant_table import Entry
+from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from tests.unit.matching.event_batches import header, stream
