@@ -57,27 +57,27 @@ def test_what_no_cq_uses_is_forgotten() -> None:
     assert computations.cqs("t_1") == 5
 
 
-def test_states_are_limited_over_all_streams() -> None:
+def test_states_are_limited() -> None:
     """A further key of edges is refused beyond the limit; a known key, and a join without a state, are not."""
     working = _Working()
     computations, limits = Computations(working), LimitSettings(computations=2)  # type: ignore[arg-type]
 
-    def plan(stream: str, *by: str) -> GroupPlan:
+    def plan(*by: str) -> GroupPlan:
         before = RowBefore.of(frozenset(Column(each, "INT") for each in by)) if by else None
-        computation = Computation.of(StreamId(stream), () if by else (LookupJoin("t_1", "p", ()),), before)
-        return GroupPlan(GroupId(f"g_{stream}{by}"), StreamId(stream), "", (), computation)
+        computation = Computation.of(_STREAM, () if by else (LookupJoin("t_1", "p", ()),), before)
+        return GroupPlan(GroupId(f"g_{by}"), _STREAM, "", (), computation)
 
-    for known in (plan("s_1", "a"), plan("s_2", "a")):
+    for known in (plan("a"), plan("b")):
         computations.check(known, limits)
         computations.add(known)
         working.live[known.group_id] = 1
-    computations.check(plan("s_1", "a"), limits)
-    computations.check(plan("s_1"), limits)
+    computations.check(plan("a"), limits)
+    computations.check(plan(), limits)
     with pytest.raises(InputError, match="computations with a state") as refused:
-        computations.check(plan("s_1", "a", "b"), limits)
+        computations.check(plan("a", "b"), limits)
     assert "quota-exceeded" == refused.value.code
-    working.live.pop(plan("s_2", "a").group_id)
-    computations.check(plan("s_1", "a", "b"), limits)
+    working.live.pop(plan("b").group_id)
+    computations.check(plan("a", "b"), limits)
 
 
 def test_the_time_of_a_stream_counts_each_join() -> None:
