@@ -82,7 +82,7 @@ _TOP = "EVERY '10 minutes' DO PUBLISH DIGEST TOP 10 BY price publishes the 10 la
 _LATEST = "EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol publishes the last match of each symbol."
 _ENDLESS = "A standing query has no last result."
 _WINDOWS = (
-    "A window function needs an order of several events.",
+    "QUALIFY and WINDOW belong to window functions, which the SELECT list or QUALIFY has.",
     "GROUP BY symbol EVERY '5 minutes' computes aggregates of the events of each 5 minutes.",
 )
 _LEAVE_OUT = "Leave it out."

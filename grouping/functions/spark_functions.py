@@ -80,7 +80,10 @@ REASONS: dict[str, tuple[str, str | None]] = {
         _GENERATORS, ("A generator makes several rows of one event.", "exists(tags, t -> t = 'a') tests elements.")
     ),
     **dict.fromkeys(_CHANGING, ("Its result is not deterministic: a replay would give another one.", None)),
-    **dict.fromkeys(_WINDOWS, ("A window function needs an order of several events.", _EACH_PERIOD)),
+    **dict.fromkeys(
+        _WINDOWS, ("Window functions are lag, and aggregates such as count, each with OVER.", _EACH_PERIOD)
+    ),
+    "lag": ("A window function stands before OVER.", "Write lag(price) OVER (PARTITION BY symbol ORDER BY _offset)."),
     **dict.fromkeys(_AGGREGATES, ("Spark has this aggregate, and continuous queries do not.", None)),
     **dict.fromkeys(
         (*AGGREGATES, *AGGREGATE_ALIASES),

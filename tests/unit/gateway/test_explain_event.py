@@ -225,3 +225,18 @@ def test_a_record_with_several_events() -> None:
     joined = "SELECT t.n FROM trades t JOIN profiles p ON t.s = p.symbol WHERE p.industry = 'Chips' AND n > 1"
     assert _event(joined, """'{"list": [{"n": 1}, {"n": 2}]}'""", stream=_TRADES)["matches"] is None
     assert _event(joined, """'{"list": []}'""", stream=_TRADES)["why"] == "the record has no elements"
+
+
+def test_frames_of_an_event_alone() -> None:
+    """The frames of a given event hold the event alone, since no events before it are given."""
+    stream = Stream("quotes (symbol STRING, price DOUBLE, PARTITION KEY (symbol))")
+    window = "OVER (PARTITION BY symbol ORDER BY _offset"
+    counted = f"SELECT symbol FROM quotes WHERE price < 100 QUALIFY count(*) {window} ROWS 2 PRECEDING) >= 1"
+    assert _event(counted, f"'{_HIT}'", stream=stream)["matches"]
+    missed = _event(counted, '\'{"symbol": "INTC", "price": 101}\'', stream=stream)
+    assert not missed["matches"]
+    assert missed["why"] == "a condition of WHERE that decides which events the frames hold is not TRUE"
+    before = _event(f"SELECT symbol FROM quotes QUALIFY price > lag(price) {window})", f"'{_HIT}'", stream=stream)
+    assert not before["matches"]
+    [conjunct] = before["conjuncts"]
+    assert {"lag(price, 1)": None, "price": 99} == conjunct["columns"]
