@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Column
@@ -52,6 +52,7 @@ def _expected(rows: list[Timed]) -> list[tuple[int, int]]:
 
 
 @settings(max_examples=200, deadline=None)
+@example([*[("a", 0)] * 5, ("b", 0), ("c", 11), ("a", 0)], [7, 7], ["", "", "folded", "", "", "", ""])
 @given(rows=_ROWS, cuts=_CUTS, fates=st.lists(st.sampled_from(["", "stored", "again", "folded"]), min_size=7))
 def test_quiet_keys_begin_anew(rows: list[Timed], cuts: list[int], fates: list[str]) -> None:
     """Cut, stored, undone and folded again, a state forgets the keys that a fold of single events forgets."""

@@ -88,9 +88,13 @@ class LastRows(LogState):
         """Return the keys that the last task met, in the order of their numbers."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
-    def minutes(self, times_ms: Ints) -> NDArray[np.int32]:
-        """Return the clock after each of the next rows, by their record times in epoch milliseconds."""
-        found = np.maximum(np.maximum.accumulate(times_ms // _MINUTE_MS), self.clock)
+    def minutes(self, times_ms: Ints, offsets: Ints) -> NDArray[np.int32]:
+        """Return the clock after each of some rows, by their record times in epoch milliseconds.
+
+        The clock of a row that is folded in again lies before the state's clock: a forgotten key stays forgotten.
+        """
+        times = np.maximum.accumulate(times_ms // _MINUTE_MS)
+        found = np.where(offsets < self.position, times, np.maximum(times, self.clock))
         return np.clip(found, 0, _LONGEST).astype(np.int32)
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:

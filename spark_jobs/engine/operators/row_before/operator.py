@@ -54,7 +54,7 @@ class RowBeforeOperator:
             raise InternalError("the state of rows before is torn")
         state.torn = True
         state.kept_minutes = self.kept_minutes
-        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms)
+        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
         place = np.full(rows.count, -1, np.int64)
         place[order[again]] = order[np.flatnonzero(again) - 1]
@@ -74,7 +74,7 @@ class RowBeforeOperator:
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without making rows before; the change cannot be undone."""
-        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms)
+        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
         self._put(state, rows, numbers, minutes, order, again, undoable=False)
 
