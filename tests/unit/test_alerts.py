@@ -26,7 +26,9 @@ def _listed() -> dict[str, set[str]]:
 
 def test_no_series_is_of_a_cq() -> None:
     """Nor of a subscriber: a million of them would be a million series."""
-    assert {"code", "column", "group", "phase", "role", "state", "stream"} == set.union(*_listed().values())
+    assert {"code", "column", "computation", "group", "phase", "role", "state", "stream"} == set.union(
+        *_listed().values()
+    )
     assert ["cq_group_cores"] == [name for name, labels in _listed().items() if "group" in labels]
     assert ["cq_misfits"] == [name for name, labels in _listed().items() if "column" in labels]
 
