@@ -82,6 +82,9 @@ def _lifted(draft: Draft) -> Draft:
         aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
         draft = draft._replace(aggregation=aggregation, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
+    if draft.computation is not None and draft.computation.frames is not None:
+        values = (each for value in frame_values(computed) for each in value.expressions)
+        computed = (*computed, *values, *draft.computation.frames.where)
     if grows(computed):
         check_growth(computed, row)
     return draft._replace(expressions=expressions, kept=kept, row=row, constants=constants, select=select)
@@ -172,7 +175,7 @@ def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> 
 def finish(draft: Draft) -> CompiledQuery:
     """Return a query's group, row and SELECT list, with their ids."""
     stream, computation = draft.stream, draft.computation
-    group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
+    group = group_id(computation.computation_id if computation else stream.stream_id, _distinct_text(draft))
     aggregation = _aggregation(draft)
     content = draft.select if aggregation is None else (draft.select, aggregation)
     select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(content), digest_size=12).hexdigest())
@@ -182,6 +185,12 @@ def finish(draft: Draft) -> CompiledQuery:
         group_plan = msgspec.structs.replace(group_plan, kept=AggregateFilter(draft.kept, slots))
     select = SelectList(select_id, draft.select, aggregation)
     return CompiledQuery(group_plan, draft.row, select, tuple(sorted(draft.reads)), draft.edge)
+
+
+def _distinct_text(draft: Draft) -> str:
+    """Return a text that only queries of one plan have: the signature, with the types of literals within frames."""
+    values = sorted({value.column.stored for value in frame_values(draft.expressions)})
+    return "\n".join((draft.signature, *values))
 
 
 def _aggregation(draft: Draft) -> Aggregate | None:

@@ -262,7 +262,7 @@ def _with_frames(tree: exp.Select, base: Stream | Table, scope: Scope, where: tu
     items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
     aliases = {item.name.casefold(): item.value for item in items}
     condition = None if qualify is None else binder.qualify(qualify.this, aliases)
-    scope, decided = with_frames(scope, binder.by, where, condition)
+    scope, decided = with_frames(scope, binder.by, binder.values, where, condition)
     return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from grouping.model.expression import Column, Expression, walk
 from grouping.model.reference import Framed
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import DOUBLE, FLOAT, SqlType
 
 __all__ = ["LAG", "FrameValue", "frame_value", "frame_values"]
 
@@ -42,6 +42,19 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     def column(self) -> Column:
         """The column that has the value."""
         return Column.of(Framed(_encode(self).decode()), self.type_text)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether CQs of all subscribers may share a computation with the value.
+
+        Such a value takes the same short time for each event, and little memory: it reads columns of a fixed size, and
+        looks back one row or takes the difference of two sums. Any other value may be slow, large, or raise.
+        """
+        sized = any(not isinstance(each, Column) or each.type.is_sized for each in self.expressions)
+        inexact = any(isinstance(each, Column) and each.type in (FLOAT, DOUBLE) for each in self.args)
+        if sized or self.distinct:
+            return False
+        return self.function in (LAG, "count") or (self.function in ("sum", "avg") and not inexact)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.plan.expression_text import render_reference
+from grouping.plan.frame_value import FrameValue
 
 __all__ = ["HIDDEN", "Frames"]
 
@@ -31,16 +32,20 @@ class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
     with constants, which the group decides. NULL is a value like another, NaN equals NaN, and -0.0 equals 0.0."""
     where: tuple[Expression, ...] = ()
     """The conditions of WHERE that decide which rows exist, with their constants, in canonical order."""
+    apart: tuple[str, ...] = ()
+    """The values that queries without them do not share a computation with (`FrameValue.is_shared`), by the stored
+    texts of their columns: a fault in such a value stops the queries alone that have the value."""
 
     @classmethod
-    def of(cls, by: Iterable[Column], where: tuple[Expression, ...]) -> Frames:
-        """Return the node of a key and of conditions."""
-        return cls(tuple(sorted(set(by), key=lambda column: column.stored)), where)
+    def of(cls, by: Iterable[Column], where: tuple[Expression, ...], values: Iterable[FrameValue] = ()) -> Frames:
+        """Return the node of a key, of conditions, and of a query's values."""
+        apart = {value.column.stored for value in values if not value.is_shared}
+        return cls(tuple(sorted(set(by), key=lambda column: column.stored)), where, tuple(sorted(apart)))
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that make an id."""
-        return {"frames": [column.stored for column in self.by], "where": self.where}
+        return {"frames": [column.stored for column in self.by], "where": self.where, "apart": self.apart}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

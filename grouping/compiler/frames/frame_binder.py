@@ -46,6 +46,8 @@ class FrameBinder(Binder):
         self._aliases: Mapping[str, Bound] = {}
         self.by: frozenset[Column] = frozenset()
         """The key of the windows; empty until a window was bound."""
+        self.values: list[FrameValue] = []
+        """The values of the windows that were bound."""
 
     def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of QUALIFY, which may name items of the SELECT list; a column of FROM goes first.
@@ -69,11 +71,25 @@ class FrameBinder(Binder):
         if node.this.find(exp.Window) is not None:
             raise unsupported("a window function within a window function", "Its argument reads single events.")
         window = read_window(node, self._windows)
+        self._check_order(window)
         called = node.this
         name = str(called.this).removeprefix(FUNCTION_MARK).casefold() if isinstance(called, exp.Anonymous) else ""
         value = self._lag(called, window) if name == LAG else self._aggregate(called, name, window)
         self._take_key(window)
+        self.values.append(value)
         return value.column
+
+    def _check_order(self, window: FrameWindow) -> None:
+        """Check that ORDER BY names the record's own field: a column of that name may have any values."""
+        found, stream = self._plain.bind(window.column), self.scope.stream
+        assert stream is not None, "a table alone was refused"
+        is_named = isinstance(found, Column) and found.reference == window.order
+        if not (is_named and window.order in stream.record_fields):
+            raise unsupported(
+                f'ORDER BY a column named "{window.order}"',
+                "The events of a key are ordered by arrival, or by the time of their records.",
+                f"Give the column another name, and write ORDER BY {window.order} for the record's own field.",
+            )
 
     def _lag(self, called: exp.Anonymous, window: FrameWindow) -> FrameValue:
         arguments = called.expressions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.computation import Computation
+from grouping.plan.frame_value import FrameValue
 from grouping.plan.frames import Frames
 
 __all__ = ["check_frames", "has_frames", "with_frames"]
@@ -72,13 +73,14 @@ def check_frames(scope: Scope | None, *, outermost: bool, aggregation: bool, emi
 
 
 def with_frames(
-    scope: Scope, by: frozenset[Column], where: Sequence[Bound], qualify: Bound | None
+    scope: Scope, by: frozenset[Column], values: Iterable[FrameValue], where: Sequence[Bound], qualify: Bound | None
 ) -> tuple[Scope, tuple[Bound, ...]]:
     """Return the scope of a query with window functions, and the conditions that its group decides.
 
     Args:
         scope: The scope of the stream.
         by: The columns of PARTITION BY.
+        values: The values of the frames.
         where: The conditions of WHERE, of the query and of views.
         qualify: The condition of QUALIFY, if any.
 
@@ -96,7 +98,7 @@ def with_frames(
         (above if _equal_column(each) is not None or _columns(each) <= exact else below).append(each)
     conditions = tuple(map(settle, order(map(without_positions, below))[0]))
     assert scope.stream is not None, "a table alone was refused"
-    frames = Frames.of(keys, conditions)
+    frames = Frames.of(keys, conditions, values)
     computation = Computation.of(scope.stream.stream_id, (), frames=frames)
     return scope._replace(computation=computation), (*above, *([] if qualify is None else [qualify]))
 

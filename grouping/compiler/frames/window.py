@@ -31,8 +31,10 @@ class FrameWindow(NamedTuple):
     """A window, before its names are looked up."""
 
     partition_by: list[exp.Expr]
+    column: exp.Column
+    """The column of ORDER BY."""
     order: str
-    """``_offset`` or ``_time``."""
+    """Its name: ``_offset`` or ``_time``."""
     unit: str
     """``ROWS`` or ``RANGE``; empty where no frame is written."""
     start: exp.Expr | None
@@ -80,15 +82,16 @@ def read_window(node: exp.Window, named: Mapping[str, exp.Window]) -> FrameWindo
             "Only the events of a key have an order.",
             "Write PARTITION BY and the columns of the stream's PARTITION KEY, or PARTITION BY _key.",
         )
-    return FrameWindow(parts["partition_by"], _order(parts["order"]), *_frame(parts["spec"]))
+    column = _order(parts["order"])
+    return FrameWindow(parts["partition_by"], column, column.name.casefold(), *_frame(parts["spec"]))
 
 
-def _order(order: exp.Order | None) -> str:
+def _order(order: exp.Order | None) -> exp.Column:
     ordered = order.expressions if order is not None else []
     if len(ordered) == 1 and not ordered[0].args.get("desc"):
         column = ordered[0].this
         if isinstance(column, exp.Column) and column.name.casefold() in ("_offset", "_time"):
-            return column.name.casefold()
+            return column
     raise unsupported(
         "this order of a window" if ordered else "a window without ORDER BY",
         "The events of a key are ordered by arrival, or by the time of their records.",

@@ -22,7 +22,7 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
-from spark_jobs.engine.operators.frames.partition_clock import PartitionClock
+from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.rows.events import Events
 from tests.unit.matching.event_batches import SETTINGS, stream
 from tests.unit.operators.cutting import driven, pieces

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.commands.answers import trigger_result
 from gateway.model.membership import Membership
 from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TriggerSpec, feed_of
 from gateway.model.table_entries import rows_of, table_entries
-from grouping.compiler.compiler import compile_select
+from grouping.compiler.compiler import compile_draft, compile_select
+from grouping.model.errors import InputError
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import FRAMES, Segment, unpacked_since
@@ -55,3 +58,57 @@ def test_constants_above_frames_share_a_group() -> None:
     assert first.plan.computation_id != other.plan.computation_id
     assert first.plan.signature == other.plan.signature
     assert first.plan.group_id != other.plan.group_id
+
+
+_GROWN = "repeat(repeat(repeat(name, 1000), 1000), 1000)"
+_MAX = "max({}) OVER (PARTITION BY symbol ORDER BY _offset ROWS 2 PRECEDING)"
+
+
+@pytest.mark.parametrize(
+    ("argument", "other"),
+    [
+        ("CASE WHEN volume > 1 THEN 2147483647 ELSE 0 END", "CASE WHEN volume > 1 THEN '2147483647' ELSE 0 END"),
+        ("CASE WHEN volume > 1 THEN DATE '2026-01-01' END", "CASE WHEN volume > 1 THEN '2026-01-01' END"),
+    ],
+)
+def test_types_of_literals_within_frames_make_another_group(argument: str, other: str) -> None:
+    """The signatures are one text, in which a literal has no type."""
+    texts = [f"SELECT price FROM trades QUALIFY {_MAX.format(each)} IS NOT NULL" for each in (argument, other)]
+    assert 1 == len({compile_draft(text, catalog()).signature for text in texts})
+    assert 2 == len({compile_select(text, catalog()).plan.group_id for text in texts})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        _MAX.format("volume"),
+        _MAX.format("volume").replace("max", "sum").replace("(volume)", "(volume + 1)"),
+        _LAG.replace("price", "name"),
+        _LAG.replace("price", "abs(price)"),
+    ],
+)
+def test_a_value_that_may_fail_or_be_slow_has_a_computation_of_its_own(value: str) -> None:
+    """A fault in the value stops the queries that have the value; cheap values of columns are shared by all."""
+    cheap = compile_select(f"SELECT price FROM trades QUALIFY {_LAG} > 1", catalog())
+    also_cheap = compile_select(
+        "SELECT count(*) OVER (PARTITION BY symbol ORDER BY _offset ROWS 2 PRECEDING) AS n FROM trades", catalog()
+    )
+    apart = compile_select(f"SELECT price FROM trades QUALIFY {value} IS NOT NULL", catalog())
+    assert cheap.plan.computation_id == also_cheap.plan.computation_id != apart.plan.computation_id
+    assert (
+        apart.plan.computation_id == compile_select(f"SELECT {value} AS v FROM trades", catalog()).plan.computation_id
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT {_LAG.replace('price', _GROWN)} AS x FROM trades",
+        f"SELECT {_MAX.format(_GROWN)} AS x FROM trades",
+        f"SELECT {_LAG} AS x FROM trades WHERE price > length({_GROWN})",
+    ],
+)
+def test_texts_that_grow_are_refused_within_frames(text: str) -> None:
+    """As in a query without window functions."""
+    with pytest.raises(InputError, match="can make a value"):
+        compile_select(text, catalog())

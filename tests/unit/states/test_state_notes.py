@@ -25,7 +25,7 @@ def _computation(*by: str) -> Computation:
 def _add(state: LastRows, *columns: list[str]) -> None:
     numbers = state.keys.of(key_columns([pa.array(column) for column in columns]))
     minutes = np.zeros(numbers.size, np.int32)
-    state.put(numbers, np.arange(numbers.size), minutes, {}, undoable=False)
+    state.put(numbers, np.arange(numbers.size), minutes, {}, state.clock, undoable=False)
 
 
 def test_reports_are_sent_now_and_then() -> None:

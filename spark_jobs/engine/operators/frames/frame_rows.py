@@ -11,8 +11,8 @@ import pyarrow as pa
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.frames.frame_part import FramePart
 from spark_jobs.engine.operators.frames.key_rows import lateness
-from spark_jobs.engine.operators.frames.partition_clock import PartitionClock
 from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
+from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 
 __all__ = ["FrameRows", "Reach"]
@@ -48,8 +48,9 @@ class FrameRows(LogState):
         self.parts: tuple[FramePart, ...] = ()
         """The rows: those of a later part came later."""
         self.clock = PartitionClock()
-        self.reach = Reach()
-        """How far the frames of the present values reach: other rows may be forgotten."""
+        self.reach: Reach | None = None
+        """How far the frames of the present values reach: other rows may be forgotten. None before the values are
+        known."""
         self.visible: Mapping[str, int] = {}
         """By value, as `Column.stored`: the offset of the first row that counts for the value; 0 where not given."""
         self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
@@ -68,13 +69,17 @@ class FrameRows(LogState):
 
     def begin(self) -> None:
         """Begin a task: the rows so far can be undone no more; parts are merged, and far rows are forgotten."""
+        self.merge()
+        self._settled = self.parts, self.clock
+        super().begin()
+
+    def merge(self) -> None:
+        """Merge parts, and forget far rows; only where no row is to be undone."""
         parts = [*self.parts]
         while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:
             merged = FramePart.joined(parts[-2:])
             parts[-2:] = [merged if len(parts) > 2 else self._within_reach(merged)]
         self.parts = tuple(parts)
-        self._settled = self.parts, self.clock
-        super().begin()
 
     def undo(self) -> None:
         """Undo the rows since the last task began."""
@@ -91,8 +96,10 @@ class FrameRows(LogState):
 
     def _within_reach(self, part: FramePart) -> FramePart:
         """Return all rows of the state without those that no frame can hold any more."""
+        if self.reach is None:
+            return part
         ends = np.searchsorted(part.numbers, part.numbers, side="right")
-        kept = ends - np.arange(part.size) <= max(self.reach.rows, 1)
+        kept = ends - np.arange(part.size) <= self.reach.rows
         if (milliseconds := self.reach.milliseconds) is not None:
             kept |= part.times >= self.clock.time - milliseconds - lateness(milliseconds)
         return part if kept.all() else part.take(np.flatnonzero(kept))

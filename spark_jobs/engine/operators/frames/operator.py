@@ -86,12 +86,13 @@ class FrameOperator:
         return state, iter([FramedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
-        """Keep rows without their values; rows before the state's position change nothing."""
+        """Keep rows without their values, and forget far ones; rows before the state's position change nothing."""
         state.torn = True
         passing = self._passing(rows)
         passing = passing[rows.offsets[passing] >= state.position]
         part, _ = self._part(state, rows, passing)
         state.add(part, state.clock.after(rows.offsets[passing], rows.time_ms[passing])[0])
+        state.merge()
         state.torn = False
 
     def _passing(self, rows: RowSource) -> Ints:

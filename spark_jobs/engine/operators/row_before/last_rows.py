@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
+from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
 
@@ -25,6 +26,8 @@ _UNKNOWN = -1
 _LONGEST = 1 << 30
 _LOOKS = 64
 """How often forgotten keys are looked for while a quiet key is kept."""
+_LONGEST_LOOK = 43_200
+"""The minutes in which forgotten and removed keys are looked for as often, where quiet keys are kept for longer."""
 NO_ROW = -1
 """The offset of a key that has no row: the row was removed, or was put by a task that was undone."""
 
@@ -35,7 +38,7 @@ class _Overwritten(NamedTuple):
     numbers: Ints
     offsets: Ints
     minutes: NDArray[np.int32]
-    clock: int
+    clock: PartitionClock
     columns: dict[str, HeldValues]
 
 
@@ -48,10 +51,10 @@ class LastRows(LogState):
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._minutes = np.empty(0, np.int32)
-        """By number of the key: the clock when the last row came."""
+        """By number of the key: the clock when the last row came, in minutes since the epoch."""
         self._columns: dict[str, LastValues] = {}
-        self.clock = _UNKNOWN
-        """The latest record time among the partition's rows so far, in minutes since the epoch."""
+        self.clock = PartitionClock()
+        """The time up to which the partition has come, by the record times of its rows so far."""
         self.kept_minutes = _LONGEST
         """A key without a row for longer than this, by the clock, is forgotten. Set by the operator."""
         self._looked = _UNKNOWN
@@ -67,8 +70,9 @@ class LastRows(LogState):
         """Begin a task: the changes so far can be undone no more. Where most keys are forgotten, their rows go."""
         self._changes.clear()
         super().begin()
-        if self.clock - self._looked > self.kept_minutes // _LOOKS:
-            self._looked = self.clock
+        now = _minute(self.clock)
+        if now - self._looked > min(self.kept_minutes, _LONGEST_LOOK) // _LOOKS:
+            self._looked = now
             kept = self._present(np.arange(self.keys.count))
             if 2 * kept.size < self.keys.count:
                 self._shrink(kept)
@@ -88,14 +92,19 @@ class LastRows(LogState):
         """Return the keys that the last task met, in the order of their numbers."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
-    def minutes(self, times_ms: Ints, offsets: Ints) -> NDArray[np.int32]:
-        """Return the clock after each of some rows, by their record times in epoch milliseconds.
+    def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
+        """Return the clock after each of some rows in minutes, and after the last row.
 
-        The clock of a row that is folded in again lies before the state's clock: a forgotten key stays forgotten.
+        A row that is folded in again has its own time at most: a forgotten key stays forgotten.
+
+        Args:
+            times_ms: The record times in epoch milliseconds.
+            offsets: The offsets, which ascend.
         """
-        times = np.maximum.accumulate(times_ms // _MINUTE_MS)
-        found = np.where(offsets < self.position, times, np.maximum(times, self.clock))
-        return np.clip(found, 0, _LONGEST).astype(np.int32)
+        known = int(np.searchsorted(offsets, self.position))
+        clock, later = self.clock.after(offsets[known:], times_ms[known:])
+        again = np.minimum(np.maximum.accumulate(times_ms[:known]), self.clock.time)
+        return _minutes(np.concatenate([again, later])), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tell of rows that came at some minutes whether their keys are forgotten at later minutes."""
@@ -114,7 +123,7 @@ class LastRows(LogState):
 
     def _present(self, numbers: Ints) -> Ints:
         """Return the keys among some keys that have a row and are not forgotten."""
-        now = np.full(numbers.size, self.clock, np.int32)
+        now = np.full(numbers.size, _minute(self.clock), np.int32)
         present: Ints = numbers[self.offsets(numbers, now) != NO_ROW]
         return present
 
@@ -140,6 +149,7 @@ class LastRows(LogState):
         offsets: Ints,
         minutes: NDArray[np.int32],
         columns: Mapping[str, pa.Array],
+        clock: PartitionClock,
         *,
         undoable: bool = True,
     ) -> None:
@@ -150,6 +160,7 @@ class LastRows(LogState):
             offsets: The offsets of the rows.
             minutes: The clock when each row came.
             columns: The columns of the rows by stored name; new columns are added to the state.
+            clock: The clock after all of the rows.
             undoable: Whether `undo` can undo the change.
         """
         self.torn = True
@@ -165,7 +176,7 @@ class LastRows(LogState):
             self._changes.append(_Overwritten(numbers, self._offsets[numbers], held_minutes, self.clock, held))
         known = (offsets < self.position) & (held_minutes != _UNKNOWN)
         self._offsets[numbers], self._minutes[numbers] = offsets, np.where(known, held_minutes, minutes)
-        self.clock = max(self.clock, int(minutes.max(initial=_UNKNOWN)))
+        self.clock = clock
         for name, values in columns.items():
             self._columns[name].put(numbers, values)
         self.changed += int(numbers.size)
@@ -193,7 +204,7 @@ class LastRows(LogState):
         for name, since in about["since"].items():
             state.hold(name, since)
         state._put_stored(rows)
-        state.clock, state.changed = about.get("clock", state.clock), 0
+        state.clock, state.changed = _clock(about), 0
         return state
 
     def changes(self) -> bytes:
@@ -206,7 +217,7 @@ class LastRows(LogState):
         if not self.since.keys() <= about["since"].keys():
             return False
         self._put_stored(rows)
-        self.clock = max(self.clock, about.get("clock", self.clock))
+        self.clock = _clock(about)
         self.position = about["position"]
         return True
 
@@ -226,7 +237,7 @@ class LastRows(LogState):
         numbers = self.keys.of([arrays[name] for name in names if name.startswith(_KEY)])
         columns = {name.removeprefix(_COLUMN): arrays[name] for name in names if name.startswith(_COLUMN)}
         minutes = arrays[_MINUTE].to_numpy() if _MINUTE in arrays else np.full(numbers.size, _UNKNOWN, np.int32)
-        self.put(numbers, arrays[_OFFSET].to_numpy(), minutes, columns, undoable=False)
+        self.put(numbers, arrays[_OFFSET].to_numpy(), minutes, columns, self.clock, undoable=False)
 
     @property
     def changed_bytes(self) -> int:
@@ -243,3 +254,18 @@ class LastRows(LogState):
         """Memory in bytes."""
         columns = sum(each.nbytes for each in self._columns.values())
         return int(self.keys.nbytes + self._offsets.nbytes + self._minutes.nbytes + columns)
+
+
+def _minutes(times_ms: Ints) -> NDArray[np.int32]:
+    """Return times in minutes, `_UNKNOWN` for a clock that too few rows have set."""
+    return np.where(times_ms < 0, _UNKNOWN, np.minimum(times_ms // _MINUTE_MS, _LONGEST)).astype(np.int32)
+
+
+def _minute(clock: PartitionClock) -> int:
+    return int(_minutes(np.array([clock.time]))[0])
+
+
+def _clock(about: Mapping[str, Any]) -> PartitionClock:
+    """Return the clock of a stored state; a snapshot of an earlier version has none."""
+    time, recent = about.get("clock", PartitionClock())
+    return PartitionClock(time, tuple((offset, at) for offset, at in recent))

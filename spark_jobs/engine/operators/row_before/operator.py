@@ -17,6 +17,7 @@ from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
 from grouping.plan.scan import Scan
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
 from spark_jobs.engine.rows.row_source import RowSource
@@ -54,7 +55,7 @@ class RowBeforeOperator:
             raise InternalError("the state of rows before is torn")
         state.torn = True
         state.kept_minutes = self.kept_minutes
-        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms, rows.offsets)
+        numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
         place = np.full(rows.count, -1, np.int64)
         place[order[again]] = order[np.flatnonzero(again) - 1]
@@ -69,14 +70,14 @@ class RowBeforeOperator:
         kept = state.taken((column.stored for column in self.reads), numbers[met])
         of = np.flatnonzero(place >= 0)
         before = RowsBefore(rows, of, place[of], own_offsets[of], kept, self._equal)
-        self._put(state, rows, numbers, minutes, order, again, undoable=True)
+        self._put(state, rows, numbers, minutes, clock, order, again, undoable=True)
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without making rows before; the change cannot be undone."""
-        numbers, minutes = self._numbers(state, rows), state.minutes(rows.time_ms, rows.offsets)
+        numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
-        self._put(state, rows, numbers, minutes, order, again, undoable=False)
+        self._put(state, rows, numbers, minutes, clock, order, again, undoable=False)
 
     def _numbers(self, state: LastRows, rows: RowSource) -> Ints:
         return state.keys.of(key_columns([rows.column(column.reference) for column in self.by]))
@@ -87,6 +88,7 @@ class RowBeforeOperator:
         rows: RowSource,
         numbers: Ints,
         minutes: NDArray[np.int32],
+        clock: PartitionClock,
         order: Ints,
         again: NDArray[np.bool_],
         *,
@@ -100,7 +102,7 @@ class RowBeforeOperator:
         offsets = rows.offsets[last]
         if rows.removals is not None:
             offsets = np.where(rows.removals[last], NO_ROW, offsets)
-        state.put(numbers[last], offsets, minutes[last], columns, undoable=undoable)
+        state.put(numbers[last], offsets, minutes[last], columns, clock, undoable=undoable)
 
     @property
     def _equal(self) -> frozenset[str]:
