@@ -22,6 +22,8 @@ __all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
 
 DEADLINE = 120.0
 """Seconds after which a wait has failed: far above any healthy time, enough to restart roles."""
+_BROKER_AWAY = 280.0
+"""The longest time in seconds that a broker needs to start anew: after a kill it reads thousands of partitions."""
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
@@ -190,7 +192,7 @@ class RawClient:
             noted = delivered(count)
             self._producer.produce(topic, value, key, on_delivery=noted, timestamp=at_ms, headers=headers, **extra)  # type: ignore[arg-type]
             count += 1
-        assert self._producer.flush(DEADLINE) == 0, f"{topic} did not take all records"
+        assert self._producer.flush(_BROKER_AWAY) == 0, f"{topic} did not take all records"
         return [placed[number] for number in range(count)]
 
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:

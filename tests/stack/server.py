@@ -27,7 +27,7 @@ SPARK_FROM = 40
 """Destinations due at an instant from which on Spark makes their digests: few enough for tests."""
 EVENT_ROWS = 1000
 """Joined rows per event: the smallest allowed value."""
-LINGER_SECONDS = 8
+LINGER_SECONDS = 15
 """Seconds from a dedicated topic's cq.end to its deletion: enough to read the end, short enough to see the deletion."""
 TRACED_SHARE = 0.01
 """How many of the events of the shared servers are traced."""
