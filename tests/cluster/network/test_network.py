@@ -78,7 +78,7 @@ def test_links_that_are_cut(tmp_path: Path) -> None:
                     assert active_pid(settings) not in (0, keeper.pid)
                     site.cut()
                     cut_at = time.monotonic()
-                    load.carry_out_commands()  # by the other gateway: the first one is cut off until they are done
+                    load.carry_out_commands()  # by the second gateway: the first is cut off until all are done
                     time.sleep(max(cut_at + _CUT_SECONDS - time.monotonic(), 0))
                     site.mend()
                     load.go_on()
