@@ -30,7 +30,7 @@ from grouping.model.wording import counted
 from schemas.avro_writers import CONFLUENT_BYTES
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
-__all__ = ["InferredColumns", "infer_columns"]
+__all__ = ["InferredColumns", "infer_columns", "not_inferable", "shown_fields"]
 
 _MOST_FIELDS = 1_000
 """Fields of all levels: the statement with their names must be one that the gateway reads."""
@@ -85,6 +85,24 @@ def infer_columns(
     return _ColumnInference(topic).of(shape, len(values), faults)
 
 
+def not_inferable(topic: str, detail: str, hint: str) -> InputError:
+    """Return the refusal of a topic that gives no columns."""
+    return InputError(
+        f'no columns can be inferred from topic "{topic}"', code="stream-mismatch", detail=detail, hint=hint
+    )
+
+
+def shown_fields(names: Sequence[str]) -> str:
+    """Return the first names of fields that are left out, and how many there are besides.
+
+    Example:
+        >>> shown_fields(["a", "b"]), shown_fields(["a"] * 22)[-10:]
+        ('a, b', 'and 2 more')
+    """
+    more = len(names) - _MOST_SHOWN
+    return ", ".join(names[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
 def _unframed(value: bytes | None, framing: str) -> bytes | None:
     """Return the JSON text of a record.
 
@@ -127,17 +145,11 @@ class _ColumnInference:
         return InferredColumns(tuple(columns), places, tuple(self._warnings(records, faults)))
 
     def _refusal(self, detail: str) -> InputError:
-        return InputError(
-            f'no columns can be inferred from topic "{self._topic}"',
-            code="stream-mismatch",
-            detail=detail,
-            hint=_DECLARE,
-        )
+        return not_inferable(self._topic, detail, _DECLARE)
 
     def _warnings(self, records: int, faults: Sequence[str]) -> Iterator[str]:
         if self._without_values:
-            more = len(self._without_values) - _MOST_SHOWN
-            shown = ", ".join(self._without_values[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            shown = shown_fields(self._without_values)
             yield f"Fields without a value in all sampled records are left out: {shown}."
         if self._nameless:
             yield f"{counted(self._nameless, 'field')} that no path can name left out."

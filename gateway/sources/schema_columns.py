@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 
-from gateway.sources.inferred_columns import InferredColumns
+from gateway.sources.inferred_columns import InferredColumns, not_inferable, shown_fields
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
 from grouping.model.query import CreateStream
@@ -19,7 +19,6 @@ from schemas.avro_writers import CONFLUENT_BYTES, read_writers, schema_text
 __all__ = ["columns_of_statement", "registry_columns"]
 
 _DECLARE = "Declare the columns."
-_MOST_SHOWN = 20
 _MOST_IDS = 20
 """Schemas that a registry is asked for, those of the latest records."""
 _MOST_SECONDS = 5.0
@@ -34,11 +33,10 @@ def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
     """
     try:
         if statement.schema is not None:
-            return _columns(statement.topic, {"the schema": statement.schema}, resolved=False)
+            return _columns(statement.topic, [statement.schema], resolved=False)
         if statement.schemas is not None:
             newest = sorted(read_writers(statement.schemas).items(), reverse=True)
-            written = {f"schema {each}": schema_text(schema) for each, schema in newest}
-            return _columns(statement.topic, written, resolved=True)
+            return _columns(statement.topic, [schema_text(schema) for _, schema in newest], resolved=True)
         if statement.descriptor is not None:
             from schemas.proto_columns import proto_fields
 
@@ -70,7 +68,7 @@ def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login
             hint="Publish some records first, or declare the columns and the schema.",
         )
     registry, until = SchemaRegistry(url, login), time.monotonic() + _MOST_SECONDS
-    written: dict[str, str] = {}
+    written: list[str] = []
     faults: list[str] = []
     try:
         for schema_id in sorted(ids, reverse=True):
@@ -83,16 +81,14 @@ def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login
             elif text.startswith('"'):
                 faults.append(json.loads(text))
             else:
-                written[f"schema {schema_id}"] = text
+                written.append(text)
     except SchemaAway as error:
         hint = "Send the statement again later, or declare the columns."
         raise InputError(
             "no columns can be inferred now", code="unavailable", detail=f"{error.line}.", hint=hint
         ) from error
     if not written:
-        raise InputError(
-            f'no columns can be inferred from topic "{topic}"', code="stream-mismatch", detail=faults[0], hint=_DECLARE
-        )
+        raise not_inferable(topic, faults[0], _DECLARE)
     try:
         return _columns(topic, written, resolved=True, faults=faults)
     except AvroMismatch as error:
@@ -107,36 +103,33 @@ def _schema_id(value: bytes | None) -> int:
     return int.from_bytes((value or b"")[1:CONFLUENT_BYTES], "big")
 
 
-def _columns(topic: str, written: Mapping[str, str], *, resolved: bool, faults: Sequence[str] = ()) -> InferredColumns:
+def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequence[str] = ()) -> InferredColumns:
     """Return the columns to which all schemas can be resolved.
 
     Args:
         topic: The topic, for refusals.
-        written: Schemas by what warnings call them, the newest first: a column has the newest type that all allow.
+        written: The schemas, the newest first: a column has the newest type that all allow.
         resolved: Whether records may be written by another schema than the columns, as for `AvroTypes.sql_text`.
         faults: Further warnings.
     """
     possible: dict[str, list[str | None]] = {}
-    for text in written.values():
+    for text in written:
         for name, found in avro_fields(text).items():
             possible.setdefault(name, []).append(found)
-    schemas = {called: AvroTypes(text) for called, text in written.items()}
+    schemas = [AvroTypes(text) for text in written]
 
-    def refusing(name: str, sql_type: str) -> str | None:
-        """Return the first schema that gives no column of a type."""
+    def fits(name: str, sql_type: str) -> bool:
+        """Tell whether each schema with a field gives a column of a type."""
         wanted = SqlType.of(sql_type)
-        for called, types in schemas.items():
-            if name in types.fields:
-                found = types.sql_text(types.fields[name], wanted, promote=resolved)
-                if found is None or SqlType.of(found) != wanted:
-                    return called
-        return None
+        there = (types for types in schemas if name in types.fields)
+        found = (types.sql_text(types.fields[name], wanted, promote=resolved) for types in there)
+        return all(text is not None and SqlType.of(text) == wanted for text in found)
 
     fields: dict[str, str | None] = {}
     warnings = list(faults)
     for name, texts in possible.items():
         wanted = [text for text in texts if text is not None]
-        fitting = (text for text in wanted if len(wanted) == len(texts) and refusing(name, text) is None)
+        fitting = (text for text in wanted if len(wanted) == len(texts) and fits(name, text))
         fields[name] = next(fitting, None)
         if fields[name] is None and len(set(texts)) > 1:
             warnings.append(f'Field "{name}" has no type to which all schemas can be resolved.')
@@ -153,15 +146,8 @@ def _inferred(topic: str, fields: Mapping[str, str | None], warnings: Sequence[s
             taken.add(name.casefold())
             columns.append((name, SqlType.of(text)))
     if not columns:
-        raise InputError(
-            f'no columns can be inferred from topic "{topic}"',
-            code="stream-mismatch",
-            detail="The schemas of its records have no field that a column can hold.",
-            hint=_DECLARE,
-        )
+        raise not_inferable(topic, "The schemas of its records have no field that a column can hold.", _DECLARE)
     told = list(warnings)
     if left_out:
-        more = len(left_out) - _MOST_SHOWN
-        shown = ", ".join(left_out[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        told.append(f"Fields that no column can hold are left out: {shown}.")
+        told.append(f"Fields that no column can hold are left out: {shown_fields(left_out)}.")
     return InferredColumns(tuple(columns), {}, tuple(told))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.records import PlacedRecord, source_batch
@@ -28,10 +29,26 @@ from spark_jobs.runtime.states.row_snapshots import RowSnapshots
 from tests.unit.matching.event_batches import SETTINGS
 from tests.unit.matching.matching import Store
 
-__all__ = ["PARTITION", "PartitionTopic", "PartitionWorker"]
+__all__ = ["PARTITION", "PartitionTopic", "PartitionWorker", "turns"]
 
 PARTITION = 3
 Row = dict[str, Any]
+Turn = tuple[int, int, int, str]
+"""The records of a batch, the worker, the records of an Arrow batch, and what becomes of the worker or its state."""
+
+
+def turns(count: int, records: int, piece: int, *more: str) -> st.SearchStrategy[list[Turn]]:
+    """Return lists of turns of two workers.
+
+    Args:
+        count: The number of turns.
+        records: The most records of a batch.
+        piece: The most records of an Arrow batch.
+        more: Further fates of a worker.
+    """
+    fates = ["", "", "stopped", "killed", "again", "elsewhere", "minute", *more]
+    turn = st.tuples(st.integers(1, records), st.integers(0, 1), st.integers(1, piece), st.sampled_from(fates))
+    return st.lists(turn, min_size=count, max_size=count)
 
 
 class PartitionTopic:

@@ -19,7 +19,7 @@ from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import FRAMES, Entry
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
 
 STREAM = stream("k STRING", "n INT")
 N = Column("n", "INT")
@@ -74,16 +74,7 @@ QUERIES = st.lists(
     min_size=1,
     max_size=4,
 )
-TURNS = st.lists(
-    st.tuples(
-        st.integers(1, 5),  # events of the batch
-        st.integers(0, 1),  # worker
-        st.integers(1, 3),  # events of an Arrow batch
-        st.sampled_from(["", "", "stopped", "killed", "again", "elsewhere", "minute", "lost"]),
-    ),
-    min_size=10,
-    max_size=10,
-)
+TURNS = turns(10, 5, 3, "lost")
 
 
 @settings(max_examples=60, deadline=None)

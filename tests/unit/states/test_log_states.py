@@ -21,7 +21,7 @@ from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
 
 STREAM = stream("k STRING", "p DOUBLE", "n INT")
 BEFORE = RowBefore.of(frozenset([Column("k", "STRING")]))
@@ -69,16 +69,7 @@ QUERIES = st.lists(
     min_size=1,
     max_size=4,
 )
-TURNS = st.lists(
-    st.tuples(
-        st.integers(1, 5),  # events of the batch
-        st.integers(0, 1),  # worker
-        st.integers(1, 3),  # events of an Arrow batch
-        st.sampled_from(["", "", "stopped", "killed", "again", "elsewhere", "minute"]),
-    ),
-    min_size=10,
-    max_size=10,
-)
+TURNS = turns(10, 5, 3)
 
 
 @settings(max_examples=120, deadline=None)

@@ -36,6 +36,7 @@ from spark_jobs.runtime.states.row_snapshots import RowSnapshots
 from tests.stack.changes.table_oracle import QUERIES, TableChange, TableFold, TableQuery, TableRecord
 from tests.unit.matching.event_batches import batch, headers
 from tests.unit.matching.matching import Store, apart, destination
+from tests.unit.states.partition_workers import turns
 
 _COLUMNS = (("k", "STRING"), ("p", "DOUBLE"), ("s", "STRING"), ("l", "MAP<STRING,INT>"))
 TABLE = Table("t_1", "profiles", tuple(StreamColumn(*each) for each in _COLUMNS), ("k",), "source", "json", "")
@@ -156,16 +157,7 @@ RECORDS = st.lists(
     min_size=1,
     max_size=18,
 )
-TURNS = st.lists(
-    st.tuples(
-        st.integers(1, 6),  # records of the batch
-        st.integers(0, 1),  # worker
-        st.integers(1, 4),  # records of an Arrow batch
-        st.sampled_from(["", "", "stopped", "killed", "again", "elsewhere", "minute"]),
-    ),
-    min_size=6,
-    max_size=6,
-)
+TURNS = turns(6, 6, 4)
 
 
 @settings(max_examples=40, deadline=None)
