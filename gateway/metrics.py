@@ -60,16 +60,16 @@ COMPUTATION_BYTES = Gauge(
 )
 RESTORE_SECONDS = Gauge(
     "cq_computation_restore_seconds",
-    "longest time in which a worker brought the state of a computation in a partition to its first batch",
+    "longest time in which a worker restored the state of a computation in a partition",
     ["stream", "computation"],
 )
 SPLIT_KEYS = Gauge(
-    "cq_split_keys", "keys of PARTITION KEY that were met in two partitions, by stream, as far as counted", ["stream"]
+    "cq_split_keys", "keys of PARTITION KEY that occurred in two partitions, by stream, as far as counted", ["stream"]
 )
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
 SECONDS_BEHIND = Gauge(
-    "cq_seconds_behind", "seconds since which the oldest event not evaluated has been there, by stream", ["stream"]
+    "cq_seconds_behind", "seconds for which the oldest event not evaluated has waited, by stream", ["stream"]
 )
 EVALUATORS = Gauge("cq_stream_evaluators", "1 where a running evaluator has the stream, else 0", ["stream"])
 GROUPS = Gauge("cq_groups", "groups of live CQs, by stream", ["stream"])
@@ -81,33 +81,33 @@ TABLE_AGE = Gauge(
     ["stream"],
 )
 TABLE_BYTES = Gauge(
-    "cq_table_bytes", "memory of the constant tables in the worker with most of it, by stream", ["stream"]
+    "cq_table_bytes", "memory of the constant tables in the worker with the most, by stream", ["stream"]
 )
 TABLE_MEMORY = Gauge(
-    "cq_table_memory_bytes", "memory of all tables in each worker of the evaluator that is nearest to its limit"
+    "cq_table_memory_bytes", "memory of all tables in each worker, for the evaluator nearest to its limit"
 )
-TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit beyond which CREATE is refused")
+TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit of that memory, beyond which CREATE is refused")
 GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest groups takes", ["stream", "group"])
 MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
-RESULT_BYTES = Counter("cq_result_bytes", "bytes of their keys, values and headers, by stream", ["stream"])
+RESULT_BYTES = Counter("cq_result_bytes", "bytes of these results: keys, values and headers, by stream", ["stream"])
 MISFITS = Gauge(
     "cq_misfits",
     "values of a lenient stream that did not fit and are NULL, by stream and column; beyond ten columns as column *",
     ["stream", "column"],
 )
 REBUILDS = Counter("cq_rebuilds", "how often Redis was filled anew from the catalog")
-QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
+QUARANTINED = Gauge("cq_quarantined_groups", "groups that are quarantined as a whole or in part, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
 REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
-LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that waited in vain for the evaluator")
-WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that are still to be made out of a cut, for want of room")
+LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that the evaluator did not reach in time")
+WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that wait in their cut for room on the disk")
 TICK_SECONDS = Histogram(
     "cq_tick_lateness_seconds",
-    "from a tick to its digests being written",
+    "seconds from a tick until its digests are written",
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300),
 )
 
@@ -139,7 +139,7 @@ _OF_STREAMS = (
 
 
 def forget_streams(names: Iterable[str]) -> None:
-    """Tell nothing more of streams that were dropped."""
+    """Remove the series of dropped streams."""
     for name in names:
         for metric in _OF_STREAMS:
             metric.remove(name)

@@ -17,10 +17,10 @@ __all__ = ["AuditTrail"]
 
 _ALWAYS = [title.replace(" ", r"\s+") for title, row in STATEMENTS.items() if row.audit == "always"]
 _OPERATORS = re.compile(rf"\s*(?:{'|'.join(_ALWAYS)})\b", re.IGNORECASE)
-"""How the texts begin that are audited although they were refused unread."""
+"""The beginnings of statements that are audited even if they are refused before parsing."""
 _REFUSED_A_MINUTE = 300
 _LONGEST = 16_384
-"""Characters of a statement in the trail."""
+"""Most characters of a statement in the trail."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -84,5 +84,5 @@ def _sent_text(request: Request) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Return a statement, or its beginning where it is long: the trail is kept for ever, a schema need not be."""
+    """Return a statement; of a long statement only the beginning, because the trail is kept for ever."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"

@@ -1,4 +1,4 @@
-"""A command's way as spans: until it is read, while its unit of work is carried out, until its reply is on Kafka."""
+"""The spans of a command: the wait until it is read, its unit of work, the wait until its reply is on Kafka."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UnitTimes(NamedTuple):
 
 
 class CommandTraces:
-    """Tells the commands of a unit of work, once their replies are on Kafka."""
+    """Reports the commands of a unit of work as spans, once their replies are on Kafka."""
 
     def __init__(self, traces: Traces) -> None:
         """Begin; `traces` takes the spans."""
@@ -47,7 +47,7 @@ class CommandTraces:
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
-            Traces,  # its packages need not be there, and take a fifth of a second
+            Traces,  # optional packages, whose import takes a fifth of a second
         )
 
         return cls(Traces.to_collector(settings, "gateway"))
@@ -59,7 +59,7 @@ class CommandTraces:
             trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
             parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
             if self._traces.chosen(trace, parent):
-                # Its time is of another clock.
+                # The clock of the record's time differs from the gateway's.
                 sent = min(request.record.time_ms * 1_000_000, times.began)
                 parts = (
                     Span("wait", sent, times.began),

@@ -44,9 +44,9 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""How long commands that found no room in memory are read again at most, a few at a time."""
+"""Most seconds of one read of commands that did not fit into memory before."""
 UNIT_BYTES = 64 << 20
-"""Bytes of the replies and letters of one unit of work, about: thousands of large ones fit neither Redis nor Kafka."""
+"""Approximate bytes of replies and dead letters at which a unit of work ends, for Redis and Kafka to take it."""
 
 
 class Commands:
@@ -85,8 +85,8 @@ class Commands:
         self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
-        # The broker asked may not know a new topic yet. A reply in another partition than Kafka's of the key would
-        # never be read.
+        # A broker may not know a new topic yet. The number of partitions must be right: clients read only the partition
+        # of their key.
         self._reply_partitions = topics.await_forms([self._replies_topic])[self._replies_topic].partitions
 
     def take_turns(self, most: int) -> int:
@@ -96,7 +96,7 @@ class Commands:
             most: How many the unit may have.
 
         Raises:
-            OperationalError: A server failed; nothing is answered that is not done.
+            OperationalError: A server failed; only commands that were carried out have replies.
         """
         self._requests.refresh(self._clock())
         records, seconds, alone = self.queue.take(most)
@@ -112,7 +112,7 @@ class Commands:
 
         Args:
             records: The commands.
-            seconds: The compilation time after which the unit takes no further command in.
+            seconds: The compilation time after which the unit takes in no further command.
             patient: Whether to wait for the unit's new topics: thousands take as long as a single topic.
         """
         began_ns = time.time_ns()
@@ -223,7 +223,7 @@ class Commands:
                     self._held_since.pop(key, None)
             except NotYet as later:
                 batch.held[key] = later.is_ready
-                assert isinstance(prepared, PreparedCommand), "what is refused is not held"
+                assert isinstance(prepared, PreparedCommand), "a refused command is not held"
                 self._held_since[key] = request.record.position, prepared.asked_ms
             except OperationalError:
                 raise
@@ -298,7 +298,7 @@ class _Batch(NamedTuple):
     """For traces, where there are any."""
 
     def fits(self, replies: int, changes: int) -> bool:
-        """Return whether Kafka takes the replies and the catalog's changes from two numbers on, for their size."""
+        """Return whether each reply and each catalog change, from two numbers on, is small enough for Kafka."""
         sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[changes:]]
         sizes += [record.size for record in self.replies.records[replies:]]
         return max(sizes, default=0) <= FITTING_BYTES
@@ -319,8 +319,8 @@ class _Restart(NamedTuple):
 _FAULT = InputError(
     "the gateway could not carry out the command",
     code="unavailable",
-    detail="It met a fault of its own, which it has logged; nothing was changed.",
-    hint="Send it again, or report it.",
+    detail="The gateway met an internal error, which is in its log; nothing was changed.",
+    hint="Send the command again, or report the error.",
 )
 
 _TOO_LARGE = InputError(

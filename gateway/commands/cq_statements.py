@@ -140,7 +140,7 @@ class CqStatements:
         )
 
     def explain(self, loaded: Loaded, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
-        """Tell the plan of a CQ of the sender's."""
+        """Return the plan of a CQ of the sender's."""
         cq = self._registry.find(loaded, command.key, command.statement.name)
         destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
@@ -162,13 +162,13 @@ class CqStatements:
         return Answer({"plan": self._explained(query, stream, now_ms)["plan"], **explained})
 
     def explain_select(self, command: PreparedCommand[ExplainSelect], origin: Origin) -> Answer:
-        """Tell the plan of a query that is not created."""
+        """Return the plan of a query that is not created."""
         query = compile_select(command.statement.select, self._seen_by(origin.owner))
         stream = self._registry.table_changes.stream_of(query.plan.stream_id)
         return Answer(self._explained(query, stream, origin.accepted_ms))
 
     def explain_stages(self, command: PreparedCommand[ExplainSelect], origin: Origin) -> Answer:
-        """Tell the tree of a query after each stage of the compiler."""
+        """Return the tree of a query after each stage of the compiler."""
         return Answer(explain_stages(command.statement.select, self._seen_by(origin.owner)))
 
     def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:

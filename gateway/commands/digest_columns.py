@@ -21,7 +21,7 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     Args:
         statement: As it was parsed.
         query: Its SELECT, compiled.
-        top_rows: That TOP may show.
+        top_rows: The most rows that TOP may show.
 
     Raises:
         InputError: ``unknown-column``; ``type-mismatch`` and ``quota-exceeded`` for TOP.

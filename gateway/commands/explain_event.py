@@ -67,7 +67,7 @@ def explain_event(
         raise InputError(
             "the event is too large",
             code="command-too-large",
-            detail=f"It has {size} bytes with the rows beside it, and the limit is {_MOST_BYTES}.",
+            detail=f"The event and the rows have {size} bytes, and the limit is {_MOST_BYTES}.",
         )
     key = given.pop("_key", None)
     at_ms = millis(parse_instant(given.pop("_time"))) if "_time" in given else now_ms
@@ -89,14 +89,14 @@ def explain_event(
         outcome = evaluate(question)
     except RowsRefused as error:
         raise InputError(
-            "a row is none of its table", code="stream-mismatch", detail=f"{error}", hint="Rows are JSON objects."
+            "a row does not fit its table", code="stream-mismatch", detail=f"{error}", hint="Rows are JSON objects."
         ) from error
     except TooCostly as error:
         raise InputError(
             "the evaluation of the event costs too much",
             code="quota-exceeded",
             detail=f"{error}",
-            hint="Try a smaller event, or read what the evaluator makes of it.",
+            hint="Try a smaller event, or publish the event and read its result.",
         ) from error
     delivered, delivery, tick_ms = _delivery(outcome, cq, destination, not_evaluated, at_ms, now_ms)
     event = {
@@ -110,7 +110,7 @@ def explain_event(
 
 
 def _field(name: str) -> str | None:
-    """Return the record's own field that a name is."""
+    """Return the field of the record itself that has a name, such as `_time`; None for other names."""
     return folded if (folded := name.casefold()) in _FIELDS else None
 
 

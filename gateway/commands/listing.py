@@ -153,8 +153,8 @@ def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tu
 
     Args:
         items: The items to choose from, in order.
-        matches: Tells which are wanted.
-        limit: How many a page has, at most.
+        matches: Returns whether an item is wanted.
+        limit: The most items of a page.
     """
     chosen: list[_T] = []
     for number, item in enumerate(items, 1):
@@ -242,7 +242,7 @@ def _computation(
         working: Knows the sources.
         live: The computation.
         seen: The numbers of CQs in each of its groups, as the sender sees them.
-        state: The state in the workers, None where no worker has told any.
+        state: The state in the workers, None if no worker has reported it.
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
     source = render_source(Scan(stream), computation) + render_frames(computation) + render_before(computation)

@@ -133,7 +133,7 @@ class OperatorStatements:
         return Answer(result, change)
 
     def _stream_of(self, group_id: GroupId) -> StreamId:
-        """Return the stream of a group that lives, or is paused."""
+        """Return the stream of a live or paused group."""
         inventory = self._working.inventory
         for stream_id in inventory.streams:
             if group_id in inventory.groups(stream_id) or group_id in inventory.pauses.get(stream_id, ()):
@@ -142,7 +142,7 @@ class OperatorStatements:
             f'there is no group "{clipped(group_id)}"',
             code="unknown-group",
             detail="Its last CQ may have gone.",
-            hint="SHOW GROUPS lists the groups that there are.",
+            hint="SHOW GROUPS lists the live groups.",
         )
 
 

@@ -51,4 +51,4 @@ class Answer(msgspec.Struct, frozen=True):
     change: Change = _NONE
     """The change that the statement makes, to be written with its unit of work."""
     not_before_ms: int = 0
-    """The earliest time of the answer, epoch milliseconds: the statement follows something that is dated later."""
+    """The earliest time of the answer, epoch milliseconds, where the statement's effect has a later time."""

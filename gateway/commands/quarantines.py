@@ -57,7 +57,7 @@ class Quarantines:
         return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
     def _gone(self, stream_id: StreamId, dropped: list[str]) -> list[str]:
-        """Return the units whose group no batch under way has any more: until then workers must know of them."""
+        """Return the dropped units that no batch under way evaluates; workers still need all other quarantines."""
         kept = self._working.kept_plans(stream_id, list(map(group_of, dropped)))
         return [unit for unit in dropped if group_of(unit) not in kept]
 

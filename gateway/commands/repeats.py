@@ -1,8 +1,8 @@
-"""Commands that come again: their first replies, looked up together for all of a unit of work.
+"""Repeated commands: their first replies, looked up together for a unit of work.
 
-A client that heard nothing for a while sends thousands again at once. Reading is bounded in time and bytes, since the
-commands of others wait in the meantime: a command whose first reply was not reached gets `unavailable`, which is not
-remembered, and is sent again.
+A client without replies may send thousands of commands again at once. Reading is bounded in time and bytes, since the
+commands of others wait meanwhile: a command whose first reply was not reached gets `unavailable`, which is not
+remembered, and the client sends the command again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from schemas.codec import Reply, decode_reply
 __all__ = ["ANSWER_SECONDS", "Repeats"]
 
 ANSWER_SECONDS = 2.0
-"""How long the replies of one unit of work are read."""
+"""Most seconds for which the first replies of one unit of work are read."""
 
 
 class Repeats:
     """The commands of a unit of work that were answered by earlier units, by the keys of their ids."""
 
     def __init__(self, reader: PlaceReader, looked_up: Future[dict[bytes, Place]], most_bytes: int) -> None:
-        """Begin before anything is known.
+        """Prepare to read.
 
         Args:
             reader: Reads the topic of replies.
-            looked_up: Where the first replies lie, by key, once that is looked up.
-            most_bytes: Replies of more bytes than that are not read on.
+            looked_up: The places of the first replies, by key, once they are looked up.
+            most_bytes: The bytes of replies after which reading ends.
         """
         self._reader = reader
         self._looked_up = looked_up
@@ -72,7 +72,7 @@ class Repeats:
         """Return the first reply to a command, None for a new command.
 
         Raises:
-            InputError: ``unavailable``; it was not reached in time.
+            InputError: ``unavailable``; the first reply was not reached in time.
         """
         assert self._places is not None, "the caller has read"
         place = self._places.get(key)
@@ -84,7 +84,7 @@ class Repeats:
             raise InputError(
                 "the command's first reply could not be looked up in time",
                 code="unavailable",
-                detail=f"{again} came again at once; this one is not carried out twice.",
-                hint="Send it again with the same command_id.",
+                detail=f"{again} were repeated at once. No command is carried out twice.",
+                hint="Send the command again with the same command_id.",
             )
         return decode_reply(value)

@@ -22,14 +22,14 @@ _TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
 
 
 class Replies:
-    """Gathers the records of a unit of work that are not the catalog's: replies, and letters about dead commands."""
+    """Gathers the replies and dead letters of a unit of work."""
 
     def __init__(self, topic: str, partitions: int, now_ms: int) -> None:
-        """Begin without any.
+        """Start without replies.
 
         Args:
             topic: The topic of replies.
-            partitions: How many it has.
+            partitions: The number of its partitions.
             now_ms: When the commands are answered, epoch milliseconds.
         """
         self._topic = topic
@@ -81,7 +81,7 @@ class Replies:
         )
 
     def add(self, request: Request, reply: Reply, *, repeated: bool = False) -> None:
-        """Answer a command, and keep the dead letter of a record that is none.
+        """Add the reply to a request, and the dead letter of a record that is no command.
 
         Args:
             request: The request to answer.
@@ -111,7 +111,7 @@ class Replies:
             self._letters += 1
 
     def count(self) -> None:
-        """Tell the metrics, once the unit is written."""
+        """Count the replies in the metrics, once the unit is written."""
         for code, number in self._codes.items():
             COMMANDS.labels(code).inc(number)
         DEAD_LETTERS.labels("malformed-command").inc(self._letters)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Request", "RequestReader"]
 
 _KEY_BYTES = 4096
-"""Bytes of the longest subscriber's name."""
+"""Most bytes of a subscriber's name."""
 _LETTER_KEY_BYTES = 1 << 20
-"""Bytes of a key that a dead letter, or a reply, repeats."""
+"""Most bytes of a record's key that a dead letter or a reply repeats."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Request(msgspec.Struct, frozen=True):
     command_id: str | None
     """None where it could not be decoded."""
     subscriber: str
-    """The one who is answered: the record's key."""
+    """The receiver of the reply: the record's key."""
     text: str
     encoding: Encoding
     """The encoding of the command, and of its reply."""
@@ -54,7 +54,7 @@ class RequestReader:
     """Decodes command records."""
 
     def __init__(self, settings: Settings, rate: Callable[[str], int]) -> None:
-        """Begin; `rate` tells how many commands a second a subscriber may send, 0 for any number."""
+        """Begin; `rate` returns how many commands a second a subscriber may send, 0 for any number."""
         self._letters = settings.topics.deadletters
         self._rates, self._rate = CommandRates(), rate
         self._per_second: dict[str, int] = {}
@@ -90,7 +90,7 @@ class RequestReader:
 
     @property
     def checks_tokens(self) -> bool:
-        """Whether commands carry tokens; where they carry none, every record counts as its key's."""
+        """Whether commands carry tokens; without tokens, the record's key names the sender."""
         return self._tokens is not None
 
     def is_genuine(self, record: Record) -> bool:
@@ -132,7 +132,7 @@ class RequestReader:
         return request.refusal
 
     def hold(self, request: Request) -> None:
-        """Take back that a request was counted: its turn comes once more."""
+        """Undo the count of a request that waits for another turn."""
         if request.refusal is None and request.record.key is not None:
             self._rates.give_back(request.record.key)
 
@@ -190,7 +190,7 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
     """Return the dead letter of a record.
 
     Args:
-        topic: That of dead letters.
+        topic: The topic of dead letters.
         source: The record's own place, as text.
         detail: Why it is no command.
         key: The record's key.

@@ -46,7 +46,7 @@ class SourceStatements:
         seen_by: Callable[[str], Catalog],
         figures: Callable[[str], Result],
     ) -> None:
-        """Begin; `seen_by` tells the sources that a subscriber may read, `figures` how far a stream is."""
+        """Begin; `seen_by` returns the sources that a subscriber may read, `figures` the progress of a stream."""
         self._figures = figures
         self._settings = settings
         self._rights = rights
@@ -99,7 +99,7 @@ class SourceStatements:
         return Answer(described | self._rights.described(source), Change(catalog=(source_record(source),)))
 
     def _kept(self, source: Source) -> Answer:
-        """Return the answer to IF NOT EXISTS where the source is there."""
+        """Return the answer to IF NOT EXISTS for an existing source."""
         return Answer(describe_source(source) | self._rights.described(source))
 
     def alter_stream(self, command: PreparedCommand[AlterStream], origin: Origin) -> Answer:
@@ -201,7 +201,7 @@ class SourceStatements:
                 raise AssertionError("neither is a source")
 
     def _told(self, stream: Stream) -> Result:
-        """Return how far a stream is, and which of its values and records did not fit."""
+        """Return the progress of a stream, and the values and records that did not fit."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         count = split_keys(notes, [stream]).get(stream.stream_id)
@@ -224,7 +224,7 @@ def describe_source(source: Source) -> dict[str, object]:
 
 
 def _fits(statement: CreateStream | CreateTable, topics: TopicQuestions) -> bool:
-    """Tell whether the topic that is there has the partitions that a statement gives."""
+    """Tell whether the existing topic has the number of partitions that a statement gives."""
     if statement.partitions is None:
         return True
     form = topics.forms([statement.topic]).get(statement.topic)

@@ -39,7 +39,7 @@ class StatementRow(NamedTuple):
     """Whether the statement is audited: once it was parsed and answered, or also where it was refused unread."""
     operators_only: bool = False
     own_form: str | None = None
-    """For those who are no operators: the statement that does the same for CQs of their own."""
+    """For subscribers who are not operators: the statement that does the same for their own CQs."""
     is_about_cq: bool = False
     """Whether the statement's `name` is a CQ of the sender's that the statement needs."""
     changes_sources: bool = False

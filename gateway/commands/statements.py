@@ -40,7 +40,7 @@ from grouping.statements.statement_size import check_bytes, check_words
 __all__ = ["Statements"]
 
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
-"""How a CREATE CQ begins: the command comes in thousands, and need not be parsed to be known."""
+"""The beginning of a CREATE CQ: this frequent statement is recognised without parsing."""
 
 
 class Statements:
@@ -63,7 +63,7 @@ class Statements:
         self._rights = rights = SourceRights(settings)
         self.registry = registry = Registry(settings, working, positions)
         self.table_states = TableStates(topics, registry.admission.replicas)
-        """How the tables are."""
+        """The states of the tables."""
         self.quarantines = quarantines = Quarantines(settings, working, registry.quarantine_quota)
         self._desks = Desks(
             CqStatements(settings, working, registry, counts, quarantines, self._seen_by),
@@ -127,12 +127,12 @@ class Statements:
         Args:
             prepared: The statement.
             loaded: The result of `load` for the run of commands that has the statement.
-            record: The command's own, whose place names the new CQ or source.
+            record: The command's record; its partition and offset name the new CQ or source.
             now_ms: The time of acceptance.
 
         Raises:
-            InputError: Why it cannot be done; nothing was changed.
-            NotYet: It is to be tried anew, with the same record.
+            InputError: The statement is refused; nothing was changed.
+            NotYet: The statement must be tried again, with the same record.
         """
         row, statement = STATEMENTS[prepared.title], prepared.statement
         if row.operators_only:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 REVISION = 1
 """The revision of the compiler. A higher number makes the next gateway compare all stored CQs again."""
 _STEP_SECONDS = 0.02
-"""The gateway's time that one step takes, about: commands come between two steps."""
+"""Approximate time of one step; commands are carried out between two steps."""
 _LOADED_AT_ONCE = 50
 
 

@@ -40,7 +40,7 @@ def answered(question: EventQuestion) -> EventOutcome:
     """Return how an event stands to a query.
 
     Raises:
-        RowsRefused: A row is none of its table's.
+        RowsRefused: A row does not fit its table.
     """
     query = without_edges(question.query)
     texts = conjunct_texts(query.plan.conjuncts, [value_text(value) for value in query.row.values])

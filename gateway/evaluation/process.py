@@ -60,7 +60,7 @@ class Evaluations:
 
         Raises:
             NotYet: It is being evaluated: ask again.
-            RowsRefused: A row is none of its table's.
+            RowsRefused: A row does not fit its table.
             TooCostly: There was no answer in time, or none a moment ago; or too many wait for theirs.
         """
         known, answer = self._asked.get(asker, ("", None))
@@ -100,7 +100,7 @@ class EvaluationProcess:
             asker: The subscriber.
 
         Raises:
-            RowsRefused: A row is none of its table's.
+            RowsRefused: A row does not fit its table.
             TooCostly: There was no answer in time, or none a moment ago.
         """
         if time.monotonic() < self._paused.get(asker, 0.0):

@@ -44,7 +44,7 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def with_destinations(
     records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
 ) -> Iterator[OutgoingRecord]:
-    """Yield records, and those of CQs with their destinations as they have become.
+    """Yield records; the records of CQs get their changed destinations.
 
     Args:
         records: Records of any topics.

@@ -25,8 +25,8 @@ def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 class CommandIds:
     """Command ids and where their first replies lie on `cq.replies` (gateway/README.md).
 
-    Ids are kept in two generations of the setting's length each, so every id is kept at least this long. On a
-    connection of its own, used by one thread at a time.
+    Ids are kept in two generations of the setting's length each, so every id is kept at least this long. The object has
+    its own connection to Redis, and one thread at a time uses it.
     """
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
@@ -42,7 +42,7 @@ class CommandIds:
         return hashlib.blake2b(text, digest_size=12).digest()
 
     def find(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
-        """Return partition and offset of the first replies to commands that came before."""
+        """Return partition and offset of the first replies to repeated commands."""
         found: dict[bytes, tuple[int, int]] = {}
         if not keys:
             return found
@@ -57,7 +57,7 @@ class CommandIds:
         return found
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
-        """Remember where replies lie, and note further keys, once they are on Kafka."""
+        """Store the places of replies that are on Kafka, and further Redis keys with them."""
         with self._connection.writing(self._redis) as pipeline:
             if places:
                 name = self._keys.ids(now_ms // self._period_ms)

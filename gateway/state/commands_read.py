@@ -1,6 +1,7 @@
-"""How far `cq.commands` was carried out: by partition up to an offset, and further commands that had their turn.
+"""The position on `cq.commands`: by partition an offset, and later commands that have been carried out already.
 
-And the commands in hand, for the next gateway to find the command at which its predecessor may have died.
+The module also has the commands in hand, by which the next gateway finds the command at which its predecessor may have
+died.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
     """By partition, the offsets of later commands that were carried out."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
-        """Return the position after a unit of work that has all of `ahead`, but only its changed partitions."""
+        """Return the position after a unit of work, which gives all of `ahead`, but only changed offsets."""
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:

@@ -54,9 +54,9 @@ class Commits:
         """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
         self.commands_read = CommandsRead()
-        """How far cq.commands is carried out."""
+        """The position on `cq.commands`."""
         self.source_ends: Callable[[StreamId], tuple[int, ...]] = _no_ends
-        """Returns where the partitions of a stream's topic end at present; raises InputError where one is silent."""
+        """Returns the present ends of the partitions of a stream's topic; raises InputError if one does not answer."""
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []
@@ -79,11 +79,11 @@ class Commits:
         )
 
     def resume(self, number: int, commands_read: CommandsRead) -> None:
-        """Go on behind a commit.
+        """Continue after a commit.
 
         Args:
-            number: That of its journal.
-            commands_read: How far it had carried out cq.commands.
+            number: The number of its journal.
+            commands_read: The position on `cq.commands` after the commit.
         """
         self._number, self.commands_read = number, commands_read
 
@@ -111,7 +111,7 @@ class Commits:
         records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
         journal = Journal(self._number, read.offsets, records, work.remembered, read.ahead)
         if catalog or read.ahead or not read.offsets:
-            # A unit with nothing but offsets is known by its offsets.
+            # A unit that has only offsets needs no mark: recovery finds it by its offsets.
             journal.records.append(self._mark())
         begun = self._working.unit.begun_edges
         run_id = self._working.commit(journal.pack())
@@ -124,10 +124,10 @@ class Commits:
             listener(work)
 
     def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
-        """Have new edges begin where the topics end by now, before Kafka has the replies.
+        """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
 
-        A batch that was pinned before the unit evaluates events without the unit's CQs. Such an event would be the
-        event before of the first one after the reply, but for this second step: it lies below the new beginning.
+        A batch that was pinned before the unit evaluates events without the unit's CQs. Without this second step such
+        an event could be taken for the event before the first event after the reply; now it lies below the beginning.
 
         Args:
             begun: The destinations.
@@ -187,7 +187,7 @@ class Commits:
         self._published.add_done_callback(done)
 
     def finish(self) -> None:
-        """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
+        """Wait until the last unit is on Kafka, and the places of its replies are stored.
 
         Raises:
             OperationalError: A server failed; recovery finds out how far it came.
@@ -223,7 +223,7 @@ class Commits:
         """Note the commands of a unit that begins.
 
         Raises:
-            OperationalError: Redis does not answer, or is another gateway's by now.
+            OperationalError: Redis does not answer, or another gateway has taken over.
         """
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.commands_in_hand, commands.pack())
@@ -236,7 +236,7 @@ class Commits:
         Records written `ahead` of others can be read before the others are written, not at once.
 
         Raises:
-            OperationalError: Nothing was written, as far as committed records are concerned.
+            OperationalError: No record was committed.
         """
         self.finish()
         return self._writer.write(records, watched=watched, ahead=ahead)
@@ -251,7 +251,7 @@ class Commits:
         return number, None if journal is None or journal.number == settled else journal
 
     def publish(self, journal: Journal, now_ms: int) -> None:
-        """Write a journal to Kafka and remember where its replies came to lie."""
+        """Write a journal to Kafka, and store the places of its replies."""
         catalog, replies = self._settings.topics.catalog, self._settings.topics.replies
         rows: dict[int, list[int]] = {}
         last = -1
@@ -285,4 +285,4 @@ class Commits:
 
 
 def _no_ends(stream_id: StreamId) -> tuple[int, ...]:
-    raise InternalError("nobody has said how to ask for the ends of topics", detail=f"A CQ of {stream_id} has edges.")
+    raise InternalError("`source_ends` is not set", detail=f"A CQ of {stream_id} has edges.")

@@ -1,8 +1,8 @@
 """The mark of a commit: its last record on `cq.catalog`; all marks share a key, so compaction keeps the latest.
 
 The mark tells a starting gateway facts that neither Redis nor Kafka's offsets give for certain: whether the journal in
-Redis was written, whether Redis belongs to a life that ended meanwhile, and where to read commands on when Kafka has
-forgotten (Kafka keeps offsets without new commits for a week).
+Redis was written, whether Redis has the content of an ended epoch, and where to continue reading commands when Kafka
+has forgotten the offsets (without new commits Kafka keeps them for a week).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CommitMark(msgspec.Struct, frozen=True):
         """Read a mark.
 
         Raises:
-            CatalogUnreadable: A later version wrote it, or nobody knows who.
+            CatalogUnreadable: A later or unknown version wrote it.
         """
         try:
             mark = _decode(body)

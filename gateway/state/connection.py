@@ -22,7 +22,7 @@ class Connection:
 
         Args:
             settings: The settings.
-            lease: The lease under which alone transactions are carried out; none where nobody else could write.
+            lease: The lease that transactions need; None if no other process can write.
         """
         self._lease = lease
         self.redis = connect(settings)

@@ -13,7 +13,7 @@ from grouping.store.connection import mapped
 __all__ = ["CqPass"]
 
 _AT_ONCE = 2_000
-"""CQs of one step, about."""
+"""Approximate number of CQs of one step."""
 
 
 class CqPass:
@@ -29,7 +29,7 @@ class CqPass:
         self._connection = working.connection
         self._revision = revision
         self._left: deque[tuple[Subscriber, int, int]] = deque()
-        """Subscribers to be read, with the cursor from which Redis goes on and the number of their CQs."""
+        """Subscribers to be read, each with the cursor of the scan in Redis and the number of its CQs."""
         self.is_due = False
         """Whether the pass is still to be made, or marked as made."""
 
@@ -76,7 +76,7 @@ class CqPass:
         """Mark the pass as made.
 
         Raises:
-            OperationalError: Redis does not answer, or is another gateway's by now.
+            OperationalError: Redis does not answer, or another gateway has taken over.
         """
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.compiled, self._revision)

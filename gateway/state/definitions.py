@@ -23,7 +23,7 @@ _Definition = TypeVar("_Definition", GroupPlan, SelectList, TextTemplate)
 _Id = TypeVar("_Id", bound=str)
 
 _KNOWN = 10_000
-"""The definitions that are kept in memory."""
+"""Most definitions in memory."""
 
 
 class Definitions:
@@ -74,7 +74,7 @@ class Definitions:
 
     def _keep(self, stream_id: StreamId, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
         if body is None:
-            raise StoreLost("redis has lost what CQs have in common", detail=f'It is "{name}" of "{stream_id}".')
+            raise StoreLost("redis has lost a definition that CQs share", detail=f'It is "{name}" of "{stream_id}".')
         definition: _Definition = msgspec.json.decode(body, type=form)
         if len(self._known) > _KNOWN:
             self._known.clear()

@@ -1,7 +1,7 @@
 """Notices of ends under way, kept in batches: the notices of a unit of work are one record.
 
-A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis until all its notices are done with; it is written anew
-when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
+A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis. The batch is rewritten when some of its notices are
+done, and removed with the last one. So a million ends at one EXPIRE cost hundreds of records, not millions.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class EndNotices:
         self._changed.add(self._batch_of[key])
 
     def remove(self, notice: EndNotice) -> None:
-        """Forget an end that is done with; nothing happens where there is none."""
+        """Forget an end that is done; an unknown notice changes nothing."""
         key = notice.key
         batch = self._batch_of.pop(key, None)
         if batch is not None:

@@ -107,7 +107,7 @@ class EvaluatorNotes:
         return {each: owner for each, owner in found.items() if owner is not None and owner in live}
 
     def running(self, names: Collection[str]) -> set[str]:
-        """Return which evaluators hold their lease, by their names; of some there are."""
+        """Return the names of the given evaluators that hold their lease."""
         return set(self._holders(list(names)))
 
     def _holders(self, names: Sequence[str]) -> dict[str, bytes]:

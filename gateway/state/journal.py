@@ -1,4 +1,4 @@
-"""The journal: the records of a unit of work for Kafka, in Redis until Kafka has them; and how far Redis itself is."""
+"""The journal: a unit's records for Kafka, kept in Redis until Kafka has them; and the catalog position of Redis."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Journal(msgspec.Struct, array_like=True):
 
     number: int
     offsets: dict[int, int]
-    """By partition of cq.commands, the offset of the first command that was not carried out; none in a unit without."""
+    """By partition of cq.commands, the offset of the first command not carried out; empty without commands."""
     records: list[OutgoingRecord]
     replies: dict[int, bytes]
-    """Number of a record that is a reply to be remembered, to the key of its command id."""
+    """By number of a record that is a reply to be remembered: the key of its command id."""
     ahead: dict[int, list[int]] = {}
     """By partition of cq.commands, the offsets of later commands that were carried out."""
 
@@ -45,7 +45,7 @@ class Journal(msgspec.Struct, array_like=True):
 
 
 class CatalogPosition(msgspec.Struct, frozen=True):
-    """Redis' note of how far it has `cq.catalog`."""
+    """The position on `cq.catalog` up to which Redis has its records."""
 
     next: int
     """The offset of the first missing record."""
@@ -62,7 +62,7 @@ class CatalogPosition(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, following: int, now_ms: int) -> CatalogPosition:
-        """Return the note of a Redis that has all before an offset now, in the formats of this version."""
+        """Return the note that Redis has all records before an offset, in the formats of this version."""
         return cls(following, now_ms, FORMAT, commit_mark.FORMAT)
 
     def pack(self) -> bytes:

@@ -1,8 +1,8 @@
-"""How often each destination was met, and when last: for DESCRIBE.
+"""The number of matches of each destination, and the time of the last match: for DESCRIBE.
 
 Workers push a tally per task, by the destination's dense number, and add tallies up while no gateway takes them; here
 tallies become arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and after the
-loss of a checkpoint some count twice: the figures inform, nothing is decided by them.
+loss of a checkpoint some count twice: the figures are for information, and no decision depends on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["MatchCounts"]
 _BLOCK = 1 << 16
 """Numbers saved together: a megabyte, short enough for the gateway and Redis."""
 _AT_ONCE = 200
-"""The values of workers that are taken in at once, each of a megabyte at most."""
+"""Most tallies that are taken in at once; each has at most a megabyte."""
 
 
 class MatchCounts:
@@ -102,7 +102,7 @@ class MatchCounts:
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
     def forget(self, freed: Iterable[tuple[StreamId, int]]) -> None:
-        """Let numbers, each of a stream, start from nothing when they are given anew."""
+        """Reset the counts of freed numbers, each of a stream, so that a new destination starts at zero."""
         for stream_id, number in freed:
             counts = self._counts.get(stream_id)
             if counts is not None and number < len(counts):

@@ -21,7 +21,7 @@ def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Itera
 
     Raises:
         StoreUnavailable: Redis does not answer.
-        msgspec.MsgspecError: A value is none of a CQ.
+        msgspec.MsgspecError: A value is not a stored CQ.
     """
     connection = Connection(settings)
     redis, keys = connection.redis, connection.keys

@@ -28,7 +28,7 @@ class StreamEvaluators:
 
         Args:
             settings: The gateway's settings, which name the evaluators.
-            notes: Say which there are.
+            notes: Reads the evaluators' notes in Redis.
             clock: Monotonic seconds.
         """
         self._assignment = Assignment.of(settings)
@@ -44,7 +44,7 @@ class StreamEvaluators:
         return list(self._assignment.names)
 
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
-        """Return by name of the stream its `evaluator`, whether it shares the `lane`, and why it is not evaluated.
+        """Return by stream name the `evaluator`, whether the stream is in the `lane`, and why it is not evaluated.
 
         If only the unnamed evaluator exists, which is reported as a role, its name is left out.
 

@@ -31,7 +31,7 @@ from grouping.store.segment_log import SegmentLog, SegmentLost, VersionSpan, cha
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
-"""The segments that may stand in a stream's log as they came."""
+"""Segments that a stream's log may have before they are merged."""
 
 _MANY = 256
 """The versions that may lie between the workers' version and the newest before their segments are merged as well."""
@@ -89,7 +89,8 @@ class TableUpkeep:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
-                # Nothing flows but commands. The workers' tables end at a segment's end, so no worker loads all anew.
+                # There are commands but no events. The workers' tables end at a segment's end, so no worker has to load
+                # everything anew.
                 floor = version
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)
@@ -226,7 +227,7 @@ class TableUpkeep:
 
 
 def oldest_to_merge(sizes: Sequence[int]) -> int | None:
-    """Return the place of the first segment that all newer ones are together half of, None where there is none.
+    """Return the index of the first segment that is at most twice as large as all newer ones together; else None.
 
     Args:
         sizes: The sizes of the segments, from the oldest to the newest.

@@ -40,7 +40,7 @@ def joined(changes: Sequence[Change]) -> Change:
 
 
 class Work:
-    """All that a unit of work brings. A unit that is carried out anew has a work of its own."""
+    """The records and notices of a unit of work. A unit that is carried out again gets an empty `Work`."""
 
     __slots__ = ("_leaves", "_notices", "catalog", "commands_read", "records", "remembered")
 
@@ -50,7 +50,7 @@ class Work:
         self.records: list[OutgoingRecord] = []
         """Records for other topics: replies, dead letters, digests, ends."""
         self.commands_read: CommandsRead | None = None
-        """How far `cq.commands` is carried out with this unit; None where it has no command."""
+        """The position on `cq.commands` after this unit; None if the unit has no command."""
         self.remembered: dict[int, bytes] = {}
         """The number of each record that is a first reply, with the key of the id of its command."""
         self._notices: list[EndNotice] = []
@@ -73,10 +73,10 @@ class Work:
     def answer(
         self, commands_read: CommandsRead, records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
     ) -> None:
-        """Take in how far commands were read, and the answers to them; before any other record.
+        """Add the answers to commands, and the position on `cq.commands` after them; before any other record.
 
         Args:
-            commands_read: How far, as the queue of commands tells.
+            commands_read: The position, from the queue of commands.
             records: Replies and dead letters.
             remembered: The numbers of first replies among these records, each with the key of its command's id.
         """

@@ -45,12 +45,12 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""The names that are kept in memory, of the subscribers that asked for theirs last."""
+"""Most names of CQs in memory: those of the subscribers whose names were used last."""
 _AT_ONCE = 500
-"""The names of timer-based CQs that are read at once."""
+"""Names of timer-based CQs that are read at once."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""The destinations that are known to be gone without asking Redis, since their ends ask for them soon."""
+"""Most destinations that are remembered as gone: their ends soon ask for them, without a question to Redis."""
 
 
 class WorkingCopy:
@@ -248,7 +248,7 @@ class WorkingCopy:
         return self.plans(stream_id, [group_id])[group_id]
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of live groups, all that are not known yet at one question to Redis."""
+        """Return the plans of live groups; one question to Redis reads all plans that are not in memory."""
         made = self.unit.dependencies.definitions
         new = {each: made.get((stream_id, Dependency(DependencyKind.GROUP, each))) for each in group_ids}
         found = {each: plan for each, plan in new.items() if isinstance(plan, GroupPlan)}

@@ -1,7 +1,7 @@
 """Digests of aggregate queries: gathered once for destinations with equal questions, query by query.
 
-The evaluator's aggregates put aggregates together and decide HAVING. They are imported where they are called: a gateway
-without queries over aggregates starts without their libraries, which take a second and 110 MB.
+The engine's operator `aggregate` merges partial aggregates and decides HAVING. Functions import it when they need it,
+so a gateway without aggregate queries starts without its libraries, which take a second and 110 MB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregat
 log = logging.getLogger(__name__)
 
 _MOST_KNOWN = 20_000
-"""Answers that are kept."""
+"""Most answers in the cache."""
 _MOST_BYTES = 64 << 20
 """Bytes of aggregates in the cache; a single query may have more until the next query is gathered."""
 
@@ -39,7 +39,7 @@ class AggregateRequest(NamedTuple):
     plan: GroupPlan
     select: SelectList
     from_ms: int = 0
-    """Where its digest begins."""
+    """The time at which its digest begins."""
     reached: int = 0
     """The offset up to which its partition of the log is taken in."""
     ended_ms: int = 0
@@ -51,9 +51,9 @@ class _CachedAnswer(NamedTuple):
 
     later: LaterMatches
     aggregates: Any
-    """Its aggregates, put together (`AggregateMerge.aggregates`)."""
+    """The merged aggregates (`AggregateMerge.aggregates`)."""
     late: int
-    """How many of their matches are of times before the digest."""
+    """How many of their matches have times before the digest begins."""
     reached: int
     """The offset of the log up to which they were gathered."""
 
@@ -72,10 +72,10 @@ class AnswerCache:
         self._bytes = 0
 
     def of(self, covered: SourceOffsets | None) -> _Answers:
-        """Return the cached answers of a cut, by their content; None covers everything, which grows.
+        """Return the cached answers under a cut, by the content of their questions; without a cut, an empty cache.
 
-        The cut excludes later records, but these wait for later ticks: an answer notes up to which offset the log was
-        read.
+        An answer notes the offset up to which it has read the log: the cut excludes later records, which wait for later
+        ticks.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -115,7 +115,7 @@ _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
 def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
-    """Yield the digests of one query's destinations: half of them at a time where all have too many aggregates."""
+    """Yield the digests of one query's destinations; if all have too many aggregates, half of them at a time."""
     from spark_jobs.engine.rows.faults import FAULTS
 
     asked, done = [request for _, request in some], 0

@@ -73,7 +73,7 @@ class BigTicks:
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The Redis run whose content excludes any parallel job for these orders; empty: unknown."""
+        """The run id of the Redis server that knows every job ever requested for these orders; empty if unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
         """When the evaluator that was asked stopped leading."""
@@ -146,7 +146,7 @@ class BigTicks:
         return self._jobs.ask(self._job)
 
     def _look(self) -> None:
-        """See how the job is getting on."""
+        """Check the progress of the job."""
         now_ms, asked = self._clock(), self._job
         found = self._jobs.look()
         if asked is not None and found is not None and found.job_id == asked.job_id and found.state == "done":
@@ -158,14 +158,14 @@ class BigTicks:
             return
         self._lost_ms = None
         if found is None or found.job_id != asked.job_id:
-            # Redis has lost the request. The evaluator may still be at the lost job; the new job runs afterwards.
+            # Redis has lost the request. The evaluator may still run the lost job; the new job runs afterwards.
             self._alone_on = ""
             self._ask(Owner(asked.name, asked.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
             self._withdraw(asked)
 
     def _without(self, asked: Job | None, now_ms: int) -> None:
-        """Go on when the asked evaluator leads no more, or when Redis does not tell which was asked."""
+        """Continue after the asked evaluator has lost its lease, or if it is not known which evaluator was asked."""
         if asked is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return

@@ -21,9 +21,9 @@ from grouping.store.record_keys import place_key, place_of
 __all__ = ["TAIL_BYTES", "TimerCheckpoints"]
 
 TAIL_BYTES = 8 << 20
-"""The least that comes in on a partition between two checkpoints."""
+"""Least bytes of records that arrive on a partition between two checkpoints."""
 _RATIO = 4
-"""The least that comes in between two checkpoints, in sizes of the checkpoint."""
+"""Least bytes of records that arrive between two checkpoints, in multiples of the checkpoint's size."""
 _PART_BYTES = 2 << 20
 _ENTRY_BYTES = 40
 
@@ -44,7 +44,7 @@ class _CheckpointPart(msgspec.Struct, array_like=True, frozen=True):
     """A record of a checkpoint, key ``<partition>/<number>``."""
 
     offset: int
-    """The offset on `cq.pending` before which the checkpoint has everything."""
+    """The offset on `cq.pending` up to which the checkpoint has all positions."""
     parts: int
     entries: list[_StoreRecord]
 

@@ -137,7 +137,7 @@ class Delivery:
             reason: Why, a full sentence.
         """
         return self._letter(
-            destination, tick_ms, "The digest is left out, and what waited for it is passed over.", reason
+            destination, tick_ms, "The digest is left out, and its matches are skipped.", reason
         )
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:

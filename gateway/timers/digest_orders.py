@@ -1,4 +1,4 @@
-"""Orders of digests: the gateway orders digests of Spark, and arms the destinations when Spark has the order."""
+"""Orders of digests: the gateway writes orders for Spark, and arms destinations anew when their orders are done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from grouping.settings.settings import Settings
 __all__ = ["OrderDesk"]
 
 _ORDER_BYTES = 4 << 20
-"""The size of an order, about: an order must fit a record."""
+"""Approximate size of an order, which must fit a record."""
 
 
 class OrderDesk:
@@ -56,7 +56,7 @@ class OrderDesk:
         self.begin(StreamId(""), 0)
 
     def begin(self, stream_id: StreamId, due_ms: int) -> None:
-        """Order from now on a stream's digests that are due up to an instant.
+        """Begin to order a stream's digests that are due up to an instant.
 
         Their destinations stay on the event list until the orders are `carried_out`, so that a crash loses none.
         """
@@ -67,8 +67,8 @@ class OrderDesk:
     def order(self) -> Order | None:
         """Return an order of digests that are due, None when no destination is due any more.
 
-        Destinations that only need a look are served at once, and so are destinations of groups, since the gateway
-        makes their few rows as fast. New matches move destinations on the event list meanwhile: a destination that
+        The gateway itself serves destinations that only need a look, and destinations of aggregate queries, because it
+        makes their few rows as fast as Spark. New matches move destinations on the event list meanwhile: a destination that
         comes up twice is skipped the second time, and a missed destination is still due afterwards.
         """
         stream_id = self._stream_id

@@ -45,13 +45,13 @@ __all__ = ["CHUNK", "LastDigest", "TickRun"]
 log = logging.getLogger(__name__)
 
 CHUNK = 2500
-"""Destinations served at once, at most."""
+"""Most destinations that are served at once."""
 _BYTES = 64 << 20
-"""Rows of the digests that are made at once, about."""
+"""Approximate bytes of rows of the digests that are made at once."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 LastDigest = DueDigest | OutgoingRecord | None
-"""The dead letter in its place where it is too large; None where nothing is pending."""
+"""The last digest of a destination, or a dead letter if it is too large; None if nothing is pending."""
 _SAME_CUT_MS = 1_000
 """How long chunks of destinations share one cut."""
 
@@ -268,7 +268,7 @@ class TickRun:
         Args:
             name: The destination's id.
             membership: The destination with its members.
-            oldest: Epoch and version of the tables that met the oldest match left for later ticks.
+            oldest: Epoch and version of the tables that gave the oldest match left for later ticks.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -306,7 +306,7 @@ class TickRun:
                 ready.append(self._due(each, tick, answer, digest, self._moved(moves, each, tick, answer)))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again, quiet, letters)
-        # Each gets a look: matches left for later ticks arm it, and `choose` passed over a new incarnation meanwhile.
+        # Each destination gets a look: matches may be left for later ticks, and `choose` skipped new incarnations.
         waiting = {name for name, _, _ in again}
         named = zip(cut.digests, memberships, strict=True)
         looks = {name: 0 for (name, _, _), membership in named if membership is not None and name not in waiting}
@@ -316,7 +316,7 @@ class TickRun:
         """Yield destinations that have ended with their last digests.
 
         The notice gives the versions of the tables seen by a destination, so a last digest is the same whenever it is
-        made. A destination whose digest finds no room is left out, and is passed over for a while.
+        made. A destination whose digest finds no room is left out, and skipped for a while.
         """
         now_ms, index = self._clock(), self._intake.index
         self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}

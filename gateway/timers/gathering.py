@@ -1,4 +1,4 @@
-"""Gathering for digests: the matches, or the groups, that each due destination gets."""
+"""Gathering for digests: the matches, or the aggregates, that each due destination gets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DueDestination(NamedTuple):
     tick: int | None
     """The tick; None for a look, which finds the tick to arm the destination for."""
     from_ms: int = 0
-    """Where the tick's digest begins."""
+    """The time at which the tick's digest begins."""
     gap: bool = False
     """Whether ticks before its window were missed, so that their matches are in no digest."""
 
@@ -44,7 +44,7 @@ class DueDestination(NamedTuple):
 
 
 class DigestGathering:
-    """Gathers the pending matches and groups of destinations."""
+    """Gathers the pending matches and aggregates of destinations."""
 
     def __init__(self, working: WorkingCopy, intake: Intake) -> None:
         self._working = working
@@ -83,7 +83,7 @@ class DigestGathering:
     def last_answers(
         self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]
     ) -> Iterator[tuple[int, DigestAnswer]]:
-        """Yield the matches or groups of destinations' last digests, each with its place among the notices."""
+        """Yield the matches or aggregates of destinations' last digests, each with the index of its notice."""
         single = [place for place, notice in enumerate(notices) if notice.plan is None]
         matches = gather(self._intake.log, [questions[place] for place in single])
         yield from zip(single, matches, strict=True)

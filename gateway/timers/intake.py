@@ -1,4 +1,4 @@
-"""The intake of pending matches: the gateway follows `cq.pending` and arms the destinations that matches wait for.
+"""The intake of pending matches: the gateway follows `cq.pending`, and arms the destinations of new matches.
 
 On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. The gateway
 goes through all restored stores once, some thousands at a time, and arms their readers as if the matches had just come
@@ -70,11 +70,11 @@ class Intake:
         self.held: Counter[bytes] = Counter()
         """By store, how many last digests still need the store, although no destination may read it any more."""
         self.aggregate_bytes: Counter[int] = Counter()
-        """By partition: the size of records of groups that came in, until they are put together."""
+        """By partition: the bytes of records of aggregates since the last rolling."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
-        """Whether all restored stores have been gone through."""
+        """Whether the readers of all restored stores are armed."""
         self._wanted: dict[DestinationId, int] = {}
         """Readers still to be armed: the earliest time of each reader's waiting matches."""
 
@@ -173,8 +173,8 @@ class Intake:
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores with new matches.
 
-        All readers are armed where a match is earlier than any that the store had, else only the idle ones; of very
-        many some are left for the next steps.
+        If a match is earlier than every match that the store had, all readers are armed, else only idle readers. A
+        step arms a bounded number of readers; the next steps arm the rest.
         """
         everyone = [
             store
@@ -195,7 +195,7 @@ class Intake:
         self._arm_some()
 
     def _arm_some(self) -> None:
-        """Arm the next ones of the readers that are wanted."""
+        """Arm the next readers that are still to be armed."""
         names = list(islice(self._wanted, READERS_AT_ONCE))
         wanted = {name: self._wanted.pop(name) for name in names}
         ticks: dict[StreamId, dict[DestinationId, int]] = {}

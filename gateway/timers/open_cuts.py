@@ -16,7 +16,7 @@ from gateway.timers.cuts import Cut
 __all__ = ["OpenCuts"]
 
 _AGAIN_MS, _LONGEST_MS = 10_000, 300_000
-"""The wait between two tries doubles from the first to the second: reading a large digest takes long."""
+"""First and longest wait between two tries. Each wait is twice the one before, since reading a large digest is slow."""
 
 
 class _Attempt(NamedTuple):
@@ -26,7 +26,7 @@ class _Attempt(NamedTuple):
     wait_ms: int
 
     def due(self, now_ms: int) -> bool:
-        """Tell whether the next try is due; it is when the clock was turned back."""
+        """Tell whether the next try is due, as it is after the clock was turned back."""
         return not 0 <= now_ms - self.since_ms < self.wait_ms
 
 

@@ -30,11 +30,11 @@ _EVERY_MS = 100
 _ABSENT_MS = 10_000
 """A gateway without a probe for this long was suspended, or its clock was set: it has missed the ticks since."""
 _TURNED_MS = 2_000
-"""A clock so far behind the progress was turned back; for less the gateway waits until the clock is there again."""
+"""A clock this far behind the progress was turned back; for less the gateway waits until the clock catches up."""
 
 
 class ProgressProbes:
-    """Watermarks of the live streams."""
+    """The progress of the live streams."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, state: TimerState) -> None:
         self._working = working
@@ -151,7 +151,7 @@ class ProgressProbes:
         self._state.note_progress({stream_id: self.note(stream_id)})
 
     def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
-        """Doubt the probes so far when the source has partitions that they did not look at."""
+        """Discard the probes so far if the source has partitions that they did not cover."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
             progress.doubt()

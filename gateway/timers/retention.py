@@ -19,7 +19,7 @@ from grouping.settings.settings import Settings
 __all__ = ["Retention"]
 
 _READERS = 2500
-"""Readers whose cursors are looked up at once, about."""
+"""Approximate number of readers whose cursors are looked up at once."""
 
 
 class _Passed(NamedTuple):
@@ -27,7 +27,7 @@ class _Passed(NamedTuple):
 
     readers: int = 0
     low: int = 0
-    """All of them have passed the positions before this one, but the `held`."""
+    """All these readers have passed the positions before this one, except `held`."""
     held: frozenset[int] = frozenset()
 
     def joined(self, cursors: Iterable[Cursor]) -> _Passed:
@@ -48,7 +48,7 @@ class _LargeStore(NamedTuple):
     """The readers whose cursors are still to be looked up."""
     passed: _Passed
     reached: int
-    """Up to where its partition of the log was taken in when the first were looked up."""
+    """The offset up to which its partition of the log was taken in at the first look-up."""
 
 
 class Retention:
@@ -73,7 +73,7 @@ class Retention:
         self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
-        """Forget positions that all readers of a store have passed: of a store that has several, in a later `step`.
+        """Forget positions that all readers of a store have passed; with several readers, in a later `step`.
 
         Args:
             served: Destinations whose ticks have fired, or that were looked at.
@@ -99,9 +99,8 @@ class Retention:
     def step(self) -> bool:
         """Forget positions of some stores with several readers, and return whether more can be done at once.
 
-        No tick waits for this: the cursors of all readers are looked up, which takes as long as to serve a few of them.
-        For a store with very many readers, cursors of some are looked up at a time: these move on meanwhile, but never
-        backwards.
+        No tick waits for this work, which looks up the cursors of all readers of a store. For a store with very many
+        readers, a step looks up some of the cursors; cursors may move on between steps, but never backwards.
         """
         some: list[bytes] = []
         readers = 0
@@ -123,7 +122,7 @@ class Retention:
         return bool(self._served)
 
     def _look_on(self, store: bytes) -> bool:
-        """Look the cursors of some further readers of a store up, and forget positions once all were."""
+        """Look up the cursors of some further readers of a store, and forget positions after the last reader."""
         if self._large is None or self._large.store != store:
             [names] = self._state.readers([store])
             stored = self._intake.index.get(store)
@@ -137,7 +136,7 @@ class Retention:
             self._large = None
             del self._served[store]
             if store not in self._intake.held:
-                # Who began to read the store meanwhile needs nothing of before.
+                # Readers that began meanwhile need no earlier matches.
                 self._forget(store, passed._replace(low=min(passed.low, large.reached)))
         return bool(self._served)
 

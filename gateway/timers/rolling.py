@@ -1,8 +1,8 @@
-"""Rolling: waiting aggregates are put together, so that the log does not grow with the time until their tick.
+"""Rolling: waiting aggregates are merged, so that the log does not grow with the time until their tick.
 
-A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). A rolled record is
-written to the log itself and taken in like any other; then the records before that offset are needed no more, and are
-deleted.
+A rolled record replaces all records of its stores before an offset (`grouping/digests/rolling.py`). The gateway writes
+the rolled record to the log itself and takes it in like any other; then no store needs the records before that offset,
+and they are deleted.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ __all__ = ["LEAST_BYTES", "REST", "Rolling"]
 log = logging.getLogger(__name__)
 
 LEAST_BYTES = 8 << 20
-"""The least that comes in on a partition between two rollings."""
+"""Least bytes of aggregates that arrive on a partition between two rollings."""
 _RATIO = 4
 """The least input between two rollings, in multiples of the bytes read by the last rolling."""
 _MOST_BYTES = 64 << 20
-"""Records that are gone through at once."""
+"""Most bytes of records that are read at once."""
 _AT_ONCE = 64
 _READERS = 2500
-"""Readers whose cursors are looked up at once, about."""
+"""Approximate number of readers whose cursors are looked up at once."""
 _PLACES = 10_000
-"""Positions of stores that are put together at once, about: a command waits for no more than a part of a second."""
+"""Approximate number of positions that are merged at once: commands wait for less than a second."""
 REST = 50
-"""How much longer than a rolling took the gateway rests from it, at least."""
+"""Least pause after a rolling, in multiples of the time that the rolling took."""
 
 _Query = tuple[StreamId, SelectId]
 _PendingRecords = list[tuple[int, PendingMatches]]
 
 
 class _Roll(NamedTuple):
-    """A partition whose records are put together up to an offset."""
+    """A partition whose records are merged up to an offset."""
 
     partition: int
     before: int
@@ -59,7 +59,7 @@ class _Roll(NamedTuple):
 
 
 class Rolling:
-    """Puts stored aggregates together, some stores of one partition at a time, when no tick is due."""
+    """Merges stored aggregates, some stores of one partition at a time, when no tick is due."""
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class Rolling:
     def reset(self) -> None:
         """Begin anew, as after a crash."""
         self._reached: dict[int, int] = {}
-        """By partition: up to where the log was taken in at the last `begin`; earlier records are mostly committed."""
+        """By partition: the end of the intake at the last `begin`; most earlier records are committed."""
         self._written: dict[int, int] = {}
         """By partition: the last rolled record."""
         self._sizes: dict[int, int] = {}
-        """By partition: the bytes that the last rolling went through."""
+        """By partition: the bytes that the last rolling read."""
         self._due: list[_Roll] = []
         self._spent = self._rested = 0.0
 
     def begin(self) -> None:
-        """Find the partitions in which enough has come in; called twice a minute, about."""
+        """Find the partitions with enough new records; called about twice a minute."""
         if not self._due and time.monotonic() >= self._rested:
             taken = self._intake.aggregate_bytes
             for partition, before in self._reached.items():
@@ -105,7 +105,7 @@ class Rolling:
         self._reached = dict(self._intake.reached)
 
     def step(self) -> bool:
-        """Put the aggregates of some stores together, and return whether more can be done at once."""
+        """Merge the aggregates of some stores, and return whether more can be done at once."""
         if not self._due or self._cuts.untried:
             return False
         started = time.monotonic()
@@ -140,7 +140,7 @@ class Rolling:
             try:
                 bodies += rolled_records(select, records, stores, covered, before)
             except FAULTS:
-                # A fault of ours in one query, whose aggregates wait as they are.
+                # Our own fault in one query must not hold up others: the query's aggregates stay as they are.
                 log.exception("aggregates not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:
             records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]

@@ -48,8 +48,8 @@ def last_instant(membership: Membership) -> int | None:
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant, None when no tick comes before its last CQ expires.
 
-    At the EXPIRE of the last CQ the last digest takes the tick's place. No tick comes up to the acceptance, or to the
-    anchor shortly behind the acceptance, although matches may be older: their record times are the publishers'.
+    At the EXPIRE of the last CQ the last digest takes the tick's place. No tick comes before the acceptance, or before
+    the anchor shortly after it, although matches may be older: publishers set the record times.
 
     Args:
         membership: The destination with its members.
@@ -67,7 +67,7 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
 
 
 def tick_behind(membership: Membership, at_ms: int) -> int | None:
-    """Return a destination's first tick later than an instant, whoever of its CQs is paused or has expired by then."""
+    """Return a destination's first tick later than an instant, even if its CQs are paused or have expired by then."""
     return next_tick(membership.destination.trigger, max(at_ms, _anchor(membership, membership.timed.born_ms)))
 
 
@@ -132,8 +132,8 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # An instant up to the destination's anchor, or START, is not a tick of the destination; but after a clock was
-    # turned back, there are ticks before the noted instant of either.
+    # A destination has no tick before its anchor or START. But both instants were noted by the clock: after the clock
+    # was turned back, ticks come before them.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
@@ -185,7 +185,7 @@ def following_tick(
         tick: The tick at which it was served, None after a look.
         left_ms: The earliest time of the matches that wait for later ticks, None when no match waits.
         served_ms: The instant up to which its ticks have fired.
-        runs: The runs of ticks that lie ahead and may have fired: these ticks are passed over.
+        runs: The runs of ticks that lie ahead and may have fired: these ticks are skipped.
     """
     after_ms = max(served_ms, tick or 0)
     born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (membership.timed.born_ms, membership.timed.changed_ms))

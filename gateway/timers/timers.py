@@ -57,7 +57,7 @@ class Timers:
             settings: The gateway's settings.
             working: The gateway's working copy.
             topics: The broker's offsets.
-            commits: The writer of all that the gateway writes.
+            commits: Writes the gateway's units of work and records.
             clock: The present, epoch milliseconds.
         """
         self._settings = settings
@@ -153,7 +153,7 @@ class Timers:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
     def _keep_up(self, now_ms: int) -> bool:
-        """Note progress or trim the log where it is time to; a step does nothing else then. Return whether it was."""
+        """Note progress or trim the log if one of them is due, and return whether; such a step does nothing else."""
         if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._probes.turned_back, self._noted_ms = False, now_ms
             self._delivery.note_progress({name: self._probes.note(name) for name in self._working.inventory.streams})

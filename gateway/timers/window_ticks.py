@@ -1,7 +1,7 @@
 """Ticks of OVER LAST: each counts a whole window anew, so they come after all others, in a share of the thread's time.
 
-The gateway serves whatever else is due first. The ticks of windows wait meanwhile, and the stream's progress with
-them; between two lots of them the gateway rests from windows for several times as long as the last lot took.
+The gateway first serves everything else that is due. The ticks of windows wait meanwhile, and the stream's progress
+with them. After each batch of windows the gateway serves none for several times as long as the batch took.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["WindowTicks"]
 
 _REST = 4
-"""How many times as long as a lot of windows took the gateway rests from windows: they get a fifth of its time."""
+"""The pause after a batch of windows, in multiples of the batch's time: windows get a fifth of the gateway's time."""
 _LOT = 100
-"""Windows that are served at once, at most."""
+"""Most windows that are served at once."""
 
 _Due = Sequence[tuple[DestinationId, int]]
 
@@ -54,7 +54,7 @@ class WindowTicks:
 
     @contextmanager
     def lot(self) -> Iterator[None]:
-        """Serve some of them within the block, and rest afterwards."""
+        """Measure the time of a batch of windows, served within the block, and begin the pause afterwards."""
         began = self._clock()
         yield
         ended = self._clock()
