@@ -1,9 +1,10 @@
-"""Which of the stored aggregates destinations count at a tick: as `gather` does it for matches, by whole records.
+"""The stored partial aggregates that destinations count at a tick, as `gather` finds matches, but by whole records.
 
-A partial aggregate stands for a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within that,
-and a cut holds all of a range or nothing, so it is in or out as a single match at the range's first offset would be.
+A partial aggregate covers a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within the pane,
+and a cut holds the whole range or nothing of it. So a digest holds the partial aggregate exactly when it would hold a
+single match at the range's first offset.
 
-A store has something in nearly every record, so the log is gone through once for all questions, in its order, and each
+Nearly every record has aggregates of every store, so the log is read once, in its order, for all questions, and each
 record is decided for all questions at once.
 """
 
@@ -43,7 +44,7 @@ class AggregateQuestion(NamedTuple):
     over_ms: int = 0
     """The length of OVER LAST, 0 where there is none."""
     from_ms: int = 0
-    """Where the digest begins: matches of earlier times are late."""
+    """The time at which the digest begins: matches of earlier times are late."""
     ended_ms: int = 0
     """The end of a destination, whose last window holds all waiting matches; 0 while the destination lives."""
 
@@ -69,7 +70,7 @@ def gather_aggregates(
     """Answer destinations' questions, all of which have one cut.
 
     Args:
-        log: Where the aggregates are.
+        log: The log with the aggregates.
         questions: The questions of destinations.
         take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
         bounds: Limits on the records in memory.
@@ -101,7 +102,7 @@ class _Sweep:
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
         self._over = np.array([bool(each.over_ms) for each in questions], np.bool_)
-        """Whether it is of OVER LAST: matches that count now may count again."""
+        """By question: whether it has OVER LAST, so that matches that count now may count again."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
         had, done = [], []
         for question, over_ms, _, ended_ms in questions:
@@ -117,10 +118,10 @@ class _Sweep:
         self._oldest: list[tuple[int, int] | None] = [None] * count
         self._repeats = np.zeros(count, np.int64)
 
-    # -- which records -------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def records(self, log: PendingLog, at_once: int) -> Iterator[tuple[int, PendingMatches]]:
-        """Yield the records that may hold something, in the order of the log."""
+        """Yield the records that may hold aggregates for a question, in the order of the log."""
         wanted: dict[int, set[int]] = {}
         rolled: dict[int, set[int]] = {}
         scanned: dict[int, int] = {}
@@ -134,18 +135,18 @@ class _Sweep:
             if stored.rolled is not None:
                 rolled.setdefault(stored.partition, set()).add(stored.rolled)
             if stored.older is not None and stored.positions and cursor.next < stored.positions[0]:
-                first = max(stored.older, cursor.next)  # of the older ones there are no positions
+                first = max(stored.older, cursor.next)  # older records have no known positions
                 scanned[stored.partition] = min(first, scanned.get(stored.partition, first))
         for partition, offsets in wanted.items():
             since, some = scanned.get(partition), rolled.get(partition, set())
             single = offsets - some
-            yield from _loaded(log, partition, some, at_once)  # rolled records stand for records before all others
+            yield from _loaded(log, partition, some, at_once)  # rolled records replace earlier records
             yield from _loaded(log, partition, {each for each in single if since is None or each < since}, at_once)
             if since is not None:
                 found = log.scan(partition, since, max(single))
                 yield from ((place[1], record) for place, record in found if not record.before)
 
-    # -- what of them --------------------------------------------------------------------------------------------------
+    # -- parts of records ----------------------------------------------------------------------------------------------
 
     def part(self, position: int, record: PendingMatches) -> AggregatePart | None:
         """Return the part of a record that counts now, and note the rest."""

@@ -17,7 +17,7 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[int, ...] = ()
     """The records with matches that are left, ascending."""
     oldest: tuple[int, int] | None = None
-    """The oldest epoch and version of the tables that met a remaining match."""
+    """The oldest epoch and version of the tables by which a remaining match was found."""
     repeats: int = 0
     """How many matches were written again by replayed micro-batches."""
 
@@ -53,7 +53,7 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
 
     @property
     def written(self) -> bool:
-        """Whether there are rows, or a dead letter tells of them."""
+        """Whether there are rows, or a dead letter about missing rows."""
         return bool(self.rows or self.left_out)
 
 

@@ -34,13 +34,13 @@ VisibilityInterval = tuple[int, int, list[Window]]
 
 
 MOST_HELD = 64
-"""Positions that a cursor names, at most; where there are more, the log is read again from the first."""
+"""Most records in `Cursor.held`; if there are more, the log is read again from the first of them."""
 
 
 _MOST_OFFSETS = 200_000
-"""Offsets in the coverages of a window, about: three megabytes of a record on `cq.ticks`."""
+"""Approximate number of offsets in the coverages of a window: three megabytes of a record on `cq.ticks`."""
 _LEAST_COVERAGES = 60
-"""Coverages of a window that are kept however many partitions the stream has."""
+"""Least number of coverages of a window that are kept, even with very many partitions."""
 
 
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
@@ -51,9 +51,10 @@ class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`.
+    """The state of a destination after its last digest.
 
-    Or when that holds for an entry of `earlier`.
+    A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`, or when
+    both hold for an entry of `earlier`.
     """
 
     tick_ms: int = 0
@@ -61,7 +62,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     covered: SourceOffsets = {}
     """By source partition: the offset up to which the last digest's cut covered events."""
     next: int = 0
-    """The offset on `cq.pending` before which digests hold the matches of all records but the `held`."""
+    """The offset on `cq.pending` before which earlier digests hold all matches, except matches of records in `held`."""
     held: tuple[int, ...] = ()
     """Earlier records with matches for later digests, ascending; cursors of an earlier version have them unsorted."""
     earlier: tuple[DigestCoverage, ...] = ()
@@ -93,8 +94,8 @@ def moved(
         tick: The tick; None when no digest was sent.
         covered: The offsets that the tick's cut covers.
         reached: The offset up to which the partition of `cq.pending` was taken in.
-        held: Records before that with matches for later digests.
-        most_held: Records that the cursor names, at most.
+        held: Records before that offset with matches for later digests.
+        most_held: The most records that the cursor names.
         over_ms: The length of OVER LAST; 0 where there is none.
 
     Example:
@@ -114,7 +115,7 @@ def moved(
 class MovedCursors:
     """Cursors after the ticks of one cut. Cursors of most destinations are equal, and then they are one object.
 
-    A known cursor takes 0.7 µs, a new one 2.7: of a digest's 42 µs of CPU that is a twentieth.
+    A known cursor takes 0.7 µs and a new cursor 2.7 µs, of the 42 µs for a digest.
     """
 
     def __init__(self, covered: SourceOffsets) -> None:
@@ -159,7 +160,7 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
 
 
 def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
-    """Return a cursor as if each missed tick from the begin of a tick's window on had had its digest, by record times.
+    """Return a cursor as if each missed tick within a tick's window had had a digest, selected by record times.
 
     Example:
         >>> [one.tick_ms for one in behind_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]
@@ -198,7 +199,7 @@ def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
 
 
 def highest(covered: SourceOffsets, before: SourceOffsets) -> SourceOffsets:
-    """Return the higher offset of each partition, out of a cut and the one before: after a restart a cut may be lower.
+    """Return the higher offset of each partition of two cuts, since after a restart a cut may be lower than before.
 
     Example:
         >>> highest({"0": 5, "1": 2}, {"0": 7})
@@ -228,7 +229,7 @@ def windows_at(visibility: tuple[VisibilityInterval, ...], epoch: int, version: 
 def visibility_since(
     visibility: tuple[VisibilityInterval, ...], table: tuple[int, int]
 ) -> tuple[VisibilityInterval, ...]:
-    """Return the part of a history that matches met at a version of the tables, or later, can refer to.
+    """Return the part of a history to which matches of a version of the tables, or of later versions, can refer.
 
     Example:
         >>> visibility_since(((1, 4, []), (1, 9, [(None, None)]), (1, 12, [])), (1, 10))

@@ -25,7 +25,7 @@ from grouping.values.times import instant
 __all__ = ["PART_BYTES", "Digest", "DigestTimes", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
-"""Bytes of rows in a part, at most: Kafka's default of 1 MiB a record, less ample room.
+"""Most bytes of rows in a part: Kafka's default of 1 MiB for a record, less ample room.
 
 A longer row has a part of its own.
 """
@@ -42,13 +42,13 @@ class DigestTimes(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """The rows of a digest, and how many matches they stand for."""
+    """The rows of a digest, and the number of its matches."""
 
     rows: DigestRows
     matches: int
     """The number of matches."""
     late: int
-    """The number of matches of times before the digest begins."""
+    """The number of matches with times before the digest begins."""
 
     @classmethod
     def of(cls, clause: DigestClause, sql_type: SqlType, matches: DigestRows, from_ms: int) -> Digest:
@@ -97,7 +97,7 @@ def shown(clause: DigestClause, sql_type: SqlType, rows: DigestRows, *, in_memor
         clause: The digest clause; its columns are names of the SELECT list.
         sql_type: The type of TOP's column, from `column_type`.
         rows: All matches of the tick, in source order per partition.
-        in_memory: Bytes of rows that are held at once, about.
+        in_memory: Approximate bytes of rows that are held at once.
 
     Raises:
         RowsUnavailable: There is no room for the rows.
@@ -181,7 +181,7 @@ def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Itera
     """Yield the values of a digest's records, one at least.
 
     Args:
-        rows: The digest's rows; where they are several parts gone through twice, since each tells how many there are.
+        rows: The digest's rows. For several parts they are read twice, because each part has the number of parts.
         count: The number of matches.
         frame: The digest's times.
     """

@@ -24,7 +24,7 @@ class TooManyAggregates(Exception):
 
 
 class TooManyTogether(Exception):
-    """Some questions have more aggregates together than are to be in memory at once; each alone has not."""
+    """The aggregates of some questions exceed the memory limit together, but not those of each question alone."""
 
 
 class AggregateDestination(NamedTuple):
@@ -34,7 +34,7 @@ class AggregateDestination(NamedTuple):
     """From `AggregateMerge.aggregates`: destinations that differ in constants of HAVING alone share the aggregates."""
     row: ConstantRow
     with_none: bool
-    """Whether without GROUP BY and without matches there is a row."""
+    """Whether the digest has a row even without matches, as queries without GROUP BY have."""
 
 
 class DigestAggregates(NamedTuple):
@@ -43,7 +43,7 @@ class DigestAggregates(NamedTuple):
     rows: DigestRows
     """The aggregates that HAVING leaves, as JSON objects in the order of their keys."""
     matches: int
-    """The number of matches that were counted, whatever HAVING leaves."""
+    """The number of matches that were counted, also for aggregates that HAVING leaves out."""
     left_out: str = ""
     """Why some of the rows are missing, a full sentence."""
     failure: str = ""

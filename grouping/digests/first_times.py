@@ -1,4 +1,4 @@
-"""Stored groups seen for the first time: a replayed batch writes its own groups again."""
+"""Partial aggregates that occur for the first time: a replayed batch writes its aggregates again."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["FirstTimes"]
 
 
 class FirstTimes:
-    """The last groups that owners (questions, or stores) met on their way through the log."""
+    """The last partial aggregates that each owner (a question, or a store) has read from the log."""
 
     def __init__(self, owners: int) -> None:
-        """Begin with owners that have met nothing."""
+        """Begin with owners that have read no aggregate."""
         self._owners = owners
         self._marks: dict[int, NDArray[np.int64]] = {}
-        """By source partition, for each owner's last match: first and last offset, ordinal, epoch and version."""
+        """By source partition, for each owner's last aggregate: first and last offset, ordinal, epoch and version."""
 
     def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:
         """Return which of a record's visible items are new.
 
-        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
-        the checkpoint was lost, single offsets lie in an earlier range, which is held until a cut covers the whole
-        range.
+        If Redis was lost before a replay, the replay has other tables and other ordinals, but the same range of
+        offsets. If the checkpoint was lost, offsets of an item may lie within an earlier range, which is held until a
+        cut covers the whole range.
         """
         first_time = seen.copy()
         for partition in np.unique(items.partitions[seen]).tolist():

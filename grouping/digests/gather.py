@@ -41,7 +41,7 @@ class DigestQuestion(NamedTuple):
 
 BOUNDS = Bounds()
 _NONE = (-1, 0)
-"""Before the first match."""
+"""The mark before the first match."""
 
 
 def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestAnswer]:

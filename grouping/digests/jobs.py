@@ -1,7 +1,7 @@
 """Requests for Spark jobs that carry out orders: a key in Redis, compared and set by gateway and evaluator.
 
-So either the evaluator that was asked takes a request, or the gateway withdraws it, never both. Kafka has all that the
-key says: where Redis loses the key, the gateway asks anew.
+So either the asked evaluator takes a request, or the gateway withdraws it, never both. Kafka has all facts of the key:
+if Redis loses the key, the gateway asks again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DigestJobs:
         return owner if owner is not None and self._leads(owner) else None
 
     def has_evaluator(self, job: Job) -> bool:
-        """Tell whether the evaluator that a request is for holds its lease still."""
+        """Tell whether the evaluator of a request still holds its lease."""
         return self._leads(Owner(job.name, job.evaluator))
 
     def _leads(self, owner: Owner) -> bool:

@@ -1,4 +1,4 @@
-"""The positions of one store's matches on `cq.pending`. They name records; no match is held."""
+"""The positions of one store's matches on `cq.pending`: offsets of records, without the matches themselves."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MatchPlaces:
         self.older = older
         """The first of the older records: each record from here to the first position may hold matches of the store."""
         self.rolled = rolled
-        """The rolled record, which stands for all records before `rolled_before`; None where none is needed."""
+        """The rolled record, which replaces all records before `rolled_before`; None if no rolled record is needed."""
         self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
         """The earliest time of a match that all readers are armed for; None while they are not armed."""
@@ -66,7 +66,7 @@ class MatchPlaces:
             del positions[:half]
 
     def roll(self, offset: int, before: int) -> None:
-        """Note that a record stands for all that the store has before another offset."""
+        """Note a rolled record, which replaces all records of the store before another offset."""
         if before <= self.rolled_before:
             return  # the log is read again after a server failed
         self.rolled, self.rolled_before = offset, before
@@ -87,7 +87,7 @@ class MatchPlaces:
         self.positions = array("q", (place for place in self.positions if place >= offset or place in held))
 
     def reaches(self, offset: int) -> bool:
-        """Tell whether a record at an offset, or behind it, has matches."""
+        """Tell whether a record at or after an offset has matches."""
         latest = (self.positions[-1] if self.positions else None, self.rolled)
         return any(place is not None and place >= offset for place in latest)
 

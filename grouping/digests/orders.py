@@ -58,7 +58,7 @@ def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) 
     Args:
         stored: The store's positions.
         cursor: The destination's cursor.
-        most: Positions that are named, at most.
+        most: The most positions to name.
 
     Example:
         >>> places_after(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
@@ -101,7 +101,7 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
-    """A record of the log: digests of one tick, or of some that are due together."""
+    """A record of the log: digests that are due together, of one tick or of several."""
 
     stream_id: StreamId
     source: str
@@ -121,13 +121,13 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     tick_ms: int
     reached: int
     cursor: Cursor | None
-    """The destination's new cursor; None: it stays, since there was no match."""
+    """The destination's new cursor; None if there was no match and the cursor stays."""
     late: int
-    """Matches of times before the digest begins."""
+    """The number of matches with times before the digest begins."""
     left_ms: int | None
     """The earliest time of the matches that are left for later ticks."""
     oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met a match that is left."""
+    """The oldest epoch and version of the tables by which a remaining match was found."""
     repeats: int = 0
     """How many matches were written again by replayed micro-batches."""
     failure: str = ""
@@ -161,7 +161,7 @@ def carry_out(
         log: The log of pending matches.
         order: The order.
         bounds: How many records are held in memory.
-        most_held: Records that a cursor names, at most.
+        most_held: The most records that a cursor names.
     """
     questions = (
         DigestQuestion(each.store, _stored(each.places), each.cursor, each.visibility, each.tick_ms, order.covered)

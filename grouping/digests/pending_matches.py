@@ -28,7 +28,7 @@ _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 class PendingAggregates(NamedTuple):
     """Items that are partial aggregates: matches of a store with the same key and pane, from one range of offsets.
 
-    All matches of a range that a store ever has are written in one order, whoever writes them again.
+    A replay writes the matches of a store and range in the same order as before.
     """
 
     partitions: NDArray[np.int32]
@@ -54,7 +54,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 
     stream_id: StreamId
     epoch: int
-    """The epoch of the constant tables that met the events."""
+    """The epoch of the constant tables by which the matches were found."""
     version: int
     ids: bytes
     """The distinct stores, 12 bytes each."""
@@ -78,7 +78,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     before: int = 0
     """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
-    """For a rolled record: aggregates that earlier versions of the tables met, in the order of the versions."""
+    """For a rolled record: the aggregates of earlier versions of the tables, in the order of the versions."""
     elements: bytes = b""
     """By item (int32): for a match, the bits of the row's number above the 31 in `ordinals`, where any is set."""
 

@@ -1,4 +1,4 @@
-"""Many questions about groups, as columns: the ends of their cuts and cursors, and their visibility."""
+"""Many questions about aggregates, as columns: the offsets of their cuts and cursors, and their visibility."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NOTHING = DigestCoverage(0, {})
 
 
 class CoveredOffsets:
-    """By question up to which offset of each source partition something reaches."""
+    """By question and source partition: the offset up to which a cut, or a cursor, covers events."""
 
     def __init__(self, offsets: Sequence[SourceOffsets | None]) -> None:
-        """Take the offsets by question; None reaches behind all."""
+        """Take the offsets by question; None covers all events."""
         partitions = {int(partition) for some in offsets if some is not None for partition in some}
         self._width = max(partitions, default=-1) + 1
-        # The last column is of partitions that nobody names.
+        # The last column is for partitions without an offset.
         self._limits = np.zeros((len(offsets), self._width + 1), np.int64)
         for number, some in enumerate(offsets):
             if some is None:
@@ -36,12 +36,12 @@ class CoveredOffsets:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
     def holds_all(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell of items whether their questions reach behind the last offset of their ranges."""
+        """Tell for each item whether its question covers the last offset of its range."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.last < limits
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell of items whether their questions reach them."""
+        """Tell for each item whether its question covers the first offset of its range."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.first < limits
 
@@ -57,14 +57,14 @@ class EarlierDigests:
             self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell of items whether a digest held them."""
+        """Tell for each item whether an earlier digest held it."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)
         return found
 
     def holds_partly(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell of items whether a digest held them whose cut lies within their ranges."""
+        """Tell for each item whether it was in a digest with a cut within the item's range."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items) & ~covered.holds_all(owner, items)
@@ -84,7 +84,7 @@ class VisibleTimes:
         """Windows of the few questions with several."""
 
     def at(self, epoch: int, version: int) -> Flags:
-        """Go on to a version, and tell who sees something at it."""
+        """Move to a version, and tell for each question whether it sees any time at this version."""
         if self._version == (epoch, version):
             return self._flags
         self._version = (epoch, version)
@@ -102,7 +102,7 @@ class VisibleTimes:
         return self._flags
 
     def inside(self, owner: QuestionNumbers, times: NDArray[np.int64]) -> Flags:
-        """Tell of times whether their questions saw them."""
+        """Tell for each time whether its question sees it."""
         start, expire = self._bounds[:, owner]
         seen: Flags = (times >= start) & (times < expire)
         for number in self._several.keys() & set(owner.tolist()) if self._several else ():

@@ -1,9 +1,9 @@
-"""Which of the stored aggregates of a store may become one, since nobody can ever tell them apart.
+"""Which stored aggregates of a store may be merged, because no later digest of any reader distinguishes them.
 
-The aggregates have the same pane and source partition, and their ranges of offsets are committed, so each later cut has
-both. Each reader saw both, or neither, at the versions of the tables that met them. Each digest that a reader got, or
-behind which its window begins, held both or neither. The last range of a source partition stays unchanged: a later
-record may continue or repeat the range.
+The aggregates have the same pane and source partition, and their ranges of offsets are committed, so each later cut
+covers both. Each reader saw both, or neither, at the versions of the tables by which they were found. Each earlier
+digest of a reader, and each digest after which its window begins, held both or neither. The last range of a source
+partition stays unchanged: a later record may continue or repeat the range.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StoreReaders(NamedTuple):
         return cls(places, tuple(sorted(versions)), tuple(cuts))
 
     def wants(self, position: int, before: int) -> bool:
-        """Tell whether a record is to be put together with others."""
+        """Tell whether a record is to be merged with others."""
         if position >= before or position == self.places.rolled:
             return position == self.places.rolled
         positions = self.places.positions
@@ -64,7 +64,7 @@ class StoreReaders(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Rows of one record's table of states that are put together with others."""
+    """Rows of one record's table of states that are merged with others."""
 
     record: PendingMatches
     rows: QuestionNumbers
@@ -85,11 +85,11 @@ class RolledParts(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """All that is met for the first time, in the order of the log."""
+    """The items that occur for the first time, in the order of the log."""
 
     store: QuestionNumbers
     sight: QuestionNumbers
-    """Which of its store's versions met it."""
+    """The index, among its store's versions, of the version at which the item was found."""
     version: QuestionNumbers
     aggregates: PendingAggregates
 
@@ -204,7 +204,7 @@ def _parts(
 ) -> RolledParts:
     """Return the parts.
 
-    All parts of a source partition that a store's readers saw together have the latest version among theirs.
+    Parts of a source partition that a store's readers saw together all get the latest of their versions.
     """
     known = sorted(versions)
     place = np.empty(len(known), np.int64)

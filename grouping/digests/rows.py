@@ -18,7 +18,7 @@ IN_MEMORY = 16 << 20
 """Bytes of rows that one digest holds in memory."""
 _HEAD = struct.Struct("<iqqi")
 _ROW_BYTES = 250
-"""Memory of a row besides its body, about."""
+"""Approximate bytes of memory of a row besides its body."""
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 1 << 20
 
@@ -28,7 +28,7 @@ class RowsUnavailable(OperationalError):
 
 
 class DigestRow(NamedTuple):
-    """A match, or a group, in a digest."""
+    """A match, or an aggregate, in a digest."""
 
     partition: int
     offset: int
@@ -38,7 +38,7 @@ class DigestRow(NamedTuple):
 
 
 def size_of(row: DigestRow) -> int:
-    """Return the bytes that a row takes in memory, about."""
+    """Return the approximate bytes that a row takes in memory."""
     return len(row.body) + _ROW_BYTES
 
 
@@ -100,7 +100,7 @@ class RowFile:
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
-        """Return unread bytes with more of the file appended, the place to go on in them, and in the file."""
+        """Return the unread bytes with more of the file appended, and the next positions in them and in the file."""
         wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
@@ -130,7 +130,7 @@ class DigestRows:
 
         Args:
             rows: Appended one by one.
-            in_memory: Bytes of rows that are not in a file, at most.
+            in_memory: The most bytes of rows that are not in a file.
         """
         self._rows: list[DigestRow] = []
         self._in_memory = self._most = in_memory

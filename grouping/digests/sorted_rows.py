@@ -20,10 +20,10 @@ def sorted_rows(
     """Sort rows by a key and return the rows that a cut leaves.
 
     Args:
-        rows: The rows; gone through once.
+        rows: The rows; they are read once.
         key: The key of a row; rows with equal keys, which are of one event, stay in their order.
         cut: Selects from sorted rows. If the cut keeps a row among all rows, then also among any subset of them.
-        in_memory: Bytes of rows that are held at once, about.
+        in_memory: Approximate bytes of rows that are held at once.
 
     Raises:
         RowsUnavailable: There is no room for the file.

@@ -1,7 +1,7 @@
-"""Rows as they wait for a digest: the JSON object, and behind it the numbers that JSON has no form for.
+"""The stored form of rows that wait for a digest: the JSON object, then the numbers that JSON cannot write.
 
-A digest shows NaN and infinities as null, but TOP and LATEST BY compare them as SQL does. A row that has some is its
-object, a line end, and an object with their names, which no row without them has.
+A digest shows NaN and infinities as null, but TOP and LATEST BY compare them as SQL does. A row with such values is
+stored as its object, a line end, and a second object that names them by column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["shown_row", "stored_row", "stored_values"]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.encode
 _LINE_END = b"\n"
-"""JSON as it is written here holds no bare line end."""
+"""The separator: stored JSON contains no bare line end."""
 
 
 def stored_row(shown: bytes, specials: Mapping[str, float]) -> bytes:

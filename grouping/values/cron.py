@@ -18,7 +18,7 @@ __all__ = ["parse_cron"]
 _FIELDS = 5
 _QUARTZ_FIELDS = (6, 7)
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where the search for a first tick begins; an expression has one from anywhere or from nowhere."""
+"""The start of the search for a first tick: an expression has ticks after every instant, or never."""
 _LONGEST = 200
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -120,7 +120,7 @@ def _nearest(expression: str, fields: list[str]) -> str | None:
 
 
 def _other_field(field: str, place: int) -> str | None:
-    """Return a field that means what a wrong one seems to: a range over the end, 24 for midnight, H for any minute."""
+    """Return the likely meaning of a wrong field: a range over the end, 24 for midnight, H for any minute."""
     low, high = _BOUNDS[place]
     if field == "24" and place == 1:
         return "0"

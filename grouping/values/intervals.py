@@ -26,7 +26,7 @@ _MICROS = {
     "MICROSECOND": 1,
 }
 UNITS = (*_MONTHS, *_DAYS, *_MICROS)
-"""The units, each in the plural too."""
+"""The units; each is also accepted in the plural."""
 _NUMBER = re.compile(r"\s*([+-]?)(?=\.?[0-9])([0-9]{0,18})(?:\.([0-9]{0,9}))?\s*", re.ASCII)
 _YEARS = re.compile(r"\s*([+-]?)([0-9]{1,9})-([0-9]{1,2})\s*", re.ASCII)
 _PARTS = ("DAY", "HOUR", "MINUTE", "SECOND")

@@ -37,7 +37,7 @@ def parse_date(text: str) -> date:
     """Return the date of an ISO 8601 text.
 
     Raises:
-        ValueError: It is none, or beyond the years 1 to 9999.
+        ValueError: The text is no date, or beyond the years 1 to 9999.
 
     Example:
         >>> parse_date("20261121") == parse_date("2026-325") == parse_date("2026-W47-6") == date(2026, 11, 21)
@@ -54,10 +54,10 @@ def parse_date(text: str) -> date:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Return the instant, in UTC, of an ISO 8601 date and time; one without a zone is UTC.
+    """Return the instant, in UTC, of an ISO 8601 date and time; without a zone, the text is in UTC.
 
     Raises:
-        ValueError: It is none, or beyond the years 1 to 9999 in UTC.
+        ValueError: The text is no date and time, or beyond the years 1 to 9999 in UTC.
 
     Example:
         >>> parse_timestamp("2026-11-21T10:00+01:00")
@@ -71,7 +71,7 @@ def parse_time(text: str) -> datetime:
     """Return an ISO 8601 date and time: in UTC if it has a zone, else as written, without a zone.
 
     Raises:
-        ValueError: It is none, or beyond the years 1 to 9999 in UTC.
+        ValueError: The text is no date and time, or beyond the years 1 to 9999 in UTC.
 
     Example:
         >>> parse_time("2026-W47-6T24:00")

@@ -18,7 +18,7 @@ def java_double(value: float) -> str:
     if value == 0 or isinf(value):
         return repr(value) if not isinf(value) else "Infinity" if value > 0 else "-Infinity"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if len(digits) == 1:  # of the numbers of two digits another one may be nearer
+    if len(digits) == 1:  # another number of two digits may be nearer
         sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()
     text = "".join(map(str, digits))
     place = len(text) + int(exponent) - 1

@@ -9,7 +9,7 @@ from grouping.model.errors import InputError
 __all__ = ["EVERY", "JsonPath", "parse_json_path"]
 
 JsonPath = tuple[str | int, ...]
-"""Names of an object's fields, and places in an array from 0 or `EVERY`."""
+"""Names of an object's fields, and indexes in an array from 0, or `EVERY`."""
 EVERY = -1
 """Each element of an array."""
 

@@ -49,8 +49,8 @@ def check_escapes(pattern: str, escape: str = "\\") -> None:
         raise InputError(
             f'"{pattern[:_SHOWN]}" is no pattern of LIKE',
             code="type-mismatch",
-            detail=f'The escape character "{escape}" stands behind all, or before what is neither %, _ nor itself.',
-            hint="Write it twice where it stands for itself.",
+            detail=f'The escape character "{escape}" stands at the end, or not before %, _ or itself.',
+            hint="Write the escape character twice for the character itself.",
         )
 
 

@@ -23,13 +23,13 @@ __all__ = ["EXACT", "LARGEST_COUNT", "OF_STRINGS", "READERS", "exact_or_decimal"
 
 _LONGEST_NUMBER = 400
 _SURE = 18
-"""Characters of a number that any type has a place for."""
+"""Most characters of a number that is read without checks, because it fits every type."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
 """The last character with a single `char` in Java."""
 _SHOWN = 20
+"""Most characters of a literal that a refusal repeats."""
 _PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
-"""Characters of a longer literal that a refusal repeats."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
 
@@ -55,7 +55,7 @@ def exact_or_decimal(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly, as a BIGINT or a DECIMAL.
 
     Raises:
-        InputError: ``type-mismatch`` when it is none, or out of range.
+        InputError: ``type-mismatch`` if the text is no number, or out of range.
     """
     sql_type, value = _exact(text)
     if not isinstance(value, Decimal):
@@ -75,7 +75,7 @@ def _double(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _literal(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number as Spark types it where no column says otherwise."""
+    """Read a number with Spark's own type for the literal, without a column to decide the type."""
     if len(text) <= _SURE and text.isdecimal():
         number = int(text)
         return (INT if number < 2**31 else BIGINT), number
@@ -145,7 +145,7 @@ def _cast_timestamp(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
+    """Read a whole number beside a DECIMAL as Spark does: with its own number of digits as precision."""
     sql_type, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)

@@ -1,8 +1,8 @@
-r"""Look-around in regular expressions as conditions without looks, as far as a search in linear time has them.
+r"""Look-around in regular expressions, rewritten as conditions that a search in linear time can check.
 
-Where the place of a look is known, the look is a pattern of its own that the text must have or must not have:
-``^(?=.*a)(?!.*b)`` is a text with ``a`` and without ``b``. At the edges of a pattern that is only searched for, a look
-is part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character or before the end.
+If the place of a look-around is fixed, the look-around is a separate pattern that the text must or must not match:
+``^(?=.*a)(?!.*b)`` is a text with ``a`` and without ``b``. At the edges of a pattern that is only searched for, a
+look-around is part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character or the end.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branc
 
 
 def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool) -> PatternGroup:
-    """Return the alternatives of a place beside which none of these texts is.
+    """Return alternatives that match a place next to none of these texts.
 
     Raises:
         InputError: ``unsupported-query``, unless the texts are sequences of characters.
@@ -132,7 +132,7 @@ def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool)
     for branch in branches:
         chars = [node for node in branch if isinstance(node, Chars)]
         if len(chars) != len(branch) or not chars:
-            raise refused_pattern(pattern, at, "a negative look for what is no sequence of characters", _PLAIN_HINT)
+            raise refused_pattern(pattern, at, "a negative look for anything but a sequence of characters", _PLAIN_HINT)
         texts.append(chars if ahead else chars[::-1])
     return _not_beside(texts, refused_pattern(pattern, at, "a negative look for sets that overlap", _PLAIN_HINT), ahead)
 

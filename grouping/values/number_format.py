@@ -21,11 +21,11 @@ _FORM = re.compile(r"(S|MI)?(\$)?([09]+(?:[,G][09]+)*)(?:[.D]([09]*))?(S|MI|PR)?
 _MOST_DIGITS = 38
 _BLANKS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
 _NO_BLANKS = frozenset("\u00a0\u2007\u202f")
-"""Spaces that Java takes for none."""
+"""Space characters that Java does not treat as spaces."""
 
 
 class NumberFormat(NamedTuple):
-    """A format, read."""
+    """A parsed format."""
 
     lead: str
     """The sign before the digits, empty where there is none."""
@@ -40,11 +40,11 @@ class NumberFormat(NamedTuple):
 
     @property
     def precision(self) -> int:
-        """The digits of the DECIMAL that comes out."""
+        """The precision of the resulting DECIMAL."""
         return sum(size for size, _ in self.groups) + self.scale
 
     def read(self, text: str) -> Decimal | None:
-        """Return the number that a text is, None where the text is not of this format."""
+        """Return the number that a text in this format writes; None for any other text."""
         return _FormatText(text).read(self)
 
 
@@ -106,7 +106,7 @@ class _FormatText:
         else:
             negative |= self._sign(form.end)
         if self._at < len(self._text) or not (self._whole or form.scale):
-            return None  # Spark takes no digits for 0 where there are digits behind the point
+            return None  # a text without digits is 0 only if the format has digits after the point
         digits = "".join(self._whole) + "." + "".join(self._part).ljust(form.scale, "0")
         return Decimal(f"{'-' if negative else ''}0{digits}")
 

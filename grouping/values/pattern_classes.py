@@ -86,7 +86,7 @@ _OTHERWISE = {
     "Mc": ("--", r"\x{1734}\x{1171E}"),
     "Mn": ("", r"\x{1734}\x{1171E}"),
 }
-"""By property: the characters that have, or have not, the property in later versions of Unicode only, as in Java 17."""
+"""By property: the characters that gained, or lost, the property in Unicode versions after that of Java 17."""
 _WITH_CASE = frozenset(("Lower", "Upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"))
 """Properties that Java widens under ``(?i)``."""
 _UNICODE_WEIGHT = 40

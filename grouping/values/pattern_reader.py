@@ -26,7 +26,7 @@ from grouping.values.pattern_tree import (
 __all__ = ["read_pattern"]
 
 _LARGEST = 5000
-"""Elements of a pattern with its counted repetitions written out: a size that Rust compiles without a thought."""
+"""Most elements of a pattern with counted repetitions written out: Rust compiles this size quickly."""
 _DEEPEST = 150
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _PLACES: dict[str, PlaceKind] = {"b": "border", "A": "start", "z": "very end", "Z": "end"}
@@ -120,7 +120,7 @@ class _Reader:
         return read if isinstance(read, Chars) else self._range(read, read)
 
     def _quotation(self, at: int) -> PatternGroup | None:
-        r"""Return the characters between ``\Q`` and ``\E``; a repetition behind them is of the last one in Java."""
+        r"""Return the characters between ``\Q`` and ``\E``; in Java, a repetition is of the last character."""
         end = self._text.find("\\E", self._at + 1)
         literal = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
         self._at = end + 2 if end >= 0 else len(self._text)
@@ -140,7 +140,7 @@ class _Reader:
             if named[1] in self._names:
                 raise self._refused("a second group of the same name", "Write another name.")
             self._names.add(named[1])
-            self._at, captures = named.end(), True  # to Spark it is the group of its number
+            self._at, captures = named.end(), True  # Spark refers to a named group by its number
         elif self._flags_end():
             return None
         self._depth += 1

@@ -25,11 +25,11 @@ _NEAREST = {
     "(?u)": "Leave (?u) out, and write both cases of a letter that is not ASCII: [éÉ].",
     "(?U)": r"Leave (?U) out, and write \p{L} for a letter, \p{Nd} for a digit.",
 }
-"""By construct."""
+"""Hints by construct."""
 
 
 def refused_pattern(pattern: str, at: int, what: str, hint: str = _HINT) -> InputError:
-    """Return the refusal of a pattern, for what stands after a number of its characters."""
+    """Return the refusal of a pattern because of the construct `what` after its first `at` characters."""
     shown = pattern if len(pattern) <= _MOST else f"{pattern[:_MOST]}…"
     return InputError(
         f'regular expression "{shown}" is not supported',
@@ -40,5 +40,5 @@ def refused_pattern(pattern: str, at: int, what: str, hint: str = _HINT) -> Inpu
 
 
 def nearest_form(construct: str) -> tuple[str, ...]:
-    """Return what to write instead of a construct; nothing where the general hint will do."""
+    """Return the hint for a construct; empty if the general hint applies."""
     return (_NEAREST[construct],) if construct in _NEAREST else ()

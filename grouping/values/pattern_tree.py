@@ -41,12 +41,12 @@ class Repetition(NamedTuple):
     """``*``, ``+``, ``?`` or ``{n,m}``."""
     lazy: bool
     times: int
-    """How often the part counts."""
+    """How many times the part counts in a pattern's size."""
     at: int
 
     @property
     def optional(self) -> bool:
-        """Whether no repetition is enough."""
+        """Whether the part may be absent."""
         return self.bounds in ("*", "?") or self.bounds.startswith("{0")
 
 

@@ -2,7 +2,7 @@ r"""Regular expressions with the same meaning in Java (Spark's engine) and in Ru
 
 A pattern is read as Java reads it and written anew for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
 ``$`` holds before a last line end, ``\b`` stands between letters, digits and ``_`` of ASCII and all else, as in Java 19
-and later. Constructs on which the two engines cannot be made to agree are refused with the nearest form.
+and later. A construct that cannot have the same meaning in both engines is refused with the nearest form.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _PLACES = {
     "line start": rf"(?:\A|\r\n|[{_LINE_ENDS}])",
     "line end": rf"(?:\z|[{_LINE_ENDS}])",
 }
-"""A line's start and end take the line end itself: nothing stands before the one or behind the other."""
+"""By kind of place: its text for Rust's engine. A line's start and end match the line end itself, so no element may
+stand before a line's start, or after a line's end."""
 _GROUP_HINT = "Ask for the whole with groups, as in regexp_extract(text, 'a(b)c', 1)."
 
 
@@ -71,7 +72,7 @@ def rust_pattern(pattern: str) -> Presence:
     r"""Return a Java pattern for Rust's engine.
 
     Raises:
-        InputError: ``unsupported-query``, where it might mean something else there.
+        InputError: ``unsupported-query`` if the pattern might have another meaning in Rust's engine.
 
     Example:
         >>> print(rust_pattern("^A[^b]{2}").text)
@@ -93,7 +94,7 @@ def _presence(pattern: str, conditions: PatternConditions) -> Presence:
     if twice:
         for node in nodes:
             if isinstance(node, TextPlace) and node.kind in ("very end", "line end"):
-                raise refused_pattern(pattern, node.at, '"$" or "\\z" beside what may be a line end', r"Write [^\r\n].")
+                raise refused_pattern(pattern, node.at, '"$" or "\\z" next to a possible line end', r"Write [^\r\n].")
     also, never = (
         tuple(_presence(pattern, PatternConditions(each)) for each in listed)
         for listed in (conditions.also, conditions.never)
@@ -116,7 +117,7 @@ class Groups(NamedTuple):
     empty: bool
     """Whether it may match the empty text."""
     size: int
-    """As of `Presence`."""
+    """As in `Presence`."""
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +125,7 @@ def rust_groups(pattern: str) -> Groups:
     r"""Return a Java pattern for Rust's engine, with its groups, for a search of its first occurrence.
 
     Raises:
-        InputError: ``unsupported-query``, where its occurrence or its groups might be others there.
+        InputError: ``unsupported-query`` if Rust's engine might find another occurrence or other groups.
 
     Example:
         >>> print(rust_groups("A(b)").text)
@@ -143,9 +144,9 @@ def rust_groups(pattern: str) -> Groups:
             case TextPlace("end", at) if not ends or node is not last[0]:
                 raise refused_pattern(pattern, at, '"$" before its end, or in one of several branches', r"Write \z.")
             case Repetition(part, at=at) if is_empty(part):
-                raise refused_pattern(pattern, at, "a repetition of what may be empty", "Ask for one character in it.")
+                raise refused_pattern(pattern, at, "a repetition of a part that may be empty", "Ask for one character in it.")
     if ends and any(isinstance(node, Chars) and node.ends for node in nodes):
-        raise refused_pattern(pattern, len(pattern) - 1, '"$" beside what may be a line end', r"Write [^\r\n] or \z.")
+        raise refused_pattern(pattern, len(pattern) - 1, '"$" next to a possible line end', r"Write [^\r\n] or \z.")
     number = sum(isinstance(node, PatternGroup) and node.captures for node in nodes)
     written = f"({_alternatives(branches[:-1] + (branches[-1][:-1],) if ends else branches, '', captures=True)})"
     empty = any(map(may_be_empty, branches))
@@ -156,7 +157,8 @@ def occurrences(pattern: str) -> Groups:
     """Return a pattern as `rust_groups` does, for a search of all its occurrences.
 
     Raises:
-        InputError: As there; and for a pattern matching the empty text: engines find it in different places.
+        InputError: As `rust_groups`, and for a pattern that matches the empty text, which engines find in different
+            places.
     """
     groups = rust_groups(pattern)
     if groups.empty:
@@ -210,7 +212,7 @@ def _check_tails(pattern: str, branches: tuple[Branch, ...], *, last: bool) -> N
 
 
 def _check_heads(pattern: str, branches: tuple[Branch, ...], *, first: bool, behind: Branch) -> None:
-    r"""Refuse a ``^`` under ``(?m)`` that is not the first element, or stands before what is empty or begins with \n.
+    r"""Refuse a ``^`` under ``(?m)`` that is not the first element, or stands before an element that may be empty or begin with \n.
 
     Java finds a line's start neither at the end of the text nor between ``\r`` and ``\n``.
     """
@@ -224,7 +226,7 @@ def _check_heads(pattern: str, branches: tuple[Branch, ...], *, first: bool, beh
                         raise refused_pattern(pattern, at, '"^" under (?m) that is not first', "Write (?:^|…) first.")
                     if may_be_empty(rest) or "\n" in edge_ends(rest, last=False):
                         hint = r"Write a first character that is no line end, as in (?m)^[^\r\n] or (?m)^[ \t]*a."
-                        raise refused_pattern(pattern, at, '"^" under (?m) before what may be a line end', hint)
+                        raise refused_pattern(pattern, at, '"^" under (?m) before a possible line end', hint)
                 case PatternGroup(inner):
                     _check_heads(pattern, inner, first=begins, behind=rest)
                 case Repetition(part, count):
@@ -232,7 +234,7 @@ def _check_heads(pattern: str, branches: tuple[Branch, ...], *, first: bool, beh
 
 
 def _ends_in_return(branches: tuple[Branch, ...], before: Branch) -> bool:
-    r"""Return whether the element before a ``$`` may take a ``\r``; raises for such an element before one of a line."""
+    r"""Return whether the element before a ``$`` may match a ``\r``."""
     for branch in branches:
         for place, node in enumerate(branch):
             ahead = before + branch[:place]

@@ -19,7 +19,7 @@ _FLAGS = {"s": "-", "d": "-+ 0,(", "x": "-#0", "X": "-#0", "o": "-#0", "%": "", 
 
 
 _MOST_SIGNS = 1000
-"""Signs ``%`` of a format at most."""
+"""Most ``%`` signs of a format."""
 
 
 class Conversion(NamedTuple):
@@ -64,8 +64,8 @@ def _conversion(found: re.Match[str], ordinary: int) -> str | Conversion:
     if kind not in _FLAGS:
         raise _refused(
             found[0],
-            "What it shows is not exact, or is no text, whole number or BOOLEAN."
-            + (" format_number(price, 2) shows a number with so many places." if kind == "f" else ""),
+            "Only conversions of texts, whole numbers and BOOLEANs are exact."
+            + (" format_number(price, 2) shows a number with two decimal places." if kind == "f" else ""),
         )
     wrong = not set(flags) <= set(_FLAGS[kind]) or len(set(flags)) < len(flags) or {"+", " "} <= set(flags)
     if wrong or {"-", "0"} <= set(flags) or (set(flags) & {"-", "0"} and not width):

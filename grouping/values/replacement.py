@@ -1,6 +1,6 @@
 """The replacement text of regexp_replace, as Java reads it.
 
-``$1`` is a group; behind a backslash stands a character as it is.
+``$1`` is a group; a backslash quotes the next character.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def check_replacement(text: str) -> None:
 
 
 def rust_replacement(text: str, groups: int) -> str | None:
-    r"""Return a replacement for Rust's engine over the groups of `patterns.Groups`, None where it names a missing one.
+    r"""Return a replacement for Rust's engine over the groups of `patterns.Groups`; None if it names a missing group.
 
     Java reads as many digits as there are groups for.
 

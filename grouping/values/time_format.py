@@ -1,6 +1,6 @@
-"""Patterns of date_format and to_timestamp: the letters that mean the same here as in Spark, and the reason of others.
+"""Patterns of date_format and to_timestamp: the letters with the same meaning as in Spark, and refusals of all others.
 
-A pattern is a run of fields (a letter, some times over), of texts and of optional parts, as Java's DateTimeFormatter
+A pattern is a sequence of fields (a letter, possibly repeated), texts and optional parts, as Java's DateTimeFormatter
 reads it.
 """
 
@@ -55,7 +55,7 @@ def read_format(pattern: str, *, reads: bool) -> list[PatternPart]:
 
     Args:
         pattern: As Spark takes it.
-        reads: Whether texts are read by it; times are written else.
+        reads: Whether the pattern reads texts; otherwise it writes times.
 
     Raises:
         InputError: ``unsupported-query``, with the part that cannot be exact.

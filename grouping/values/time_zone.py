@@ -37,13 +37,13 @@ def time_zone(name: str) -> tzinfo:
     """Return a zone: of the IANA database, an offset, or one of Java's short names; in this spelling only.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: No zone has this name.
 
     Example:
         >>> str(time_zone("Europe/Madrid")), str(time_zone("+01:30")), time_zone("PST").key
         ('Europe/Madrid', 'UTC+01:30', 'America/Los_Angeles')
     """
-    # As Spark completes an offset before it hands it to Java.
+    # Spark completes an offset in the same way before it calls Java.
     name = _SHORT_MINUTE.sub(r"\g<1>0\2", _SHORT_HOUR.sub(r"\g<1>0\2:", name, count=1))
     name = _SHORT.get(name, name)
     if name in _UTC:
@@ -74,7 +74,7 @@ def iana_zone(name: str) -> ZoneInfo:
     gateway and executors would not agree.
 
     Raises:
-        OSError: There is none of that name.
+        OSError: No zone has this name.
     """
     with _DATABASE.joinpath("zoneinfo", *name.split("/")).open("rb") as rules:
         return ZoneInfo.from_file(rules, key=name)

@@ -1,7 +1,7 @@
 """VARIANT values as text: any JSON, written in one way, so that a column of them is a column of texts.
 
-The text is JSON without blanks, the fields of objects in the order of their names. Spark's kind of a number is told
-by how it is written: a BIGINT or DECIMAL has no exponent and no zeros behind its fraction, a DOUBLE has an exponent.
+The text is JSON without blanks, the fields of objects in the order of their names. The form of a number shows its type
+in Spark: a BIGINT or DECIMAL has no exponent and no zeros at the end of its fraction, a DOUBLE has an exponent.
 `shown` gives the text that Spark has for the value.
 """
 
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 VariantPath = tuple[str | int, ...]
-"""Names of an object's fields, and places in an array from 0."""
+"""Names of an object's fields, and indexes in an array from 0."""
 MISSING = msgspec.UNSET
-"""The part that a path leads to where there is none; a null of JSON is a part, None."""
+"""The result for a path that leads to no part; a null of JSON is a part, None."""
 
 _MOST_LEVELS = 200
-"""Objects and arrays that may stand within one another; Spark takes 1,000."""
+"""Deepest nesting of objects and arrays; Spark allows 1,000."""
 _LONGEST_NUMBER = 1000
-"""Characters of a number that Jackson reads."""
+"""Most characters of a number that Jackson reads."""
 _WIDEST = 38
 """Digits of a DECIMAL: in all, and behind its point."""
 _STEP = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]{1,9})\]""")
@@ -57,7 +57,7 @@ def variant_number(digits: str) -> msgspec.Raw:
     """Return a JSON number as the text of a VARIANT has it.
 
     Raises:
-        ValueError: It has more characters than Spark reads.
+        ValueError: The number has more characters than Spark reads.
 
     Example:
         >>> [bytes(variant_number(digits)).decode() for digits in ("1.50", "-0.0", "1e3", "1" + "0" * 38)]
@@ -90,8 +90,8 @@ def variant_text(raw: bytes) -> str:
     """Return the VARIANT text of a JSON text; of a repeated field the last value counts.
 
     Raises:
-        ValueError: It is no JSON, or has a number or a character that takes a closer look; so do `msgspec.MsgspecError`
-            and RecursionError tell.
+        ValueError: The text is no JSON, or has a number or a character for the slower decoder;
+            `msgspec.MsgspecError` and RecursionError mean the same.
 
     Example:
         >>> variant_text(b'{"b": [1.50, 2e0], "a": null}')
@@ -124,7 +124,7 @@ def parse_variant(text: str) -> str | None:
 
 
 def _joined(first: str, after: str) -> bool:
-    """Tell whether a number or a word does not end where its text does, by the character behind it."""
+    """Tell from the next character whether a number or a word goes on after its text."""
     if not after or first in '"{[':
         return False
     if first in "tfn":
@@ -174,8 +174,8 @@ def write_variant(value: Any) -> str:
         value: Its numbers are ints of a BIGINT, or as `variant_number` gives them.
 
     Raises:
-        ValueError: It is nested too deeply, or (`UnicodeEncodeError`) a text has half of a surrogate pair.
-        RecursionError: It is nested far too deeply.
+        ValueError: The value is nested too deeply, or (`UnicodeEncodeError`) a text has half of a surrogate pair.
+        RecursionError: The value is nested far too deeply.
     """
     text = _WRITER.encode(value).decode()
     if "\\u00" in text:

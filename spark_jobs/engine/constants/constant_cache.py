@@ -42,7 +42,7 @@ class TableReader(Protocol):
     """Where tables come from: `grouping.store.table_store.TableStore`."""
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
-        """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""
+        """Return the net changes of (since, until] in pieces; None if no segment ends at `since` any more."""
 
     def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of groups."""
@@ -67,7 +67,7 @@ class ConstantTable:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All tables of a stream at one version. Good until `ConstantTables.at` is called again, in the same thread."""
+    """All tables of a stream at one version. Valid until `ConstantTables.at` is called again, in the same thread."""
 
     tables: tuple[ConstantTable, ...]
     selects: tuple[SelectList, ...]
@@ -78,9 +78,9 @@ class Snapshot:
     shared_indexes: tuple[SharedIndex, ...] = ()
     """The parts without an index of their own; the parts in one shared index are over the same computation."""
     computations: tuple[Computation, ...] = ()
-    """The computations that some of the groups are over."""
+    """The computations that groups use."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
-    """The bounds of panes of stores of groups, by the place where matches are counted."""
+    """The bounds of panes of stores of aggregates, by the number under which matches are counted."""
     reads_headers: bool = False
     """Whether a group, or a SELECT list of the stream's past or present queries, reads the field `_headers`."""
     enters: NDArray[np.bool_] | None = None
@@ -101,14 +101,14 @@ class Snapshot:
         return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
 
     def only(self, groups: Collection[str]) -> Snapshot:
-        """Return the tables of some groups alone, with the indexes that they have."""
+        """Return the tables of some groups alone, with their existing indexes."""
         kept = frozenset(groups)
         tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
         shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
         return replace(self, tables=tables, shared_indexes=shared_indexes)
 
     def without(self, groups: Collection[str]) -> Snapshot:
-        """Return the tables of all groups but some, and the computations that these others are over."""
+        """Return the tables of all groups except some, with the computations that they use."""
         kept = self.only([group for group in self.groups if group not in groups])
         over = {table.shape.plan.computation_id for table in kept.tables}
         return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
@@ -200,11 +200,11 @@ class ConstantTables:
         return self._snapshot
 
     def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
-        """Look a table of the last snapshot up another way; results stay the same, that snapshot is not good any more.
+        """Change the index of a table of the last snapshot: results stay the same, and that snapshot becomes invalid.
 
         Args:
             table: A table of the snapshot.
-            shape: Its own, with another path.
+            shape: The shape of the table, with another access path.
         """
         key = next((key for key, known in self._tables.items() if known is table), None)
         if key is not None:
@@ -228,7 +228,7 @@ class ConstantTables:
         return removed, rows
 
     def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
-        """Read the plans and SELECT lists that were not met before."""
+        """Read the plans and SELECT lists that are not known yet."""
         blocks = list(blocks)
         if groups := sorted({block.group_id for block in blocks} - self._plans.keys()):
             self._plans.update(self._known(groups, reader.plans(self._stream_id, groups)))

@@ -23,7 +23,7 @@ def destinations(ids: pa.Array) -> NDArray[np.void]:
     """Return the ids of a binary(12) array."""
     if not len(ids):
         return _NONE
-    # Arrow may have filled the buffer up behind the last one.
+    # Arrow may have padded the buffer after the last id.
     return np.frombuffer(ids.buffers()[1], DESTINATION, ids.offset + len(ids))[ids.offset :]
 
 
@@ -79,7 +79,7 @@ class ConstantRows:
 
     @classmethod
     def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
-        """Merge rows of one table, column by column: of ten million no second copy is made as a whole."""
+        """Merge rows of one table, column by column, so that memory never holds a second copy of all columns."""
         high = np.concatenate([part.high for part in parts])
         order = np.argsort(high, kind="stable")
         places = pa.array(order)

@@ -1,4 +1,4 @@
-"""Which index a table is looked up by, chosen anew while running: from the events and the constants themselves.
+"""The choice of each table's index, revised while running: from the events and the constants themselves.
 
 A table whose index leaves many more candidates than matches is reviewed: a sample of its rows is indexed in each
 possible way, a sample of the latest events is looked up in each index, and a way with far fewer candidates is taken.
@@ -54,10 +54,10 @@ class IndexChoice:
     """Revises the indexes of a stream's tables, at most one at a time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin with the indexes as they are.
+        """Begin with the present indexes.
 
         Args:
-            clock: Seconds, never running backwards.
+            clock: Monotonic seconds.
         """
         self._clock = clock
         self._reviews: dict[tuple[str, tuple[SqlType, ...], bool], _Review] = {}
@@ -67,8 +67,8 @@ class IndexChoice:
         """Change the index of the most wasteful table, if there is a better index.
 
         Args:
-            tables: Where the change is made; the snapshot is not good any more afterwards.
-            snapshot: Their last one.
+            tables: The tables to change, which makes the snapshot invalid.
+            snapshot: The last snapshot of the tables.
             source: The latest events.
             loads: The cost of each table.
         """
@@ -118,7 +118,7 @@ class IndexChoice:
 
 
 def expected_candidates(table: ConstantTable, events: EventColumns) -> dict[AccessPath, float]:
-    """Return how many candidates each way to look a table up leaves per event, by samples of both."""
+    """Return the candidates per event that each possible index leaves, from samples of rows and events."""
     count = events.source.count
     chosen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLED_EVENTS)).astype(np.int64))
     rows = _sampled(table.parts)

@@ -1,4 +1,4 @@
-"""The load of each group of a stream on a worker lately: for EXPLAIN, for admission, and for the choice of an index."""
+"""The recent load of each group of a stream on a worker: for EXPLAIN, for admission, and for the choice of an index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Load:
 
 
 class Loads:
-    """The loads of a stream's tables; begun anew where a table is looked up another way."""
+    """The loads of a stream's tables; a table that gets another index begins anew."""
 
     def __init__(self) -> None:
         self._loads: dict[tuple[str, tuple[SqlType, ...], bool, bool], Load] = {}
@@ -50,7 +50,7 @@ class Loads:
         return load
 
     def take(self) -> dict[str, GroupLoad]:
-        """Return the loads by group, and let them fade; tables that met no event since the last time are forgotten."""
+        """Return the loads by group, and let them fade; tables without an event since the last call are forgotten."""
         groups: dict[str, GroupLoad] = {}
         for key, load in list(self._loads.items()):
             if not load.rows:

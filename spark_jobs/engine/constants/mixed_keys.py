@@ -29,7 +29,7 @@ _KeyColumn = tuple[Reference, SqlType, SqlType]
 
 
 class MixedKeys:
-    """The key columns of rows that each compare their own; no key is a set."""
+    """The keys of rows whose tables have different key columns; no key is a set."""
 
     def __init__(self, members: Sequence[SharedPart], starts: Ints) -> None:
         """Index the rows of all members.

@@ -1,4 +1,4 @@
-"""Conjuncts that are the same up to constants, whichever tables of a shared index have them: each is checked once."""
+"""Conjuncts that several tables of a shared index have, equal up to constants: each is checked once for all of them."""
 
 from __future__ import annotations
 

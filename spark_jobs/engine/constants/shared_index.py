@@ -1,10 +1,9 @@
 """Small tables that are looked up as one: an event is looked up once for all of them (NiagaraCQ §5.2.2).
 
-Their keys are the same columns, or of very small tables different ones (`mixed_keys`).
+Their keys have the same columns; keys of very small tables may have different columns (`mixed_keys`).
 
-Whatever a table's own index would decide besides is left to be checked on pairs; and conjuncts that are the same up to
-constants are checked together, whichever tables they are of. So the costs of a thousand groups are the costs of their
-pairs.
+A shared index decides the key alone, and all further conjuncts are checked on pairs. Conjuncts that are equal up to
+constants are checked together for all tables that have them. So a thousand groups cost as much as their pairs.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class SharedIndex:
         """Index the rows of all members.
 
         Args:
-            key: The key that they have in common; None where each has its own.
+            key: The common key of the members; None if each member has a key of its own.
             members: The parts.
             tallies: Earlier measurements of their conjuncts.
         """
@@ -50,7 +49,7 @@ class SharedIndex:
         self.owner = np.repeat(np.arange(len(sizes)), sizes)
         """By row: the index of its member."""
         self.rows = ConstantRows.appended([member.rows for member in members])
-        """All rows without their constants, one member's after the other's."""
+        """All rows without their constants, member after member."""
         self.alive = np.ones(self.owner.size, np.bool_)
         """Which rows count."""
         starts = self._starts[:-1]
@@ -58,14 +57,14 @@ class SharedIndex:
         self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
         """The conjuncts that are checked on its candidates."""
         self.ends = _ends(members)
-        """By member and source partition, from which offset on events count no more; None when all count."""
+        """By member and source partition: the offset of the first event that no longer counts; None if all count."""
         self.settle({id(member) for member in members})
 
     def settle(self, current: Container[int]) -> bool:
         """Strike out rows that are gone since the last call; tell whether enough rows are left.
 
         Args:
-            current: The `id` of all parts that there are.
+            current: The `id` of all live parts.
         """
         for number, member in enumerate(self.members):
             version = member.version if id(member) in current else -1
@@ -80,7 +79,7 @@ class SharedIndex:
         return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
-        """Return the index as if there were these groups alone, None when it has none of them; good until `settle`."""
+        """Return the index for these groups alone, None if it has none of them; valid until `settle`."""
         kept = np.array([member.shape.plan.group_id in groups for member in self.members])
         if not kept.any():
             return None

@@ -24,7 +24,7 @@ _FEW_ROWS = 64
 _MANY_KEYS = 8
 """Keys with few rows: from this number on they are looked up together, by one column after the other."""
 _IndexName = tuple[str, KeyColumns | None]
-"""The key of a shared index: a computation, "" for events, and the columns that are looked up; None: mixed ones."""
+"""The key of a shared index: a computation, "" for events, and the columns that are looked up; None for mixed keys."""
 
 
 class SharedIndexes:
@@ -36,7 +36,7 @@ class SharedIndexes:
         self._tallies: dict[SharedKind, ConjunctCost] = {}
 
     def of(self, parts: Iterable[SharedPart]) -> tuple[SharedIndex, ...]:
-        """Return the shared indexes of all parts that are there now."""
+        """Return the shared indexes of all live parts."""
         by_key: dict[_IndexName, dict[int, SharedPart]] = {}
         for part in parts:
             if (key := part.shape.shared_key) is not None:

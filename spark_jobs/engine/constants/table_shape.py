@@ -20,7 +20,7 @@ KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 
 @dataclass(frozen=True)
 class TableShape:
-    """The table of a group's rows with the same constant types; virtual and leaving ones stand apart."""
+    """The table of a group's rows with the same constant types; virtual and leaving rows have tables of their own."""
 
     plan: GroupPlan
     types: tuple[SqlType, ...]
@@ -49,7 +49,7 @@ class TableShape:
 
     @cached_property
     def key_terms(self) -> tuple[tuple[LookupKey, int], ...]:
-        """The key columns with the slots that they are compared with; none without such keys."""
+        """The key columns, each with the slot to compare it with; empty if the index has no key."""
         if self.path.kind not in ("hash", "composite"):
             return ()
         positions = self.path.equal or (self.path.set_member,)
@@ -58,7 +58,7 @@ class TableShape:
 
     @cached_property
     def shared_key(self) -> KeyColumns | None:
-        """The key that tables of a shared index have in common; None for a table that is in none."""
+        """The common key of the tables of a shared index; None for a table outside of shared indexes."""
         if self.virtual or not self.key_terms:
             return None
         return tuple((key.reference, key.type, self.types[slot].member) for key, slot in self.key_terms)

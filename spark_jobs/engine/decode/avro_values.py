@@ -45,8 +45,8 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 class NestedChecks:
     """Checks of nested columns; fastavro gives the schema's own values: times as numbers, decimals as bytes.
 
-    A logical type belongs to a place in the schema, and a named type may stand in several: within nested columns they
-    are read here, so fields without a column spoil no record.
+    A named type may stand in several places of a schema, also in fields without a column. Therefore logical types are
+    converted here, for the places within columns alone, and a bad value in any other field spoils no record.
     """
 
     def __init__(self, types: AvroTypes) -> None:

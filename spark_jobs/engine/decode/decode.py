@@ -57,7 +57,7 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     Args:
         batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a column FROM HEADER
             and for the field `_headers` also headers, a list of structs of key (string) and value (binary).
-        stream: The stream, with its declared columns; not one with `explode`.
+        stream: The stream, with its declared columns and without `explode`.
         settings: For the topic of the dead letters.
 
     Returns:
@@ -120,7 +120,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 
 def _read_whole(values: pa.Array) -> pa.Array:
-    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can be, which a query must not refuse."""
+    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, so that it stays a good record."""
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
@@ -190,8 +190,8 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
 def _avro_reader(stream: Stream, columns: tuple[StreamColumn, ...], values: pa.Array) -> FormatReader:
     """Return the reader of a stream's Avro records.
 
-    Where the first id of a schema that is met is the stream's, and the stream has none yet, that is the first id of
-    these records; an evaluator notes the id with the stream before it decodes.
+    A stream with a single schema takes the id of that schema from its first record. An evaluator notes the id with the
+    stream before it decodes; without a note, the first id of these records counts.
     """
     if stream.registry:
         return _registry_reader(columns, stream.schemas or "")

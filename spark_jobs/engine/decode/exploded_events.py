@@ -35,9 +35,9 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["exploded_events"]
 
 _AT_ONCE = 10_000
-"""Events in a piece, at most."""
+"""Most events in a piece."""
 _REPEATED_BYTES = 64 << 20
-"""Bytes in a piece that its events have in common: the values around them, keys and headers."""
+"""Most bytes in a piece that several of its events share: enclosing values, keys and headers."""
 _REPEATED = ("key", "value", "headers")
 """Columns of the source that are kept once for all events of a record."""
 
@@ -87,7 +87,7 @@ class _ReadPiece(NamedTuple):
     read: Callable[[StreamColumn], Values]
     """Gives a column."""
     repeated: Ints
-    """By event, the bytes that it has in common with others."""
+    """By event, the bytes that it shares with other events."""
 
 
 class _ExplodedReader:
@@ -224,7 +224,7 @@ def exploded_events(
     reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
     values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
     faults: dict[int, str] = {}
-    """By row, the faults of records that are not told yet."""
+    """By row, the faults of records without a dead letter yet."""
     told: set[int] = set()
     for piece in reader.pieces(values, faults):
         wrong: dict[int, str] = {}
@@ -321,7 +321,7 @@ def _record_sizes(records: pa.RecordBatch) -> Ints:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of a value, about."""
+    """Return the approximate bytes of a value."""
     match value:
         case str() | bytes():
             return len(value)

@@ -11,7 +11,7 @@ from schemas.avro_writers import CONFLUENT_BYTES
 __all__ = ["NO_SCHEMA_ID", "bodies", "has_framed_json", "schema_ids"]
 
 _END = 2**31 - 1
-"""Beyond the end of each value: Arrow fails at a slice of bytes without an end."""
+"""An end beyond every value, because Arrow cannot slice bytes without an end."""
 NO_SCHEMA_ID = "The value does not begin with a zero byte and four bytes of a schema id."
 
 

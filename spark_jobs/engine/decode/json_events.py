@@ -1,7 +1,7 @@
 """JSON records, fast: a typed decoder built for the stream's columns decodes the records in sequence.
 
-Where the decoder is stricter than docs/expressions.md, refused records are read again by `json_exact`. Where it is more
-generous, its field is kept raw or the record is sent to `json_exact` unseen:
+Where the decoder is stricter than docs/expressions.md, `json_exact` reads the refused records again. Where the decoder
+is more generous, the field is kept raw, or the record goes directly to `json_exact`:
 
 - a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
 - a VARIANT would lose the digits of its numbers: kept raw and written anew (`grouping.values.variant`);
@@ -89,9 +89,9 @@ class Element(NamedTuple):
     struct: Any
     """The type that msgspec decodes."""
     finished: Callable[[Any], Any] | None
-    """Reads the raw values of a decoded record; raises where the record takes a closer look. None without any."""
+    """Reads the raw values of a decoded record; raises if the record must be read exactly. None without raw values."""
     lax: bool
-    """Whether texts of numbers and booleans are taken for these."""
+    """Whether texts are accepted as numbers and booleans."""
 
 
 class JsonReader:
@@ -184,8 +184,8 @@ class JsonReader:
         return [_utc(value) for value in values] if self._columns[number].type == TIMESTAMP else values
 
     def _bounded(self, found: list[list[Any]], rows: list[int], values: pa.Array, wrong: dict[int, str]) -> list[int]:
-        """Return the places of records that hold no more than may be; the others are added to the wrong ones."""
-        assert self._check is not None, "some record may hold too much"
+        """Return the indexes of records within the limit on their values; other records are added to `wrong`."""
+        assert self._check is not None, "a record may exceed the limit"
         sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
         kept = []
         for place, (record, row) in enumerate(zip(zip(*found, strict=True), rows, strict=True)):
@@ -198,7 +198,7 @@ class JsonReader:
 
     @property
     def element(self) -> Element | None:
-        """How an array of records is decoded at once; None where each record takes a closer look."""
+        """The type to decode an array of records at once; None if each record must be read exactly."""
         [layer, *others] = self._layers
         if others or self._exact or self._check is not None or layer.struct is None:
             return None

@@ -1,7 +1,7 @@
 """Records with an array of events: the elements, and the JSON texts of the values around them.
 
-A typed decoder decodes all elements of an array at once. Where one of them takes a closer look, the array is cut into
-texts without reading these; a value that the cutter refuses is read exactly, and its elements are written anew.
+A typed decoder decodes all elements of an array at once. If an element must be read exactly, the array is cut into the
+texts of its elements. A value that the cutter refuses is read exactly, and the texts of its elements are written anew.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ExplodedRecord(NamedTuple):
     """For each level the place of each element's parent in the layer before."""
 
     def around(self, level: int) -> Ints:
-        """Return for each event the place of the value around it, that many levels outside."""
+        """Return for each event the index of the value that encloses it, `level` levels further out."""
         if level == len(self.parents):
             return np.zeros(len(self.layers[-1]), np.int64)
         places = np.arange(len(self.layers[-1]))
@@ -69,7 +69,7 @@ class Exploder:
 
         Args:
             value: The record.
-            decoded: Whether to decode the events where that can be done at once.
+            decoded: Whether to decode the events, if the decoder can read them at once.
 
         Raises:
             WrongRecord: The record is no JSON object, or has something else in the place of an array.
@@ -102,7 +102,7 @@ def _cut_at(path: RecordPath) -> CutArray:
 
 
 def _decode_at(path: RecordPath, element: Element) -> Callable[[bytes], list[Any] | None] | None:
-    """Return a function that decodes the array at a path; its result is None where an element takes a closer look."""
+    """Return a function that decodes the array at a path; its result is None if an element must be read exactly."""
     array = _array_at(path, list[element.struct], lax=element.lax)  # type: ignore[name-defined]
     if array is None:
         return None

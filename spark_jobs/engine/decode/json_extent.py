@@ -1,7 +1,7 @@
-"""How many values a JSON record may hold: a few bytes of it must not take megabytes of a worker.
+"""The limit on the values of a JSON record, so that a few bytes of text do not become megabytes in a worker.
 
-A STRUCT takes a place for each of its fields, also where the record has only ``{}``; so an array of empty objects, of
-a STRUCT of a hundred fields, is hundreds of times as large as its text. Avro's bound is in `schemas/avro_limits.py`.
+A STRUCT takes a place for each of its fields, even if the record has only ``{}``. So an array of empty objects, each a
+STRUCT of a hundred fields, is hundreds of times as large as its text. Avro's bound is in `schemas/avro_limits.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["extent", "extent_check"]
 _PER_BYTE = 16
 """Places that a record may take for each of its bytes: ten bytes may be a field of an element with 150 fields."""
 _BESIDES = 10_000
-"""Places that it may take besides."""
+"""Further places that any record may take."""
 _ELEMENT_BYTES = 3
 """Bytes of the shortest element, ``{}`` and a comma."""
 
@@ -52,7 +52,7 @@ def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], in
 
 
 def _places(sql_type: SqlType) -> int:
-    """Return how many places a value takes of which nothing is there."""
+    """Return how many places an empty value takes."""
     return 1 + sum(_places(field) for _, field in sql_type.fields)
 
 

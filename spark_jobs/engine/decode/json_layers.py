@@ -42,8 +42,8 @@ class Layer:
             root: The paths.
             types: By column, the type of its field.
             readers: The columns of type `msgspec.Raw`, and the readers of their values.
-            named: Whether fields have the names that records have; without, the decoder only holds values.
-            lax: Whether texts of numbers and booleans are taken for these.
+            named: Whether fields have the names that records have; otherwise the decoder only holds values.
+            lax: Whether texts are accepted as numbers and booleans.
         """
         self._named = named
         self._types = types
@@ -82,7 +82,7 @@ class Layer:
         """Return a column of decoded records.
 
         Args:
-            holders: The decoded records, under ""; takes the values within them, which other columns lie in, too.
+            holders: The decoded records, under ""; the method adds the holders within them, for use by other columns.
             column: The column's number.
         """
         holder, attribute = self._places[column]
@@ -100,7 +100,7 @@ class Layer:
         return found
 
     def _finish(self, value: bytes) -> Any:
-        """Decode a record that has columns which come raw."""
+        """Decode a record with columns of raw values."""
         return self.finished(self._decode(value))
 
     def finished(self, record: Any) -> Any:
@@ -153,7 +153,7 @@ def layers_of(
 
 
 def _insert(root: _LayerNode, path: RecordPath, column: int) -> bool:
-    """Put a column at its path; False, and nothing changed, where another path begins with it or it with another."""
+    """Put a column at its path; return False, without a change, if one path begins with the other."""
     node = root
     for step in path:
         if node.column is not None or type(next(iter(node.children), step)) is not type(step):

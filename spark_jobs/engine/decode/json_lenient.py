@@ -1,6 +1,6 @@
 """Values that a lenient stream takes beside the values of its columns' types, and numbers as TIMESTAMP.
 
-`relaxed` makes of a JSON value one that `json_exact` takes. The typed decoder takes the same texts in its lax mode;
+`relaxed` converts a JSON value to one that `json_exact` takes. The typed decoder takes the same texts in its lax mode;
 `LENIENT_DELICATE` finds the records in which the decoder would round a number.
 """
 
@@ -49,7 +49,7 @@ LENIENT_DELICATE = (
 
 
 def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a JSON value as one of a column's type, as far as the stream's options let it fit.
+    """Return a JSON value converted to a column's type, as far as the stream's options allow.
 
     Raises:
         Misfit: A number is no time.
@@ -125,7 +125,7 @@ def epoch_time(text: str, unit: str) -> datetime:
     """Return the instant of a number of seconds, milliseconds or microseconds since 1970.
 
     Raises:
-        ValueError: It is beyond the years 1 to 9999.
+        ValueError: The instant is beyond the years 1 to 9999.
 
     Example:
         >>> epoch_time("1763719200.5", "seconds").isoformat()

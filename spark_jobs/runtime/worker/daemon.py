@@ -3,10 +3,10 @@
 - pyspark's worker re-reads the directory of every archive on its path at each task, 120 ms of CPU for those of Spark
   (``pyspark.zip``, ``py4j-….zip``, a ``.jar``): the daemon takes these off the path, as pyspark is importable without
   them. Our own code stays, which `spark-submit --py-files` brings as a ``.zip``.
-- The daemon imports the modules that every worker needs once, before it forks; pandas, which pyarrow would import, is
-  none of them.
-- pyspark's worker collects garbage after each task, and looks through all modules for it, 50 ms of CPU and of the next
-  task's start: collections pass over the modules loaded before the fork, and over those a worker loads (`garbage`).
+- The daemon imports the modules that every worker needs once, before it forks, but not pandas, which pyarrow would
+  import.
+- pyspark's worker collects garbage after each task, which takes 50 ms of CPU and delays the next task, because the
+  collection visits all modules: collections skip modules loaded before the fork or by the worker (`garbage`).
 - The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
   gone: two evaluators on one checkpoint would break exactly-once.
 """
@@ -37,7 +37,7 @@ DRIVER_VARIABLE = "CQ_DRIVER_PID"
 _LOOK_EVERY_SECONDS = 0.5
 
 _SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
-"""Archives put on the path by Spark, and folders in them: Python's own `copy` asks for ``org``, as jars have it."""
+"""Archives that Spark puts on the path, and folders in them, such as the ``org`` of jars, which `copy` looks for."""
 
 
 def drop_archives() -> None:
@@ -50,7 +50,7 @@ def drop_archives() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process soon after its parent. Polled: a death signal would follow the JVM's thread, not the JVM."""
+    """End this process soon after its parent, by polling: a death signal would follow the JVM's thread, not the JVM."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -80,7 +80,7 @@ def main() -> None:
     """Run the daemon until Spark closes its standard input."""
     drop_archives()
     spare_pandas()
-    import numpy.ma  # noqa: F401  # the first array of pyarrow's asks for it: all three are here for the workers' sake
+    import numpy.ma  # noqa: F401  # imported for the workers, as the next two; pyarrow's first array needs it
     import pyspark.daemon
 
     import spark_jobs.runtime.kafka.sink  # noqa: F401

@@ -1,4 +1,4 @@
-"""A sampled event's way as spans: until a task takes it, decoding, matching, and until its results are handed over.
+"""The spans of a sampled event: the wait for a task, decoding, matching, and the wait until its results are written.
 
 The sampled events follow from their offsets, so an event evaluated twice is sampled twice or never.
 """
@@ -28,7 +28,7 @@ __all__ = ["EventTraces", "Trail", "sampled"]
 
 _GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _MOST_GROUPS = 20
-"""A span names no more of the groups that an event met."""
+"""Most matching groups that a span names."""
 
 
 def sampled(partitions: NDArray[np.int32], offsets: Ints, share: float) -> Ints:
@@ -78,27 +78,27 @@ class EventTraces:
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
-            Traces,  # its packages need not be there, and take a fifth of a second
+            Traces,  # optional packages, whose import takes a fifth of a second
         )
 
         return cls(Traces.to_collector(settings, "evaluator"), stream, batch, version)
 
     def trail(self, events: RowSource, began_ns: int) -> Trail | None:
-        """Return the trail of the sampled events among some that were decoded just now, None where none is sampled.
+        """Return the trail of the sampled events among decoded events, None if none is sampled.
 
         Args:
-            events: All of them.
+            events: The decoded events.
             began_ns: When their records were taken, nanoseconds since 1970.
         """
         rows = sampled(events.partitions, events.offsets, self._traces.share)
         return Trail(self, events, rows, began_ns) if rows.size else None
 
     def tell(self, trail: Trail) -> None:
-        """Tell the spans of a trail whose events' results are with the task's writer."""
+        """Report the spans of a trail, once the task's writer has the results of its events."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
             met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
-            # The record's time is of another clock, and may be long ago.
+            # The record's time comes from another clock, and may be long past.
             sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)
             told: dict[str, str | int | Sequence[str]] = self._of_task | {
                 "messaging.system": "kafka",
@@ -127,10 +127,10 @@ class Trail:
         self._traces = traces
         self.events = events
         self.rows = rows.astype(np.int32)
-        """The sampled ones."""
+        """The sampled rows."""
         self.began_ns, self.decoded_ns = began_ns, time.time_ns()
         self.matched_ns: int | None = None
-        """When the first matches were found, of whichever group."""
+        """When the first matches of any group were found."""
         self.met: dict[int, _EventMatches] = {}
         """By offset: a task has one partition."""
 
@@ -145,5 +145,5 @@ class Trail:
             self.met[offset] = _EventMatches(met.matches + 1, met.groups if known else (*met.groups, group))
 
     def end(self) -> None:
-        """Tell it: the results are with Spark."""
+        """Report the trail: the results are with Spark."""
         self._traces.tell(self)

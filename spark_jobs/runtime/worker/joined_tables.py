@@ -60,7 +60,7 @@ class JoinedTables:
 
         Raises:
             TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
-            BatchCommitted: It is: the task was asleep while another attempt was carried out.
+            BatchCommitted: Another attempt was carried out and committed while this task was suspended.
             OperationalError: Redis or Kafka did not answer; try again.
         """
         ids = sorted({table_id for each in computations for table_id in each.table_ids})
@@ -86,11 +86,11 @@ class JoinedTables:
     def _pinned(
         self, stream_id: StreamId, batch: MicroBatch, tables: Mapping[str, Table], store: TableStore
     ) -> TablePins:
-        """Return the offsets that a batch sees: from Redis once a task asked for them, else from Kafka."""
+        """Return the offsets that a batch sees: from Redis if another task has asked for them, else from Kafka."""
         pins = store.table_pins(stream_id, batch.number)
         wanted = {table.source_id: table for table in tables.values()}
         if not wanted.keys() <= pins.keys():
-            store.pin(stream_id, batch.number)  # of a batch that was committed meanwhile the log may not have them
+            store.pin(stream_id, batch.number)  # fails if the batch is committed: the log may lack its pins
             pins = self._pins.pins(batch, wanted)
             store.keep_table_pins(stream_id, batch.number, pins)
         return pins

@@ -116,7 +116,7 @@ class WorkerProcess:
         Raises:
             TableAway: A table that the stream joins cannot be read. A waiting task would take a core from streams
                 without the table; the stream's query is started again instead.
-            BatchCommitted: It is: the task was asleep while another attempt was carried out.
+            BatchCommitted: Another attempt was carried out and committed while this task was suspended.
             LeaseLost: Another evaluator has taken over.
         """
         waits, stream_id = 0, stream.stream_id
@@ -149,7 +149,7 @@ class WorkerProcess:
     def tell_states(
         self, stream: Stream, snapshot: Snapshot, partition: int, states: Mapping[str, LogState], settings: Settings
     ) -> None:
-        """Report the states behind a task to the gateway, now and then."""
+        """Report the states of operators after a task to the gateway, now and then."""
         report = self._state_notes.report(stream, snapshot.computations, partition, states)
         if report is None:
             return
@@ -160,7 +160,7 @@ class WorkerProcess:
             log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
-        """Return a task's stream under the declaration of a revision, which the query may be older than."""
+        """Return a task's stream under the declaration of a revision, which may be newer than the query."""
         if revision == stream.revision:
             return stream
         known = self._altered.get(stream.stream_id, stream)
@@ -171,7 +171,7 @@ class WorkerProcess:
     def _with_views(
         self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
     ) -> tuple[Snapshot, dict[str, TableView]]:
-        """Return tables with the tables that they join; groups of dropped CQs are left out where these are gone."""
+        """Return the snapshot and its joined tables; if a joined table is gone, groups of dropped CQs are left out."""
         try:
             return snapshot, self._views(stream_id, batch, snapshot, store, settings)
         except TableAway:

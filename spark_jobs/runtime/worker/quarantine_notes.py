@@ -41,7 +41,7 @@ class QuarantineNotes:
         self.failed: set[str] = set()
         """Units that raised in this worker."""
         self.slow: dict[str, Quarantine] = {}
-        """Units too slow in this worker: then other workers may have noted more."""
+        """Units that were too slow in this worker; other workers may have noted further units."""
 
     def left_out(self) -> set[str]:
         """Return the units that this worker does not try now."""

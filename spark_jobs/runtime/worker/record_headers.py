@@ -1,9 +1,8 @@
 """Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
 
-The query that was created a moment ago must not miss an event, nor must a column FROM HEADER that ALTER STREAM has just
-added, and a query of Spark cannot change its columns. So the
-worker reads the headers of the micro-batch from the topic, and leaves a note, by which the driver starts Spark's query
-anew with headers.
+A new query must not miss an event, nor must a column FROM HEADER that ALTER STREAM has just added, but a running query
+of Spark cannot change its columns. So the worker reads the headers of the micro-batch from the topic. It also leaves a
+note, and the driver restarts Spark's query with headers.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class RecordHeaders:
         notes: HeaderNotes,
         open_reader: Callable[[Settings], RangeReader] = RangeReader,
     ) -> None:
-        """Read nothing yet.
+        """Start without a reader.
 
         Args:
             stream: The stream.

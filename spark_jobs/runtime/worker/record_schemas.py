@@ -115,7 +115,7 @@ class RecordSchemas:
         return [each for each in schema_ids(batch["value"]) if each <= MOST_ID]
 
     def _decoding(self, stream: Stream, ids: Iterable[int]) -> Stream:
-        """Return the stream with those of the schemas that there are."""
+        """Return the stream with the known schemas of some ids."""
         found = ", ".join(f'"{each}": {self._found[each]}' for each in sorted(ids) if each in self._found)
         return msgspec.structs.replace(stream, schemas=f"{{{found}}}" if found else msgspec.UNSET)
 

@@ -21,10 +21,10 @@ _LONG = 10_000
 
 
 class ReplicaNotes:
-    """Tells of one replica, every two seconds at most while it is in use."""
+    """Reports on one replica, at most every two seconds while it is in use."""
 
     def __init__(self, replica: Replica, clock: Callable[[], int], evaluator: str = "") -> None:
-        """Begin with nothing told.
+        """Start without a report.
 
         Args:
             replica: The table's replica.
@@ -40,7 +40,7 @@ class ReplicaNotes:
         self._logged = False
 
     def before(self, pin: TablePin, store: TableStore) -> None:
-        """Tell that a batch waits for many records.
+        """Report that a batch waits for many records.
 
         Raises:
             OperationalError: Redis did not answer.
@@ -60,7 +60,7 @@ class ReplicaNotes:
             self._tell(store, self._waits_for(pin))
 
     def blocked(self, pin: TablePin, store: TableStore) -> None:
-        """Tell that a batch waits for records that cannot be read yet.
+        """Report that a batch waits for records that cannot be read yet.
 
         Raises:
             OperationalError: Redis did not answer.
@@ -69,7 +69,7 @@ class ReplicaNotes:
         self._tell(store, self._waits_for(pin))
 
     def after(self, store: TableStore) -> None:
-        """Tell how the replica is, unless that was told lately; log once that a key is in two partitions.
+        """Report the state of the replica, unless the last report is recent; log once that a key is in two partitions.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -62,7 +62,7 @@ class Evaluation:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
-    """Whether work units of the stream were quarantined before: tasks ask Redis which, else only once one is."""
+    """Whether tasks ask Redis for quarantined work units from the start; otherwise only after a quarantine of their own."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None
@@ -186,7 +186,7 @@ class _TaskRun:
         return self._last["partition"][-1].as_py(), self._last["offset"][-1].as_py() + self._task.stream.base + 1
 
     def _watch_budget(self) -> None:
-        """Have a step that is over its budget and does not come back end the worker."""
+        """End the worker if a step exceeds its budget and does not return."""
         quarantine = partial(self._watch.notes.quarantine, SLOW)
         WATCHDOG.watch(self._budget, partial(self._guard.quarantine_stopped, quarantine=quarantine))
 
@@ -208,7 +208,7 @@ class _TaskRun:
 
     def end(self, batch: MicroBatch) -> None:
         """Write statistics and counts of the task, and the codes of its dead letters."""
-        # Another index is weighed by evaluating its keys, which is left for a time without suspects.
+        # A review of indexes evaluates their keys, so it waits until there are no suspects.
         review = not self._guard.selection.concerns(self._guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
