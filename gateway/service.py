@@ -313,6 +313,6 @@ class _Service:
         self._notes.tell("gateway", "ready", self._told())
 
     def _told(self) -> dict[str, object]:
-        """Return the fields told beside the role's state."""
+        """Return the fields reported beside the role's state."""
         told = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
         return {**told, "evaluators": self._evaluators.names, **self._recovery.progress.told()}

@@ -76,7 +76,7 @@ def _tell_wait(state: tenacity.RetryCallState) -> None:
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
-    """Take the lease; a standby waits until no gateway holds the lease. Return False when it was told to stop before.
+    """Take the lease; a standby waits until no gateway holds the lease. Return False if the gateway has to stop before.
 
     Raises:
         OperationalError: Another gateway runs on the prefix, and this one is no standby.

@@ -44,7 +44,7 @@ _PROMOTED = {
 
 
 class AvroMismatch(ValueError):
-    """The schema is none, or does not give a stream's columns (``stream-mismatch``)."""
+    """The schema is not valid, or does not give a stream's columns (``stream-mismatch``)."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)

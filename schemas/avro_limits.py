@@ -60,7 +60,7 @@ class _Extent:
         """Extents by name; None during the computation of a record, to recognise the record within itself."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
-        """Return the surplus of values over the allowance for bytes, and the levels, of a value of a type, at most.
+        """Return the surplus of values over the allowance for bytes, and the levels, that a value of a type can have.
 
         Raises:
             _NoBound: There is no most.

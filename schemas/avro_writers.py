@@ -15,7 +15,7 @@ CONFLUENT_BYTES = 5
 MOST_ID = 2**31 - 1
 """The largest id of a schema: registries count in signed 32-bit numbers."""
 MOST_SCHEMAS = 1_000
-"""Schemas of a stream, at most."""
+"""Most schemas of a stream."""
 _REFUSED = 'the option "schemas" cannot be used'
 
 

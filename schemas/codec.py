@@ -27,7 +27,7 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 _LONGEST = 1024
-"""Characters of a command id and of a subscriber's name, at most: each reply repeats both."""
+"""Most characters of a command id and of a subscriber's name: each reply repeats both."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -184,7 +184,7 @@ def encode_reply(reply: Reply, encoding: Encoding) -> bytes:
 
 
 def decode_reply(value: bytes) -> Reply:
-    """Return the reply that a record's value is, in whichever encoding.
+    """Decode a reply, from a record's value in either encoding.
 
     Raises:
         ValueError: it is no reply.

@@ -51,7 +51,7 @@ class TopicNames:
         return f"{self.prefix}results.{owner_id}"
 
     def owner_kind(self, topic: str) -> Literal["destination", "group"] | None:
-        """Tell whose alone the results on a topic are, None where it is none of these.
+        """Return the kind of owner whose results alone are on a topic; None for other topics.
 
         Example:
             >>> names = TopicNames("cq.")

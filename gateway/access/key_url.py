@@ -31,7 +31,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class KeyUrl:
-    """The public keys by their ids, as the issuer told them last."""
+    """The public keys by their ids, from the issuer's last answer."""
 
     def __init__(self, url: str, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the URL; `begin` reads it.
@@ -62,7 +62,7 @@ class KeyUrl:
 
     @property
     def fresh(self) -> bool:
-        """Whether the issuer has told its keys within the time that they may be used."""
+        """Whether the issuer's last answer is recent enough for its keys to be used."""
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:

@@ -42,7 +42,7 @@ class OidcRules(NamedTuple):
     """How ordinary OpenID Connect tokens count, which name neither the command nor its text."""
 
     claim: str
-    """The claim that says who somebody is, such as `sub`."""
+    """The claim that identifies the subscriber, such as `sub`."""
     subscribers: Mapping[str, str]
     """The subscriber by that claim; empty where the claim is the subscriber's name itself."""
 

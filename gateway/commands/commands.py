@@ -163,7 +163,7 @@ class Commands:
             requests: The requests.
             refused: Refusals by number of the requests that must not be carried out.
             batch: Collects the outcomes.
-            until: When to take in no more, by the monotonic clock.
+            until: The time after which no further request is taken in, by the monotonic clock.
 
         Returns:
             Why the unit must begin anew; None where it need not.

@@ -25,7 +25,7 @@ from grouping.values.times import instant, parse_instant
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""Bytes of the event and of the rows given with it, at most."""
+"""Most bytes of the event and the rows given with it."""
 _FIELDS = ("_key", "_time", "_headers")
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode

@@ -118,7 +118,7 @@ class OperatorStatements:
         """Pause or resume a group.
 
         Raises:
-            InputError: ``unknown-group``: there is none of that id.
+            InputError: ``unknown-group``: no group has this id.
         """
         statement = command.statement
         group_id, inventory = GroupId(statement.name), self._working.inventory

@@ -78,7 +78,7 @@ def read_catalog(settings: Settings) -> CatalogState:
 
     Raises:
         OperationalError: Kafka does not answer.
-        msgspec.MsgspecError: A record is none that this version knows.
+        msgspec.MsgspecError: This version does not know the record.
     """
     state, reader = CatalogState(), LogReader(settings)
     try:

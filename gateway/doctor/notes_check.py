@@ -39,7 +39,7 @@ def check_notes(
 
     Raises:
         OperationalError: A server does not answer.
-        msgspec.MsgspecError: A value in Redis is none of an end.
+        msgspec.MsgspecError: A value in Redis is not a notice of an end.
     """
     notes = StoredNotes(settings)
     ends = {batch: sorted(map(repr, some)) for batch, some in catalog.ends.items()}

@@ -33,7 +33,7 @@ __all__ = ["Ends", "end_record", "leave_records"]
 _AT_ONCE = 8000
 """Notices looked at in one unit of work."""
 _UNIT_BYTES = 32 << 20
-"""Bytes of last digests in one unit of work, about."""
+"""Approximate bytes of last digests in one unit of work."""
 
 
 class Ends:

@@ -144,7 +144,7 @@ def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement)
 
 
 def _read_by(conjunct: Expression) -> list[Reference]:
-    """Return the columns that a conjunct reads; the variable of a lambda is none."""
+    """Return the columns that a conjunct reads, but not variables of lambdas."""
     found = (part.reference for part in walk(conjunct) if isinstance(part, Column))
     return [each for each in dict.fromkeys(found) if not isinstance(each, Variable)]
 

@@ -35,9 +35,9 @@ class CommandConsumer:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
-                # While some wait here no more are asked for: a request for every few of them is dear for the broker.
-                # Their partition is left out of the next request, and a command arriving meanwhile waits for the
-                # request to end: a thousandth of all commands waited for half a second, formerly the longest wait.
+                # While commands wait here the consumer asks for none: many small requests burden the broker.
+                # The driver leaves the partition of waiting commands out of its next request, and a command that
+                # arrives meanwhile waits until this request ends.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=2,
                 fetch_wait_max_ms=50,
@@ -69,8 +69,8 @@ class CommandConsumer:
     def read(self, most: int, wait_seconds: float, gather_seconds: float | None = 0.0) -> list[Record]:
         """Return the waiting commands, at most `most`; wait up to `wait_seconds` for the first.
 
-        Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
-        has costs of its own, and so has each request for a few of them. None lets nobody wait for further commands.
+        While commands keep coming, the consumer lets more of them gather at the broker for `gather_seconds`, since each
+        commit and each request has a fixed cost. With None, no command waits for further commands.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)
@@ -93,5 +93,5 @@ class CommandConsumer:
         return [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the consumer group."""
         self._consumer.close()

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 ANSWER_SECONDS = 30.0
-"""How long an answer of Kafka's is waited for."""
+"""Most seconds of a wait for an answer of Kafka."""
 QUESTION_SECONDS = 3.0
 """How long a client waits for an answer, where the question may be repeated."""
 
@@ -93,7 +93,7 @@ def mapped(doing: str) -> Iterator[None]:
         if isinstance(cause, KafkaError) and cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise RecordTooLarge(f"kafka refused a record for its size at {doing}", detail=str(cause)) from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
-    except TimeoutError as error:  # of a future: a broker that hangs refuses nothing
+    except TimeoutError as error:  # raised by a future: a broker hangs
         raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error
 
 

@@ -16,7 +16,7 @@ __all__ = ["LatestRecords"]
 
 _MOST_RECORDS = 400
 _MOST_BYTES = 2 << 20
-"""Bytes of the values; one more record is taken, of any size that Kafka has."""
+"""Bytes of values after which reading ends; the last record may have any size."""
 _MOST_PARTITIONS = 20
 _MOST_SECONDS = 5.0
 _AT_ONCE = 100
@@ -37,7 +37,7 @@ class LatestRecords:
             partitions: The number of its partitions.
 
         Returns:
-            The values by partition, the oldest first. Fewer than there are, where 5 seconds or 2 MiB do not suffice.
+            The values by partition, the oldest first; fewer values if 5 seconds or 2 MiB are used up.
 
         Raises:
             TopicRefusal: The gateway may not read the topic.

@@ -39,7 +39,7 @@ class LogReader:
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         ends: dict[int, tuple[int, float]] = {}
-        """By partition read to its visible end: the end at that time, and how long the end counts."""
+        """By partition read to its visible end: the end at that time, and the time until which this end is valid."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             while left:

@@ -3,9 +3,9 @@
 A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
 coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where
 KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die or start, the
-coordinator then holds it for complete, yet it stays open in these partitions: a *hanging* transaction, in Kafka's words
-(KIP-664). Its records, though committed, hold up all readers of the partition, and go when the next transaction there
-is aborted.
+coordinator then considers it complete, yet it stays open in these partitions: a *hanging* transaction, in Kafka's words
+(KIP-664). Its records, though committed, hold up all readers of the partition. If the next transaction there is
+aborted, they are lost.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Markers:
         self._reader = Consumer(reader_config(settings, settings.clients.gateway_log, isolation_level="read_committed"))
 
     def await_behind(self, offsets: Mapping[Partition, int]) -> None:
-        """Return when committed records can be read.
+        """Wait until committed records can be read.
 
         Args:
             offsets: By partition, the offset of the last record committed there.
 
         Raises:
-            KafkaUnavailable: A marker does not come; whether it ever does, recovery finds out.
+            KafkaUnavailable: A marker does not come; recovery finds out whether it comes later.
         """
         deadline = time.monotonic() + _SECONDS
         left = dict(offsets)
@@ -56,10 +56,10 @@ class Markers:
             time.sleep(_PAUSE_SECONDS)
 
     def _shown(self, places: Sequence[Partition]) -> Mapping[Partition, int]:
-        """Return up to where records can be read.
+        """Return the offsets up to which records can be read.
 
-        Each commit asks, so that a consumer does: the same question costs the admin client six times as much. The
-        consumer asks a single broker once; the admin client has the patience for a broker that does not answer.
+        A consumer asks, because each commit asks and the admin client takes six times as much CPU for the question. The
+        consumer asks a single broker once; if this broker does not answer, the admin client asks with more patience.
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         with suppress(KafkaException):
@@ -77,10 +77,10 @@ class Markers:
         return [place for place, end in ends.items() if shown.get(place, end) < end]
 
     def await_all(self, topics: Iterable[str]) -> None:
-        """Return when no transaction is open in any partition.
+        """Wait until no transaction is open in any partition.
 
         Raises:
-            KafkaUnavailable: One stays open.
+            KafkaUnavailable: A transaction stays open.
         """
         names = tuple(topics)
         deadline = time.monotonic() + _SECONDS
@@ -88,7 +88,7 @@ class Markers:
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(
                     "a transaction hangs in topics of the gateway",
-                    detail=f"It is not the gateway's own: {_listed(missing)}.",
+                    detail=f"Another program's transaction hangs in {_listed(missing)}.",
                     hint="kafka-transactions.sh finds hanging transactions and aborts them.",
                 )
             time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Offsets of partitions: beginnings, ends, and deleting the records before one, through the admin interface."""
+"""Offsets of partitions, through the admin interface: beginnings and ends, and deletion of records before an offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Partition = tuple[str, int]
 """A topic and the number of its partition."""
 
 _WAIT_SECONDS = 10.0
-"""How long the gateway's loop waits for a client: with a longer wait the gateway looks as if it hung."""
+"""Longest wait of the gateway's loop for a client: during a longer wait the gateway would seem to hang."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 """The driver's own answer about a partition that its copy of the cluster's metadata lacks.
@@ -35,14 +35,14 @@ _NEW_LEADER = (
 _SETTLING_SECONDS = 0.2
 
 _OffsetOrError = int | KafkaException
-"""The offset of one partition, or why there is none."""
+"""The offset of one partition, or the reason why it is not known."""
 
 
 class Offsets:
     """Offsets of partitions."""
 
     def __init__(self, admin: RenewedClient[AdminClient], counts: Callable[[Iterable[str]], Mapping[str, int]]) -> None:
-        """Ask by that client.
+        """Ask through an admin client.
 
         Args:
             admin: Kafka's admin client.
@@ -73,7 +73,7 @@ class Offsets:
         return self._of_all(places, OffsetSpec.latest(), committed)
 
     def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
-        """Return the ends of partitions, each answered by itself: no partition's error is another one's.
+        """Return the ends of partitions; an error of one partition does not affect the others.
 
         A partition that does not exist (any more) is left out. A partition without an answer for another reason (no
         leader, or no right to read) is `silent` and keeps its last known end, if any.
@@ -103,7 +103,7 @@ class Offsets:
         return found | {place: self._last_ends[place] for place in self.silent(places) if place in self._last_ends}
 
     def silent(self, places: Iterable[Partition]) -> set[Partition]:
-        """Return the partitions that exist and gave no end when `known_ends` asked last: their ends are not known."""
+        """Return the existing partitions that gave no end to the last `known_ends`, so their ends are not known."""
         return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""Records at many places of a topic, read together: near records in one go, with jumps over long gaps."""
+"""Records at many places of a topic, read together: neighbouring records in one read, with jumps over long gaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grouping.settings.settings import Settings
 __all__ = ["Place", "PlaceReader"]
 
 _FAR = 2_000
-"""Records that are skipped rather than read."""
+"""Gap between two wanted records, in records, from which on the reader jumps instead of reading through."""
 _AT_ONCE = 5_000
 _WAIT_SECONDS = 0.02
 
@@ -32,7 +32,7 @@ class PlaceReader:
                 settings.clients.gateway_places,
                 isolation_level="read_committed",
                 fetch_wait_max_ms=5,
-                # The fetch is small: of scattered records, their neighbours would be read for nothing.
+                # The fetch is small, since the neighbours of scattered records are not wanted.
                 max_partition_fetch_bytes=256 << 10,
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=5,  # a second, otherwise, from one reading to the next
@@ -42,10 +42,10 @@ class PlaceReader:
     def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Record | None]]:
         """Yield each place with its record, or None if the record is gone; places not reached in time are left out.
 
-        A record written a moment ago, still invisible at the broker, is waited for.
+        The reader waits for a record that was written a moment ago and is still invisible at the broker.
 
         Raises:
-            KafkaUnavailable: Kafka failed; records yielded before hold.
+            KafkaUnavailable: Kafka failed; records yielded before are valid.
         """
         wanted = _by_partition(places)
         deadline = time.monotonic() + seconds
@@ -99,7 +99,7 @@ def _by_partition(places: Iterable[Place]) -> dict[int, deque[int]]:
 
 
 def _is_record(message: Message) -> bool:
-    """Return whether a message is a record, and not the notice that there are none any more."""
+    """Return whether a message is a record, and not the notice of the end of a partition."""
     error = message.error()
     if error is not None and error.code() != END_OF_PARTITION:
         raise KafkaException(error)

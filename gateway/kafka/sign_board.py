@@ -27,7 +27,7 @@ class SignBoard:
         self._consumer = Consumer(client_config(settings, group_id=settings.clients.gateway, enable_auto_commit=False))
 
     def read(self) -> str:
-        """Return the text; empty where there is none.
+        """Return the text, empty if no text is there.
 
         Raises:
             KafkaUnavailable: Kafka did not answer.

@@ -42,17 +42,17 @@ log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
 
 _MADE_SECONDS = 10.0
-"""How long one broker is given to have topics made: thousands take some seconds."""
+"""Longest wait for one broker to make topics: thousands of topics take some seconds."""
 _ALL_MADE_SECONDS = 40.0
-"""How long other brokers are asked then: a live broker may wait half a minute for a hung controller, although there is
-a new controller. Deletion asks a single broker only: a late deletion may hit a topic created anew."""
+"""How long other brokers are asked afterwards: a live broker may wait half a minute for a controller that hangs,
+although there is a new controller. Deletion asks a single broker only: a late deletion may hit a topic created anew."""
 
 
 class ExistingTopic(NamedTuple):
     """A topic's id, partitions and replicas."""
 
     topic_id: str
-    """Kafka's own id: a topic that is deleted and made again has another one."""
+    """Kafka's own id: a topic that is deleted and made again has another id."""
     partitions: int
     replicas: int
     """Copies of its first partition."""
@@ -85,10 +85,10 @@ class Topics:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of topics that are there: a broker knows of a new topic some time after the controller.
+        """Return the forms of existing topics; wait for new topics, which a broker learns of after the controller.
 
         Raises:
-            KafkaUnavailable: One of them did not appear.
+            KafkaUnavailable: A topic did not appear.
         """
         wanted = set(topics)
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -165,7 +165,7 @@ class Topics:
         """Create topics with the given numbers of partitions, and return the new ones; existing topics stay unchanged.
 
         Raises:
-            TopicRefusal: Kafka will not have one of them; the others are there.
+            TopicRefusal: Kafka refuses one of the topics; the others exist.
             KafkaUnavailable: Some may have been created.
         """
         made, refused = self.create_each(wanted, config)
@@ -232,7 +232,7 @@ class Topics:
         return kept
 
     def _reached(self) -> AdminClient:
-        """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""
+        """Return a client that has just reached the controller, because requests for changes are not repeated."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 

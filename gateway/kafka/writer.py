@@ -59,10 +59,11 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TransactionalWriter:
-    """Writes the records of one commit, and the commands that they answer, all or none.
+    """Writes the records of one commit, and the offsets of the commands that they answer, all or none.
 
-    Records can be read when `write` returns, records written `ahead` of others before the others are written. The next
-    transaction must not begin earlier: its abortion would take a hanging transaction's records (`markers.py`) with it.
+    When `write` returns, readers can read the records; records written `ahead` can be read before the next records are
+    written. The next transaction must not begin earlier: if it were aborted, the records of a hanging transaction
+    (`markers.py`) would be lost with it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -76,7 +77,7 @@ class TransactionalWriter:
         self._begin()
 
     def _begin(self) -> None:
-        """Take a new client of Kafka's; the one before, if any, can commit nothing more."""
+        """Take a new Kafka client; the client before, if any, can no longer commit."""
         self._written: set[str] = set()
         """Topics whose leaders the client knows."""
         options = client_config(
@@ -95,31 +96,31 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
-        self._producer.poll(0)  # hears of failures meanwhile, which are over
+        self._producer.poll(0)  # delivers notices of past failures
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
-        """Take note of a broker that went away: the client may wait for it for ever.
+        """Note that a broker went away, since the client may wait for it for ever.
 
-        A client asks for a group's coordinator once. Where that broker left the metadata meanwhile, as every broker
-        does that starts anew, offsets are sent to nobody, whatever time was given (librdkafka issues 5456, 5511).
+        A client asks for a group's coordinator only once. If that broker has left the metadata meanwhile, as every
+        restarting broker does, the client never sends the offsets, whatever its timeout (librdkafka issues 5456, 5511).
         """
         self._errors.note(error)
         self._outdated = True
         self._lost = self._lost or error.code() == ALL_BROKERS_DOWN
 
     def _renew(self) -> None:
-        """Take another client of Kafka's where there is a reason to."""
-        self._producer.poll(0)  # hears of failures since the last transaction
+        """Take a new Kafka client if the present one is outdated or has lost all brokers."""
+        self._producer.poll(0)  # delivers notices of failures since the last transaction
         if self._outdated:
             self._begin()
 
     def note_made(self, topics: Collection[str]) -> None:
         """Take note of created topics: a topic that the client knew has been replaced.
 
-        Its leaders' epochs begin anew, and the driver takes whatever is said of them for old: where the leader is
-        another broker, it waits until the transaction's time is over, a minute, and all commands with it (librdkafka
-        issue 4898). Another client is had instead.
+        The leader epochs of a new topic begin anew, and the driver takes them for outdated. If the leader is another
+        broker than before, the driver waits until the transaction times out after a minute, and all commands wait with
+        it (librdkafka issue 4898). Therefore the writer takes a new client.
         """
         self._outdated = self._outdated or not self._written.isdisjoint(topics)
 
@@ -137,15 +138,15 @@ class TransactionalWriter:
             records: The records to write.
             reads: The consumer, and by partition the offset after the last command that the records answer.
             watched: Numbers of records.
-            ahead: Others follow at once, which nobody needs to read before: return without waiting for markers.
+            ahead: Whether to return without waiting for markers, because other records follow at once.
 
         Returns:
             The offsets of the watched records.
 
         Raises:
-            ProducerFenced: The client can write nothing more; take another writer.
+            ProducerFenced: The client can no longer write; take another writer.
             RecordTooLarge: Nothing was written, since Kafka refuses a record for its size.
-            KafkaUnavailable: Nothing was written, or it hangs: `abort_hanging` of the next writer tells.
+            KafkaUnavailable: Nothing was written, or the transaction hangs: `abort_hanging` of the next writer knows.
         """
         records = list(records)
         self._see_markers()
@@ -169,11 +170,11 @@ class TransactionalWriter:
                 # A record that cannot be written fails the transaction, so that most need no report of their own.
                 for number, each in enumerate(records):
                     headers: list[tuple[str, str | bytes]] | None = list(each.headers) or None
-                    # All by place: an argument by name costs the driver a tenth of its time.
+                    # All arguments are positional: named arguments take a tenth of the driver's time.
                     producer.produce(
                         each.topic, each.value, each.key, each.partition, told.get(number), None, 0, headers
                     )
-                # Before the offsets: beside records under way they take 100 ms, behind them 3.
+                # Flush before sending the offsets: they take 3 ms after the records, and 100 ms beside them.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
                     self._send_offsets(*reads)
@@ -187,20 +188,20 @@ class TransactionalWriter:
         return offsets
 
     def _send_offsets(self, consumer: CommandConsumer, ends: Mapping[int, int]) -> None:
-        """Have the transaction say how far commands were read; a client that may wait for ever is not asked."""
+        """Add the offsets of commands to the transaction; a client that may wait for ever fails at once instead."""
         if self._lost:
             raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
         with _ending_if_stuck():
             self._producer.send_offsets_to_transaction(consumer.positions(ends), consumer.membership, _OFFSETS_SECONDS)
 
     def _see_markers(self) -> None:
-        """Return when all that was written can be read."""
+        """Wait until all written records can be read."""
         if self._unseen:
             self._markers.await_behind(self._unseen)
             self._unseen = {}
 
     def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:
-        """Abort an earlier transaction's open records in topics, and return where; nobody is writing to the topics.
+        """Abort an earlier transaction's open records in topics, and return where; no other writer may be active.
 
         A marker closes all open records of a producer in a partition, an earlier writer's included.
 
@@ -228,9 +229,9 @@ class TransactionalWriter:
 
 @contextmanager
 def _ending_if_stuck() -> Iterator[None]:
-    """End the process when the driver does not come back: a new one finishes the commit from the journal.
+    """End the process when the driver does not return: the next process finishes the commit from the journal.
 
-    Where a broker dies meanwhile, the driver may wait for ever (`_hear`).
+    If a broker dies meanwhile, the driver may wait for ever (`_hear`).
     """
     watchdog = threading.Timer(_STUCK_SECONDS, _end)
     watchdog.daemon = True

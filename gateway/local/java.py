@@ -47,7 +47,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         environment: Where JAVA_HOME and PATH are looked up; the process's own if None.
 
     Raises:
-        OperationalError: There is none, or only unsupported ones.
+        OperationalError: No Java is installed, or only unsupported versions.
     """
     environment = os.environ if environment is None else environment
     unsupported = []
@@ -68,7 +68,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 @functools.cache
 def _warn(line: str) -> None:
-    """Tell it once, however often Java is looked for."""
+    """Write the warning once, although Java is looked for several times."""
     log.warning(line)
 
 

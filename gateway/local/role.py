@@ -86,7 +86,7 @@ class Role:
 
     @property
     def pid(self) -> int | None:
-        """The process's id, which is its session's too; None while there is none."""
+        """The id of the process and of its session; None while no process runs."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
@@ -130,7 +130,7 @@ class Role:
         if self._process is None:
             if self._clock() < self._due_at:
                 return died
-            self._restart()  # the first time at once: everybody waits for it
+            self._restart()  # the first start is immediate: the whole start waits for it
             return True
         self._listen()
         if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
@@ -191,7 +191,7 @@ class Role:
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
-        """Note the death, or see to it; nothing of the old session may be alive when a new process starts."""
+        """Note the death, or bring it about: no process of the old session may live when a new process starts."""
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
         code = process.wait()

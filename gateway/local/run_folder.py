@@ -100,7 +100,7 @@ class RunFolder:
                         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return pid
-                return None  # nobody, or it was killed and left its number
+                return None  # no process, or a killed process that left its number
         except (FileNotFoundError, ValueError):
             return None
 

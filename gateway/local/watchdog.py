@@ -21,7 +21,7 @@ class SupervisorWatchdog:
         self._process = self._start()
 
     def tell(self, sessions: list[int]) -> None:
-        """Tell which sessions run now; a watchdog that was killed is replaced."""
+        """Send the running sessions to the watchdog; replace a watchdog that was killed."""
         if self._process.poll() is not None:
             self._process = self._start()
         assert self._process.stdin is not None

@@ -48,11 +48,11 @@ class DependencyChanges:
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
         """Sole users that changed, by stream and id of the group or SELECT list."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
-        """Where dependencies are counted that CQs of a subscriber have by this unit: thousands have the same ones."""
+        """The counters of dependencies that CQs of a subscriber got in this unit: thousands of CQs share them."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
-        """The last ones that were counted no more."""
+        """The names whose last use has gone."""
         self._counted: list[tuple[dict[str, int], str]] = []
-        """Where these are counted."""
+        """The counters of the dependencies in `_removed`."""
 
     def add(
         self,
@@ -84,7 +84,7 @@ class DependencyChanges:
         dependencies: tuple[Dependency, ...],
         definitions: Iterable[Definition],
     ) -> list[tuple[dict[str, int], str]]:
-        """Count dependencies, and return where."""
+        """Count dependencies, and return their counters."""
         if stream_id not in self._inventory.dependencies:
             self._inventory.dependencies[stream_id] = DependencyCounts()
         by_kind = self._inventory.dependencies[stream_id]
@@ -102,15 +102,15 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Keep the sole user of a group or SELECT list; a second subscriber ends this until nobody is left."""
+        """Keep the sole user of a group or SELECT list; after a second subscriber none until all CQs are gone."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
             known[item_id] = self.sole_users[stream_id, item_id] = user
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
-        """Count the dependencies of a CQ that goes no more."""
-        self._counts.clear()  # whoever comes next may be the first one again
+        """Subtract the dependencies of a CQ that goes."""
+        self._counts.clear()  # the next CQ may be the first user again
         removed = (stream_id, dependencies)
         if removed != self._removed:  # thousands of CQs dropped in succession had the same ones
             self._removed = removed

@@ -1,7 +1,7 @@
 """Departures: CQs that were dropped while events from before their DROP are not evaluated yet.
 
-The constant table keeps an entry for them, bounded by the offsets that the source partitions had. The entry stays
-whatever becomes of the destination meanwhile, be it taken up again, paused, or ended at once.
+The constant table keeps an entry for them, bounded by the offsets that the source partitions had at the DROP. The entry
+stays even if the destination is used again, paused or ended meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
 
     destination: Destination
     number: int
-    """Where its matches are counted."""
+    """The number under which its matches are counted."""
     departures: tuple[Departure, ...] = ()
     """The earliest first. Their windows are disjoint: windows of later departures count for longer."""
 
@@ -61,7 +61,7 @@ def _within(until: tuple[int, ...], reached: tuple[int, ...]) -> bool:
 
 
 def without(windows: Iterable[Window], others: Iterable[Window]) -> list[Window]:
-    """Return the times of some windows that others lack.
+    """Return the times of some windows that lie outside of others.
 
     Example:
         >>> without([(None, 10), (20, None)], [(5, 25)])

@@ -1,8 +1,8 @@
 """Dependencies of CQs: definitions shared by many CQs, kept once for each stream as long as a CQ needs them.
 
-A dependency is counted as long as a CQ needs it. Memory and code know a dependency by its kind and its id. In Redis and
-on `cq.catalog` stands its name, and this module alone tells the kind from a name: `g_…` a group, `t_…` a template,
-`v_…` a group's topic, `w_…` a view, else a SELECT list.
+A dependency is counted as long as a CQ needs it. In memory a dependency has a kind and an id. In Redis and on
+`cq.catalog` it has a name, from which only this module derives the kind: `g_…` a group, `t_…` a template, `v_…` a
+group's topic, `w_…` a view, else a SELECT list.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def decode_definition(body: bytes) -> GroupPlan | SelectList:
     """Read a definition of `cq.catalog`: a plan if the record names a group, a SELECT list if it names a list.
 
     Raises:
-        msgspec.MsgspecError: It is neither.
+        msgspec.MsgspecError: The record is neither.
     """
     named = _decode_named(body)
     return _decode_plan(body) if named.group_id else _decode_select(body)

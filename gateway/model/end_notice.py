@@ -38,13 +38,13 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
     """The tokens of the members that left; empty if the destination ended."""
     after_ms: int = 0
-    """When the incarnation before ended whose `cq.end` was still to be written, and comes first; else 0."""
+    """When the incarnation before ended, if its `cq.end` is still to be written and comes first; else 0."""
     written_ms: int = 0
     """When `cq.end` was written; 0 if an earlier version noted only the fact."""
 
     @property
     def lingers_since_ms(self) -> int:
-        """Since when its readers may read that nothing follows: a notice may wait long for the evaluator."""
+        """Since when its readers can read the end: a notice may wait long for the evaluator."""
         return self.written_ms or self.ended_ms
 
     @property

@@ -1,4 +1,4 @@
-"""The pause of a group: an operator has its evaluation rest until RESUME GROUP."""
+"""The pause of a group: by order of an operator, it is not evaluated until RESUME GROUP."""
 
 from __future__ import annotations
 

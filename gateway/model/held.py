@@ -11,10 +11,10 @@ class NotYet(Exception):
     """A command cannot be carried out yet; nothing was changed, and the command is tried anew later."""
 
     def __init__(self, is_ready: Callable[[], bool]) -> None:
-        """Say when.
+        """Take the condition.
 
         Args:
-            is_ready: Tells whether the command may be tried anew; it costs nothing to ask.
+            is_ready: Returns, at hardly any cost, whether the command may be tried again.
         """
         super().__init__("a command is to be held")
         self.is_ready = is_ready

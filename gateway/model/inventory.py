@@ -30,7 +30,7 @@ class Inventory:
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
-        """By destination: when the last of its incarnations ended whose `cq.end` is still to be written."""
+        """By destination: when its last incarnation ended whose `cq.end` is still to be written."""
         self.epoch = 0
         """The confirmed epoch of the tables."""
         self.clear()
@@ -72,20 +72,20 @@ class Inventory:
         self.free_numbers: dict[StreamId, list[int]] = {}
         """By stream: numbers of destinations that are gone."""
         self.listed: dict[Subscriber, Names] = {}
-        """Names of the subscribers that asked for them lately, kept up to date."""
+        """Names of CQs by subscriber, for recent questions, kept up to date."""
 
     def found_topic(self, owner_id: str, subscriber: str) -> None:
         """Count a topic of results against a subscriber's share.
 
         Args:
             owner_id: The topic's destination, or its group with virtual destinations.
-            subscriber: Who had it made.
+            subscriber: The subscriber whose CQ needed the topic first.
         """
         self.topic_founders[owner_id] = subscriber
         self.topic_shares[subscriber, topic_kind(owner_id)] += 1
 
     def forget_topic(self, owner_id: str) -> None:
-        """Count a topic of results no more."""
+        """Subtract a topic of results."""
         if (subscriber := self.topic_founders.pop(owner_id, None)) is not None:
             self.topic_shares[subscriber, topic_kind(owner_id)] -= 1
 

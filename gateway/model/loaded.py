@@ -1,4 +1,4 @@
-"""The CQs and destinations that were read for a unit of work: whoever looks at them needs this as an argument."""
+"""The CQs and destinations that were read for a unit of work: methods that look at them take this object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Loaded"]
 
 
 class Loaded:
-    """CQs and destinations of a unit of work, as they are now, with the unit's changes.
+    """CQs and destinations of a unit of work, with the changes of the unit so far.
 
     Methods raise KeyError for a CQ or a destination that was not asked for.
     """
@@ -22,7 +22,7 @@ class Loaded:
         self._unit = unit
 
     def cq(self, key: CqKey) -> Cq | None:
-        """Return a CQ; None where there is none."""
+        """Return a CQ, None if it does not exist."""
         return self._unit.cqs[key]
 
     def existing(self, key: CqKey) -> Cq:
@@ -32,7 +32,7 @@ class Loaded:
         return cq
 
     def membership(self, destination_id: DestinationId) -> Membership | None:
-        """Return a destination with its members; None where there is none."""
+        """Return a destination with its members, None if it does not exist."""
         return self._unit.memberships[destination_id]
 
     def membership_of(self, cq: Cq) -> Membership:
@@ -46,5 +46,5 @@ class Loaded:
         return self.membership_of(cq).destination
 
     def requested(self, destination_id: DestinationId) -> Destination:
-        """Return a destination that a command asks for, as it is to be where there is none yet."""
+        """Return a requested destination; a destination that does not exist yet is returned as it would be created."""
         return self._unit.requested[destination_id]

@@ -17,11 +17,11 @@ SECRET_BYTES = 16
 def member_token(secret: bytes, key: CqKey, cq: Cq) -> str:
     """Return the token of a CQ in its destination; the token stays the same as long as the CQ stays there.
 
-    Nothing is stored for it. Without the secret nobody can find the CQ of a token, not even by trying names.
+    The token is computed, not stored. Without the secret, the CQ of a token cannot be found, not even by trying names.
 
     Args:
-        secret: The gateway's own, kept on `cq.catalog`.
-        key: Whose the CQ is.
+        secret: The gateway's secret, kept on `cq.catalog`.
+        key: The CQ's identity.
         cq: The CQ.
     """
     text = msgspec.json.encode((key.subscriber, key.name, cq.destination_id, cq.since_ms))

@@ -24,7 +24,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     destination: Destination
     number: int
-    """Where its matches are counted, dense within the stream."""
+    """The number under which its matches are counted, dense within the stream."""
     windows: dict[str, int] = {}
     """Live, unpaused members by window (``start,expire`` as text)."""
     paused: int = 0
@@ -88,7 +88,7 @@ class Membership(msgspec.Struct, array_like=True):
         return union(windows)
 
     def outlives(self, at_ms: int) -> bool:
-        """Tell whether a member stays when all have gone that expire by an instant."""
+        """Tell whether a member stays after all members that expire by an instant have gone."""
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
 
 

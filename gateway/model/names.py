@@ -13,7 +13,7 @@ _FEW = 5_000
 
 
 class Names:
-    """Folded names; adding, removing, and finding a place among them take no time to speak of.
+    """Folded names; adding, removing, and finding a place among them take hardly any time.
 
     Example:
         >>> names = Names(["b", "a"])
@@ -24,10 +24,10 @@ class Names:
     """
 
     def __init__(self, names: Iterable[str], merged_at: int = _FEW) -> None:
-        """Begin with some.
+        """Begin with some names.
 
         Args:
-            names: Any.
+            names: The names, in any order.
             merged_at: Number of changes that are kept apart before they are merged in.
         """
         self._merged_at = merged_at

@@ -45,7 +45,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """0 for change-based and cron."""
     phase_ms: int = 0
-    """Phase of the ticks START + k × EVERY: START modulo the interval, or a hundredth behind the acceptance at most."""
+    """Phase of the ticks START + k × EVERY: START modulo the interval, or at most a hundredth after the acceptance."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
@@ -58,7 +58,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         Args:
             trigger: The trigger.
             start_ms: START, epoch milliseconds; None without.
-            asked_ms: When the command was tried first: EVERY counts from here where there is no START.
+            asked_ms: When the command was tried first: without START, EVERY counts from here.
 
         Example:
             >>> TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040).phase_ms
@@ -99,9 +99,9 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
 
     def anchor_ms(self, accepted_ms: int) -> int:
-        """Return the instant from which EVERY counts for a CQ without START: no tick comes before it, nor at it.
+        """Return the instant from which EVERY counts for a CQ without START: all ticks come later.
 
-        That is the acceptance, or the instant of the grid within a hundredth of the interval behind it.
+        The instant is the acceptance, or an instant of the grid within a hundredth of the interval after it.
 
         Example:
             >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
@@ -113,7 +113,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
 
 _ANCHORS = 100
-"""Phases of an interval that CQs without START have, about: many of them share ticks, and so the panes of a store."""
+"""Approximate number of phases of an interval for CQs without START, so that many CQs share ticks and panes."""
 
 
 def _shared_phase(asked_ms: int, every_ms: int) -> int:
@@ -139,7 +139,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     own: str
     """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames."""
     since: tuple[int, ...] = ()
-    """By source partition, where the first event lies that counts; for edges, it enters if it is a match."""
+    """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int) -> EdgeSpec:
@@ -154,7 +154,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):
-    """Where the results of equal CQs go, and all that its id stands for. Never changes."""
+    """Where the results of equal CQs go: all fields that its id is a hash of. Never changes."""
 
     destination_id: DestinationId
     stream_id: StreamId
@@ -238,7 +238,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     expire_ms: int | None = None
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
-    """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (docs/results.md)."""
+    """When a virtual CQ was paused and resumed, the latest pauses: its reader skips them (docs/results.md)."""
     joined_ms: int = 0
     """When the CQ came to its destination, if it was created elsewhere or replaced there since; else 0."""
     views: tuple[str, ...] = ()
@@ -272,16 +272,16 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """When a timer-based destination began, and its visible matches: key `timed/<destination>` on `cq.catalog`."""
 
     visibility: tuple[VisibilityInterval, ...] = ()
-    """Oldest first. A destination sees a stored match if its visibility, at the version that met the event, includes
-    the event's time."""
+    """Oldest first. A destination sees a stored match if its visibility, at the version at which the match was found,
+    includes the event's time."""
     born_ms: int = 0
     """When its first CQ was accepted."""
     from_ms: int = 0
-    """START of that CQ, else the same: where the first digest begins."""
+    """START of that CQ, or its acceptance: the time at which the first digest begins."""
     changed_ms: int = 0
-    """When the last of the history began: the time of a PAUSE or RESUME."""
+    """When the last entry of `visibility` began: the time of a PAUSE or RESUME."""
     store: str = ""
-    """Where its matches are stored, and the partition of `cq.pending` that this is in: as `feed_of` gives them."""
+    """The store of its matches, and the store's partition of `cq.pending`, from `feed_of`."""
     partition: int = 0
     owed_ms: int = 0
     """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""

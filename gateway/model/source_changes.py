@@ -49,7 +49,7 @@ class SourceChanges:
         self.streams[stream.stream_id] = True
 
     def remove_stream(self, stream_id: StreamId) -> None:
-        """Let a stream go, that no CQ uses."""
+        """Remove a stream that no CQ uses."""
         self._inventory.remove_stream(stream_id)
         self.streams[stream_id] = False
 
@@ -59,7 +59,7 @@ class SourceChanges:
         self._fields["tables", table.table_id] = msgspec.json.encode(table)
 
     def remove_table(self, table_id: str, groups: Iterable[tuple[StreamId, GroupId]] = ()) -> None:
-        """Let a table go, that nothing reads.
+        """Remove a table that no query reads.
 
         Args:
             table_id: The table.
@@ -83,7 +83,7 @@ class SourceChanges:
         self._fields["views", view.name.casefold()] = msgspec.json.encode(view)
 
     def remove_view(self, name: str) -> None:
-        """Let a view go, that nothing reads."""
+        """Remove a view that no query reads."""
         self._inventory.views.pop(name.casefold(), None)
         self._fields["views", name.casefold()] = None
 

@@ -1,4 +1,4 @@
-"""How CQs and destinations lie in Redis: as few bytes as say it, since there are millions.
+"""The form of CQs and destinations in Redis: as few bytes as possible, since there are millions.
 
 Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. Values that follow from the key,
 or are the same for nearly all, are left out; ids are raw bytes; a CQ's text is kept as its literals, and its template
@@ -38,14 +38,14 @@ _encode = msgspec.msgpack.encode
 
 
 class StoredCq(msgspec.Struct, array_like=True, frozen=True):
-    """A CQ's value; the fields from `start_ms` on only where one of them is set."""
+    """A CQ's value; the fields from `start_ms` on are stored only if one of them is set."""
 
     template: bytes
     """Empty: the text is the one literal."""
     literals: tuple[str, ...]
-    """The literals of the text; the first is "" where it is the name."""
+    """The literals of the text; the first is "" if it equals the name."""
     name: str
-    """The name as written; "" where the key is the same."""
+    """The name as written; "" if it equals the key."""
     destination: bytes
     created_ms: int
     offset: int | tuple[int, ...]
@@ -63,7 +63,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
-    """A destination's value; the fields from `windows` on only where one of them is set."""
+    """A destination's value; the fields from `windows` on are stored only if one of them is set."""
 
     ids: bytes
     """The ids of stream, group and SELECT list in a row, see `_joined`."""
@@ -97,7 +97,7 @@ def raw_id(destination_id: DestinationId) -> bytes:
 
 
 def pack_key(key: CqKey) -> bytes:
-    """Return a CQ's identity as the member of a sorted set: lengths stand before the names, whatever these hold.
+    """Return a CQ's identity as the member of a sorted set: the length of a name stands before it.
 
     Example:
         >>> unpack_key(pack_key(CqKey("alice", "intel")))
@@ -140,7 +140,7 @@ def _raw_template(template_id: str) -> bytes:
 
 
 def template_id(raw: bytes) -> str:
-    """Return the id of a text's template, of which a CQ's value has the bytes."""
+    """Return the id of a text's template from the bytes in a CQ's value."""
     return f"t_{raw.hex()}"
 
 
@@ -190,7 +190,7 @@ _USUAL: tuple[object, ...] = ({}, 0, CHANGE_BASED, ("all", (), 0, False), "", Ti
 
 
 def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
-    """Return the destination of a value."""
+    """Return the destination that a value holds."""
     stored = _decode_membership(body)
     destination = Destination(
         destination_id,
@@ -215,7 +215,7 @@ _DIGITS = 30
 
 @lru_cache(maxsize=10_000)
 def _joined(*ids: str) -> bytes:
-    """Return ids as bytes: their digits where all are of the usual form, else their text, made longer than that."""
+    """Return ids as bytes: their digits if all have the usual form, else their text, padded beyond that length."""
     text = " ".join(ids)
     usual = _IDS.fullmatch(text)
     return bytes.fromhex("".join(usual.groups())) if usual else text.encode().ljust(_DIGITS + 1)

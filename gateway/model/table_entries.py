@@ -20,7 +20,7 @@ class TableEntries(msgspec.Struct, frozen=True):
     """The entries of a destination in the constant table."""
 
     number: int
-    """Where its matches are counted."""
+    """The number under which its matches are counted."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
     """The windows by the source offsets that bound them (none of live members)."""
 
@@ -43,12 +43,12 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
 
 
 def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b"") -> Iterator[Entry]:
-    """Yield the entries as the rows that they are in the table.
+    """Yield the entries as rows of the constant table.
 
     Args:
         destination: The destination.
         entries: Its entries.
-        bounds: The bounds of a store of groups (`grouping.model.panes`), else nothing.
+        bounds: The bounds of a store of aggregates (`grouping.model.panes`), else empty.
     """
     if not entries.windows:
         return
@@ -71,4 +71,4 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
 
 
 _block = lru_cache(maxsize=1_000)(Block)
-"""The block of an entry: thousands of new ones are of the same."""
+"""The block of an entry, cached because thousands of new entries have the same block."""

@@ -1,6 +1,6 @@
 """A unit of work on the registry, in memory: the CQs that come and go, and the consequences. No I/O.
 
-`WorkingCopy` loads the needs of a unit before, and writes its changes after.
+`WorkingCopy` loads the data that a unit needs, and writes the unit's changes afterwards.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Unit:
         """By destination: the rows that the constant table had before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
         self.cleared_numbers: list[tuple[StreamId, int]] = []
-        """Where matches were counted of destinations that this unit ends, with their streams."""
+        """The numbers of destinations that this unit ends, with their streams."""
         self.freed_numbers: list[tuple[StreamId, int]] = []
         """The numbers of `cleared_numbers` that may be given anew."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
@@ -80,9 +80,9 @@ class Unit:
         self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores of matches, each with a timer-based destination that begins to read the store."""
         self.requested: dict[DestinationId, Destination] = {}
-        """Destinations that commands ask for, by id, as each is to be where there is none yet."""
+        """Requested destinations by id; a destination that does not exist yet is held as it would be created."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""
+        """When CQs left a destination, and when destinations ended, by id: a new stay begins later."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
         """By CQ: the source offsets up to which events count for its stay that ended last."""
 
@@ -98,7 +98,7 @@ class Unit:
             definitions: Its group's plan and its SELECT list; not needed when another CQ has them already.
 
         Returns:
-            The destination of the replaced CQ, when nobody is left there.
+            The destination of the replaced CQ, if it has no CQ left.
         """
         stream_id, timed = destination.stream_id, destination.trigger.timed
         for joined in joined_with(destination):
@@ -143,7 +143,7 @@ class Unit:
                 once.
 
         Returns:
-            Its destination, when nobody is left there.
+            The destination of the CQ, if it has no CQ left.
         """
         cq = self.cqs[key]
         assert cq is not None, "the caller has looked"
@@ -152,7 +152,7 @@ class Unit:
         return ended
 
     def _found_topic(self, owner_id: str, subscriber: Subscriber) -> None:
-        """Note whose share a topic of results counts against, where nobody's is noted yet."""
+        """Note the subscriber against whose share a topic of results counts, unless one is noted already."""
         if owner_id not in self.inventory.topic_founders:
             self.inventory.found_topic(owner_id, subscriber)
             self.set_field("topic-founders", owner_id, subscriber.encode("utf-8", "surrogatepass"))
@@ -164,7 +164,7 @@ class Unit:
             self.set_field("topic-founders", owner_id, None)
 
     def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Have a destination send its pending matches once more if the expiring CQ leaves only paused CQs behind."""
+        """Make a destination send its pending matches once more if the expiring CQ leaves only paused CQs behind."""
         self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
@@ -186,14 +186,14 @@ class Unit:
             if vacant and stream_id in inventory.streams:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
-            # Until then a batch may have asked for its plan, whoever has dropped it.
+            # Until then a batch may ask for the plan of a dropped group.
             needed = dependencies(destination.group_id, destination.select_id, None, None, ())
             self.dependencies.changed |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
     def awaited(self, destination_id: DestinationId) -> tuple[int, ...]:
-        """Return by source partition up to where events are to be evaluated before a destination has ended."""
+        """Return by source partition the offset up to which events must be evaluated before a destination has ended."""
         leaving = self.inventory.leaving.get(destination_id)
         return () if leaving is None else leaving.departures[-1].until
 
@@ -248,9 +248,9 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
-        """Return by source partition up to where events count for a replaced CQ, since its new edges begin there.
+        """Return by source partition the offset up to which events count for a replaced CQ: its new edges begin there.
 
-        Empty where the new form counts all that is not evaluated yet, and where matches wait for ticks.
+        The result is empty if the new form counts all unevaluated events, and if matches wait for ticks.
         """
         edges, membership = destination.edges, self.memberships[old.destination_id]
         if edges is None or destination.destination_id not in self.begun_edges or membership is None:
@@ -288,7 +288,7 @@ class Unit:
         self.fields[name, field] = value
 
     def set_quota(self, subscriber: str, quota: Quota | None) -> None:
-        """Give a subscriber limits of its own, or with None take them back."""
+        """Give a subscriber limits of its own, or with None remove them."""
         if quota is None:
             self.inventory.quotas.pop(subscriber, None)
         else:
@@ -296,7 +296,7 @@ class Unit:
         self.set_field("quotas", subscriber, None if quota is None else msgspec.json.encode(quota))
 
     def set_pause(self, stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> None:
-        """Have a group rest, or with None be evaluated again."""
+        """Pause the evaluation of a group, or with None resume it."""
         pauses = self.inventory.pauses.setdefault(stream_id, {})
         if pause is None:
             pauses.pop(group_id, None)
@@ -313,7 +313,7 @@ class Unit:
         return groups
 
     def move_edges(self, name: DestinationId, since: tuple[int, ...]) -> Destination | None:
-        """Have the edges of a loaded destination begin at other offsets; return it, None where nothing changes."""
+        """Move the beginning of a loaded destination's edges; return the destination, None without a change."""
         membership = self.memberships[name]
         if membership is None or (old := membership.destination.edges) is None or old.since == since:
             return None

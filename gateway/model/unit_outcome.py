@@ -52,11 +52,11 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
 def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
     """Bring the visibility of timer-based destinations up to the unit's version, and return changes (None: ended).
 
-    All ticks that read a store share its matches; the version that met the event decides which ticks see a match. So a
-    change of that makes a version even where the store of matches itself stays as it is.
+    All ticks that read a store share its matches; the version at which a match was found decides which ticks see the
+    match. So a change of visibility makes a new version, even if the store of matches itself does not change.
 
     Args:
-        unit: All that it changes is done.
+        unit: A unit with all its changes made.
         now_ms: The present, epoch milliseconds.
     """
     changed: dict[DestinationId, TimedNote | None] = {}

@@ -288,7 +288,7 @@ def connect(
         bootstrap: Kafka's bootstrap servers, `HOST:PORT` with commas between.
         subscriber: The name that commands are sent under; CQs belong to it.
         prefix: The gateway's topic prefix.
-        timeout: Seconds that a command waits for its reply, unless told otherwise.
+        timeout: Default of the seconds that a command waits for its reply.
         extra: Further librdkafka options, such as those for TLS.
         signing_key: Key that commands are signed with, where the gateway asks for tokens.
 

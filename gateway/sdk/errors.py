@@ -152,7 +152,7 @@ class FilterUnavailable(GatewayError):
 
 
 class SigningUnavailable(GatewayError):
-    """Commands cannot be signed: the key is none, or PyJWT is not installed."""
+    """Commands cannot be signed: the key is not valid, or PyJWT is not installed."""
 
 
 class ClientClosed(GatewayError):

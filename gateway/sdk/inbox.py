@@ -119,7 +119,7 @@ class Inbox:
         self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
-        """Read these partitions no more: their topics may be deleted."""
+        """Stop reading these partitions: their topics may be deleted."""
         left = list(places)
         with self._lock:
             if not self._closed:

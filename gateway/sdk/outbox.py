@@ -25,7 +25,7 @@ _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 
 _OF_ANY_SENDER = frozenset({"not-allowed", "malformed-command"})
-"""Codes of replies to records that anybody may have sent under a command's id."""
+"""Codes of replies to records that another client may have sent under a command's id."""
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 

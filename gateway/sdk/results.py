@@ -1,4 +1,4 @@
-"""Replies and results as frozen typed objects; unknown fields of later gateways are passed over."""
+"""Replies and results as frozen typed objects; unknown fields of later gateways are ignored."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     quarantined: Quarantine | None = None
     """None while it is evaluated."""
     pauses: list[Pause] = []
-    """For a virtual destination: the reader passes over events that were written in between."""
+    """For a virtual destination: the reader skips events that were written in between."""
 
     def same_stay(self, earlier: ContinuousQuery) -> bool:
         """Tell whether this is the same CQ in the same destination, not another CQ of its name."""
@@ -138,7 +138,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def query(self) -> ContinuousQuery:
-        """The CQ that an accepted CREATE or DESCRIBE CQ tells of; of other statements there is none."""
+        """The CQ of an accepted CREATE or DESCRIBE CQ; None for other statements."""
         query = msgspec.json.decode(self.body, type=ContinuousQuery)
         return query if query.created_at is not None else msgspec.structs.replace(query, created_at=self.replied_at)
 

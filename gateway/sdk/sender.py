@@ -51,7 +51,7 @@ class Sender:
         Args:
             topic: The topic to write to.
             value: The record's value; None removes the key's row.
-            delivered: Called out of `serve` or `close`, by whichever thread is in one of these.
+            delivered: Called from `serve` or `close`, in the caller's thread.
             key: The record's key; None spreads records over partitions.
             headers: The record's headers.
 

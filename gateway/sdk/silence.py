@@ -17,7 +17,7 @@ _SECONDS, _MOST_SECONDS = 4.0, 64.0
 
 
 class Silence:
-    """Tells when to go on with another consumer.
+    """Decides when to continue with another consumer.
 
     Example:
         >>> now = 0.0
@@ -49,7 +49,7 @@ class Silence:
         self._awaited |= dict.fromkeys(places, self._clock())
 
     def heard(self, places: Iterable[_TopicPartition]) -> None:
-        """Take note of partitions that gave something, or are read no more."""
+        """Note partitions that gave a record, or are no longer read."""
         if not self._awaited:
             return
         for place in places:

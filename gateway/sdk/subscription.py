@@ -197,7 +197,7 @@ class Subscription:
     def _know_pauses(self) -> bool:
         """Ask when the virtual CQs that records have come for were paused; False when the answer did not come.
 
-        A pause is noticed within seconds, its end before anything is passed over for it.
+        A pause is noticed within seconds, its end before any event is skipped for it.
         """
         topics = {record.topic for record in self._held}
         now = time.monotonic()

@@ -10,7 +10,7 @@ __all__ = ["trace_headers"]
 def trace_headers() -> dict[str, bytes]:
     """Return headers naming the caller's OpenTelemetry span; none without a span.
 
-    Who is in a span has imported OpenTelemetry, so that nobody else needs to.
+    A caller within a span has imported OpenTelemetry, so the SDK itself never imports it.
     """
     if "opentelemetry.trace" not in sys.modules:
         return {}

@@ -34,7 +34,7 @@ class MadeTopics:
         self._made.setdefault(owner, set()).add(topic)
 
     def of(self, owner: str) -> set[str]:
-        """Return the topics that were made for a subscriber; somebody may have deleted some."""
+        """Return the topics that were made for a subscriber, perhaps with deleted ones among them."""
         return self._made.get(owner, set())
 
 

@@ -21,7 +21,7 @@ from grouping.store.connection import mapped
 __all__ = ["BATCH", "EndNotices"]
 
 BATCH = 8000
-"""Notices in one record, at most: a few megabytes."""
+"""Most notices in one record: a few megabytes."""
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 

@@ -27,7 +27,7 @@ class StoredNotes:
         self._redis, self._keys = connection.redis, connection.keys
 
     def ends(self) -> dict[str, list[EndNotice]]:
-        """Return the notices of ends under way, by batch; raises `msgspec.MsgspecError` for a value that is none."""
+        """Return the notices of ends under way, by batch; raises `msgspec.MsgspecError` for any other value."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.ends)
         return {batch.decode(): _decode_ends(body) for batch, body in bodies.items()}

@@ -83,7 +83,7 @@ class StreamEvaluators:
         running: set[str],
         now: float,
     ) -> str | None:
-        """Return why nobody has a stream."""
+        """Return why no evaluator has a stream."""
         name = self._assignment.evaluator_of(stream.name)
         title = role_title("evaluator", name)
         if name not in running:

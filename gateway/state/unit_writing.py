@@ -95,7 +95,7 @@ def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for subscriber, mapping in kept.items():
         pipeline.hset(keys.cqs(subscriber), mapping=mapping)
     for subscriber, more in change.items():
-        if more:  # by which `Audit` notices that somebody's CQs are lost
+        if more:  # by which `Audit` notices that CQs of a subscriber are lost
             pipeline.hincrby(keys.subscribers, subscriber, more)
     for subscriber, names in gone.items():
         pipeline.hdel(keys.cqs(subscriber), *names)

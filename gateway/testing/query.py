@@ -56,7 +56,7 @@ def checked(
         text: A CREATE CQ, or a SELECT, with its clauses where it has any.
         stream: The only stream.
         accepted_at: The time of acceptance.
-        tables: All that there are.
+        tables: All tables.
         views: SELECTs by name, for FROM; a view may read the views before it.
 
     Raises:

@@ -34,7 +34,7 @@ class Table:
 
         Raises:
             InputError: As CREATE TABLE is refused.
-            ValueError: A row is none of the table's: it would be a dead letter.
+            ValueError: A row does not fit the table, and would be a dead letter.
         """
         statement = parse(f"CREATE TABLE {declaration} WITH (topic = 'rows', format = 'json')")
         if not isinstance(statement, CreateTable):
@@ -63,6 +63,6 @@ class Table:
         """Return the table as a worker holds it.
 
         Raises:
-            ValueError: A row is none of the table's.
+            ValueError: A row does not fit the table.
         """
         return table_of(self.declared, self._records)

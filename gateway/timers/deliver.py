@@ -136,9 +136,7 @@ class Delivery:
             tick_ms: The tick.
             reason: Why, a full sentence.
         """
-        return self._letter(
-            destination, tick_ms, "The digest is left out, and its matches are skipped.", reason
-        )
+        return self._letter(destination, tick_ms, "The digest is left out, and its matches are skipped.", reason)
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
         """Return the dead letter about rows of a digest that no record can hold.

@@ -68,8 +68,8 @@ class OrderDesk:
         """Return an order of digests that are due, None when no destination is due any more.
 
         The gateway itself serves destinations that only need a look, and destinations of aggregate queries, because it
-        makes their few rows as fast as Spark. New matches move destinations on the event list meanwhile: a destination that
-        comes up twice is skipped the second time, and a missed destination is still due afterwards.
+        makes their few rows as fast as Spark. New matches move destinations on the event list meanwhile: a destination
+        that comes up twice is skipped the second time, and a missed destination is still due afterwards.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)

@@ -1,7 +1,7 @@
 """The intake of pending matches: the gateway follows `cq.pending`, and arms the destinations of new matches.
 
 On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. The gateway
-goes through all restored stores once, some thousands at a time, and arms their readers as if the matches had just come
+visits all restored stores once, some thousands at a time, and arms their readers as if the matches had just come
 in.
 """
 

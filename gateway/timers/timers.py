@@ -1,4 +1,4 @@
-"""Timers: one step takes in stored matches, fires the ticks that the progress allows and deletes matches nobody reads.
+"""Timers: one step takes in stored matches, fires the ticks that the progress allows, and deletes unread matches.
 
 A step does a bounded amount of work, so that commands are never kept waiting; `busy` tells that there is more.
 """

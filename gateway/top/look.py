@@ -19,7 +19,7 @@ __all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
 
 
 class GroupLook(NamedTuple):
-    """A group that was evaluated lately."""
+    """A recently evaluated group."""
 
     group_id: GroupId
     signature: str

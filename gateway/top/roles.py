@@ -19,7 +19,7 @@ __all__ = ["told_roles"]
 def told_roles(settings: Settings) -> dict[str, Any]:
     """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles tell.
 
-    A server that does not answer is `silent`; without Redis nobody knows of gateway and evaluator.
+    A server that does not answer is `silent`; without Redis the states of gateway and evaluator are unknown.
     """
     roles: dict[str, dict[str, Any]] = {"kafka": {"state": "ready"}, "redis": {"state": "ready"}}
     told: dict[str, dict[str, Any]] = {}

@@ -169,7 +169,7 @@ class TopicEnds:
         return self.certain_source_ends(stream_id)
 
     def certain_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return `source_ends` where each partition has told its end.
+        """Return `source_ends` if the end of each partition is known.
 
         Raises:
             InputError: ``unavailable``.

@@ -202,7 +202,7 @@ class ResultTopics:
             )
 
     def lose(self, topics: Iterable[str]) -> None:
-        """Take note that topics are not there, whoever has deleted them."""
+        """Note that topics do not exist, deleted by whatever program."""
         for topic in topics:
             self._like(topic).discard(topic)
 

@@ -120,7 +120,7 @@ class SourceWatch:
 
 
 def seen(stream: Stream, form: ExistingTopic) -> Stream:
-    """Return a stream as it is after a look at its topic.
+    """Return the stream, changed by the state of its topic.
 
     Example:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")

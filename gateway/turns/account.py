@@ -16,13 +16,13 @@ ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
 BUDGET_SECONDS = 0.005
 """CPU seconds of a full budget: the most that a subscriber takes of a unit of work shared with others."""
 BUDGET_RATE = 0.2
-"""CPU seconds that come into a budget each second."""
+"""CPU seconds that a budget gains each second."""
 _FIRST_GUESS = 0.001
 """CPU seconds of a command of a subscriber whose commands were never timed: a broken statement of a new shape."""
 _RECORD_BYTES = 300
-"""Memory of a record besides its key and value, about."""
+"""Approximate bytes of memory of a record besides its key and value."""
 _SPILLED_BYTES = 200
-"""Memory of a spilled record, about."""
+"""Approximate bytes of memory of a spilled record."""
 
 _READ_AGAIN_BYTES = 1 << 20
 """Bytes of spilled records that are read at once."""
@@ -39,8 +39,8 @@ class SpilledRecord(NamedTuple):
 class Account:
     """Queues of commands that share a budget.
 
-    A subscriber who is known has an account with one queue. Newcomers share an account, with a queue for each name, and
-    so do all records that are nobody's.
+    A known subscriber has an account with one queue. Newcomers share an account, with a queue for each name, and so do
+    all records without a subscriber.
     """
 
     __slots__ = ("_budget", "_refilled_at", "bytes", "command_seconds", "queues")
@@ -50,7 +50,7 @@ class Account:
         self._budget = BUDGET_SECONDS
         self._refilled_at = now
         self.command_seconds = _FIRST_GUESS
-        """CPU seconds of a command, as the last ones took."""
+        """Expected CPU seconds of a command, from the last commands."""
         self.queues: OrderedDict[bytes | None, deque[Record | SpilledRecord]] = OrderedDict()
         """Waiting commands by subscriber, in the order of turns; no queue is empty."""
         self.bytes = 0
@@ -67,7 +67,7 @@ class Account:
 
         Args:
             seconds: CPU seconds that the commands took.
-            commands: How many they were; 0 for work that tells nothing about the next command.
+            commands: The number of these commands; 0 for work that says nothing about the next command.
         """
         self._budget -= seconds
         if commands:
@@ -113,7 +113,7 @@ class Account:
 
 
 def size_of(record: Record | SpilledRecord) -> int:
-    """Return the bytes of memory that a record takes, about."""
+    """Return the approximate bytes of memory that a record takes."""
     if isinstance(record, SpilledRecord):
         return _SPILLED_BYTES
     return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")

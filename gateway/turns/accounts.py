@@ -18,7 +18,7 @@ class Accounts:
     """Finds the account of a subscriber, who is known once a command of it was accepted."""
 
     def __init__(self) -> None:
-        """Begin without knowing anybody."""
+        """Begin without accounts."""
         self._known: OrderedDict[bytes, Account] = OrderedDict()
         """Accounts by subscriber, the subscriber silent for longest first."""
         self.clear(0.0)
@@ -29,7 +29,7 @@ class Accounts:
         self._shared = {NEWCOMERS: Account(now), UNPROVEN: Account(now)}
 
     def of_subscriber(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
-        """Return the name and the account for commands of a subscriber; a record without a key is nobody's."""
+        """Return the name and the account for commands of a subscriber; a record without a key has no subscriber."""
         if subscriber is None:
             return UNPROVEN, self._shared[UNPROVEN]
         account = self._known.get(subscriber)
@@ -44,7 +44,7 @@ class Accounts:
 
     @property
     def unproven(self) -> Account:
-        """The account of records that are nobody's."""
+        """The account of records without a subscriber."""
         return self._shared[UNPROVEN]
 
     def promote(self, subscriber: bytes, now: float) -> None:

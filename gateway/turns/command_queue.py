@@ -20,21 +20,21 @@ from gateway.turns.topic_progress import TopicProgress
 __all__ = ["CommandQueue", "CommandUnit"]
 
 _MOST_BYTES = 64 << 20
-"""Memory of the commands that wait; more are left on the topic."""
+"""Most bytes of waiting commands in memory; further commands stay on the topic."""
 _SHARE_BYTES = 16 << 20
-"""Memory of the commands of one account; beyond this size only places are kept."""
+"""Most bytes of the commands of one account in memory; of further commands only the places are kept."""
 _UNIT_BYTES = 8 << 20
-"""Bytes of the commands of one unit of work while several subscribers send, about."""
+"""Approximate bytes of commands in a unit of work while several subscribers send."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
 _LIGHT_SECONDS = 0.25
 """How long budgets count after a turn of a subscriber who got all its commands done within its budget."""
 _UNIT_SECONDS = 0.1
-"""CPU time of a unit of work while several subscribers send, about."""
+"""Approximate CPU time of a unit of work while several subscribers send."""
 _ALONE_SECONDS = 0.5
-"""CPU time of a unit of work of a subscriber who sends alone, at most."""
+"""Most CPU time of a unit of work of a subscriber who sends alone."""
 _LOOKED_AT = 64
-"""How many waiting newcomers are passed over in the search for a runnable command."""
+"""How many waiting newcomers are skipped in the search for a runnable command."""
 
 
 class CommandUnit(NamedTuple):
@@ -42,9 +42,9 @@ class CommandUnit(NamedTuple):
 
     records: list[Record]
     seconds: float
-    """The compilation time after which the unit takes no further command in."""
+    """The compilation time after which the unit takes in no further command."""
     alone: bool
-    """Whether a single subscriber is sending, so nobody else waits for the unit."""
+    """Whether a single subscriber is sending, so that no other subscriber waits for the unit."""
 
 
 class CommandQueue:
@@ -83,7 +83,7 @@ class CommandQueue:
         self._held: dict[bytes | None, Callable[[], bool]] = {}
         """By subscriber whose first command is held: a function that tells whether the command is ready."""
         self._gone: list[Place] = []
-        """Spilled records that the topic has no more."""
+        """Spilled records that the topic no longer has."""
         self._progress = TopicProgress(ahead)
         self._last: bytes | None = None
         self._changed_at = self._light_at = self._last_at = float("-inf")
@@ -95,7 +95,7 @@ class CommandQueue:
 
     @property
     def full(self) -> bool:
-        """Whether no more is to be read for now."""
+        """Whether reading must pause."""
         return sum(account.bytes for account in self._turns.values()) >= _MOST_BYTES
 
     @property
@@ -118,7 +118,7 @@ class CommandQueue:
                 self._append(name, account, record.key, record)
 
     def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
-        """Let a record wait, or its place alone where the account's share of memory is used up."""
+        """Let a record wait, or only its place if the account's share of memory is used up."""
         spilled = self._read_again and account.queues and account.bytes + size_of(record) > _SHARE_BYTES
         place = record.partition, record.offset
         account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
@@ -127,8 +127,8 @@ class CommandQueue:
     def take(self, most: int) -> CommandUnit:
         """Return the commands of the next unit of work, at most `most`.
 
-        Each subscriber has one turn; if a subscriber who keeps within its budget was served a moment ago, a turn ends
-        with the budget. Turns go on until the unit is full where there was no such subscriber for a while.
+        Each subscriber has one turn. If a subscriber who keeps within its budget was served a moment ago, each turn
+        ends when its budget is used up; otherwise turns go on until the unit is full.
         """
         now = self._clock()
         alone = not self.together
@@ -234,7 +234,7 @@ class CommandQueue:
         """Give subscribers no turns until their first command is ready.
 
         Args:
-            held: By subscriber: tells whether it is.
+            held: By subscriber: a function that tells whether the command is ready.
         """
         self._held |= held
 
@@ -266,7 +266,7 @@ class CommandQueue:
                 account.spend(sum(some), len(some))
 
     def finish(self, records: Sequence[Record], accepted: Container[bytes | None] = ()) -> CommandsRead:
-        """Count records that were taken as carried out, and return how far the topic is with them.
+        """Count taken records as carried out, and return the new position on the topic.
 
         Args:
             records: The records.

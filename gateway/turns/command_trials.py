@@ -61,10 +61,10 @@ class CommandTrials:
 
         Args:
             records: The commands to carry out.
-            ids: The keys of their commands' ids; None of a record that is no command.
+            ids: The keys of their commands' ids; None for a record that is no command.
 
         Raises:
-            OperationalError: Redis does not answer, or is another gateway's by now.
+            OperationalError: Redis does not answer, or another gateway has taken over.
         """
         deaths = self._suspects.deaths if self._has_suspect(records) else 0
         refused: set[int] = set()
@@ -88,6 +88,6 @@ def deadly() -> InputError:
     return InputError(
         "the gateway ended each time that it carried out the command",
         code="unsupported-query",
-        detail=f"That was {TRIES} times in succession; it took too much time or memory. Nothing was changed.",
+        detail=f"The gateway ended {TRIES} times in succession, for too much time or memory. Nothing was changed.",
         hint="Divide the statement into several, or report it.",
     )

@@ -9,13 +9,13 @@ from grouping.model.errors import InputError
 __all__ = ["CommandRates"]
 
 _SECONDS = 10
-"""A subscriber that was silent for this long may send as many seconds' commands at once."""
+"""A subscriber that was silent for this long may send the commands of this time at once."""
 _KNOWN = 100_000
-"""The buckets that are kept; with more all are full again, for memory counts more."""
+"""Most buckets in memory; when there are more, all buckets begin full again, to save memory."""
 
 
 class CommandRates:
-    """A bucket for each subscriber: it holds ten seconds' commands at most, and fills as time goes."""
+    """A bucket for each subscriber: it holds the commands of at most ten seconds, and fills with time."""
 
     def __init__(self) -> None:
         """Begin with full buckets."""

@@ -11,7 +11,7 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["MOST_AHEAD", "TopicProgress"]
 
 MOST_AHEAD = 10_000
-"""Offsets of a partition that are done before an earlier one: each commit names them, 8 bytes each."""
+"""Most offsets of a partition that may be done before an earlier one: each commit stores them, in 8 bytes each."""
 
 
 class TopicProgress:
@@ -26,7 +26,7 @@ class TopicProgress:
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
         """By partition, the offsets of records read, from the first unfinished record on."""
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
-        """Done before the gateway began, and to be read again."""
+        """Offsets that an earlier gateway has carried out, and that are read again."""
         self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
         self._read_to: dict[int, int] = {}
 
@@ -45,12 +45,12 @@ class TopicProgress:
         return len(self._ahead.get(partition, ())) < MOST_AHEAD or offset == self._waiting[partition][0]
 
     def holds_up(self, place: Place) -> bool:
-        """Tell whether nothing else of a record's partition may be carried out before it."""
+        """Tell whether no later record of the partition may be carried out before a record."""
         partition, offset = place
         return len(self._ahead.get(partition, ())) >= MOST_AHEAD and offset == self._waiting[partition][0]
 
     def finish(self, places: Iterable[Place]) -> CommandsRead:
-        """Count records as done, and return how far the topic is with them."""
+        """Count records as done, and return the new position on the topic."""
         finished: defaultdict[int, list[int]] = defaultdict(list)
         for partition, offset in places:
             finished[partition].append(offset)
@@ -61,7 +61,7 @@ class TopicProgress:
             while waiting and waiting[0] in done:
                 waiting.popleft()
             first = waiting[0] if waiting else self._read_to[partition]
-            while first in done:  # one that is to be read again
+            while first in done:  # an offset that is read again later
                 first += 1
             offsets[partition] = first
             self._ahead[partition] = {offset for offset in done if offset > first}

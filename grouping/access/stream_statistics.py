@@ -68,7 +68,7 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
-    """The cost of a group lately."""
+    """The recent cost of a group."""
 
     path: AccessPath
     """The index in use."""
@@ -88,7 +88,7 @@ class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
-    """The observations of the tasks of one source partition lately."""
+    """The recent observations of the tasks of one source partition."""
 
     at_ms: int
     """When this was written."""
@@ -114,7 +114,7 @@ class StreamStatistics:
         self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
         """Epoch and version of the constant tables that all figures include."""
         self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
-        """Memory of the constant tables in the worker with the largest ones; None when no worker told."""
+        """Memory of the constant tables in the worker with the largest ones; None without a report of a worker."""
 
     def column(self, name: str) -> ColumnSample | None:
         """Return the sample of a column; None while too few events were seen."""

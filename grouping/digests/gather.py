@@ -17,7 +17,7 @@ __all__ = ["BOUNDS", "Bounds", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
-    """How many records are held in memory at once, at most."""
+    """The most records that are in memory at once."""
 
     one: int = 64
     """Records of a destination; a destination with more reads its records in sequence."""

@@ -19,7 +19,7 @@ class Param(NamedTuple):
     null: SqlType | None = None
     """The type of an untyped NULL, and of a constant parameter; the type that the kind names where None."""
     accepted: tuple[str, ...] = ()
-    """The names of the types that are taken as they are; the kind itself where empty."""
+    """The names of the types that are accepted without a CAST; if empty, the kind is the only name."""
     told: str = ""
     """The name in messages; the kind itself where empty."""
     reader: str = ""

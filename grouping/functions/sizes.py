@@ -56,7 +56,7 @@ _LONGEST_FIELD = 11
 _LONGEST_DIGEST = 128
 """Bytes of the longest digest, in hexadecimal digits."""
 _LONGEST_NUMBER = 512
-"""Digits and commas before the point of the largest DOUBLE, about."""
+"""Approximate number of digits and commas before the point of the largest DOUBLE."""
 _LARGEST_WIDTH = 999
 """Characters to which a format fills an argument up."""
 _MOST_ENCODED = 4
@@ -66,7 +66,7 @@ LONGEST_SCALAR = 64
 _PLAIN = 8
 """Bytes of a number or a time in an array."""
 _MARKS = 8
-"""Quotes, colons, commas and brackets around a name or a value in JSON, at most."""
+"""Most quotes, colons, commas and brackets around a name or a value in JSON."""
 
 
 def constant_size(leaf: Column | Slot | Value) -> int:

@@ -23,7 +23,7 @@ from grouping.model.sql_type import BINARY, STRING
 __all__ = ["TextSizes", "check_growth", "grows"]
 
 _ORDINARY = 100
-"""Bytes of a text in a column, as it is reckoned with before there is any."""
+"""Assumed bytes of a text in a column before any is measured."""
 _MOST_MADE = 1 << 20
 """Bytes that may be made of such texts. The evaluator's limit is a setting of its own."""
 _RULES = {

@@ -112,7 +112,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values compare: they are told apart and have an order. Types with parts and VARIANT do not."""
+        """Whether its values compare: equality and order are defined for them. Types with parts and VARIANT do not."""
         return self.name not in _UNORDERED
 
     @property

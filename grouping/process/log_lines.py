@@ -16,7 +16,7 @@ from typing import Any, Literal, TextIO
 __all__ = ["Sparing", "change_level_by_signals", "last_error", "log_to"]
 
 _LONGEST = 500
-"""Characters of the last error that are told."""
+"""Most characters of the last error in a report."""
 
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """The attributes of every log record; any other came as a field."""
@@ -73,7 +73,7 @@ def last_error() -> dict[str, str] | None:
 
 
 class Sparing:
-    """Tells when a line that would be repeated is due: at once, and then once a minute."""
+    """Decides when a repeated line is due: at once, and then once a minute."""
 
     _EVERY_SECONDS = 60.0
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SILENT_SECONDS", "MetricsServer", "RoleMetric", "RoleState"]
 
 SILENT_SECONDS = 10.0
-"""A role that has told nothing for this long hangs, or has ended."""
+"""A role without a report for this long hangs, or has ended."""
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
 _CONNECTIONS = 16
@@ -33,7 +33,7 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, re
 
 
 class RoleState:
-    """The state that a role has told last, and when."""
+    """The last state that a role has reported, and its time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin as `starting`.
@@ -91,7 +91,7 @@ class MetricsServer:
             port: On which port; 0 for any.
             state: The state for the probes.
             registry: The metrics.
-            role: The label of ``cq_role``; without a role the metric is not told.
+            role: The label of ``cq_role``; without a role there is no such metric.
             connection_seconds: How long a connection lasts at most, however slowly its client sends or reads.
 
         Raises:
@@ -130,7 +130,7 @@ class MetricsServer:
         return [json.dumps(told).encode() + b"\n"]
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -139,12 +139,12 @@ class RoleMetric(Collector):
     """``cq_role``: 1 for the present state of a role, 0 for its other states."""
 
     def __init__(self, state: RoleState, role: str) -> None:
-        """Tell of a role's state, by its label ``role``."""
+        """Serve the state of a role, under its label ``role``."""
         self._state = state
         self._role = role
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metric as it is now."""
+        """Return the present values of the metric."""
         gauge = GaugeMetricFamily("cq_role", _ROLE_TEXT, labels=["role", "state"])
         present = self._state.kind
         for kind in _KINDS:

@@ -26,7 +26,7 @@ _HALF = (1 << 64) - 1
 
 
 class Traces:
-    """Sends finished spans in the background: nobody waits for the collector, and missed spans are lost."""
+    """Sends finished spans in the background: no caller waits for the collector, and unsent spans are lost."""
 
     def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
         """Begin.
@@ -35,7 +35,7 @@ class Traces:
             processor: Takes the spans.
             role: The role of this process.
             prefix: The gateway's.
-            share: The share of traces without a sender that are told, 0 to 1.
+            share: The share of traces without a sender that are reported, 0 to 1.
         """
         self._ids = _GivenIds()
         resource = Resource.create(
@@ -54,15 +54,15 @@ class Traces:
 
     @property
     def share(self) -> float:
-        """The share of traces without a sender that are told."""
+        """The share of traces without a sender that are reported."""
         return self._share
 
     def chosen(self, trace: int, parent: Parent | None = None) -> bool:
-        """Tell whether a trace is told: as its sender has decided, else as its id falls."""
+        """Tell whether a trace is reported: its sender decides, otherwise its id."""
         return parent.sampled if parent is not None else (trace & _HALF) < self._share * (_HALF + 1)
 
     def tell(self, trace: int, whole: Span, parts: Sequence[Span], parent: Parent | None = None) -> None:
-        """Tell a span and its parts.
+        """Report a span and its parts.
 
         Args:
             trace: Where it belongs, unless it has a parent.
@@ -87,7 +87,7 @@ class Traces:
 
 
 class _GivenIds(RandomIdGenerator):
-    """Gives the id of the trace that is told."""
+    """Gives the id of the reported trace."""
 
     trace = 0
 

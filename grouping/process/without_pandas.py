@@ -28,6 +28,6 @@ def spare_pandas() -> None:
 
 class _PandasAbsent(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        """Find no module, and say of pandas that there is none."""
+        """Find no module, and raise for pandas as if it were not installed."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)

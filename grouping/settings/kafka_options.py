@@ -120,7 +120,7 @@ def _certificate(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the line of JAAS that logs a Java client in; nothing where the options name nobody."""
+    """Return the line of JAAS that logs a Java client in; empty if the options have no user."""
     mechanism = options.get("sasl.mechanism") or options.get("sasl.mechanisms", "")
     who = {"username": options.get("sasl.username"), "password": options.get("sasl.password")}
     further = {"kafka.sasl.mechanism": mechanism}

@@ -37,5 +37,5 @@ def allowed_registries(settings: Settings) -> dict[str, str]:
 
 
 def login_of(settings: Settings, url: str) -> str:
-    """Return the login for a registry, percent-encoded as in a URL; nothing where there is none."""
+    """Return the login for a registry, percent-encoded as in a URL; "" without a login."""
     return allowed_registries(settings).get(url, "")

@@ -328,7 +328,7 @@ def check_schemas(source: CreateStream | CreateTable | Stream, columns: Iterable
 
 
 def check_decimals(options: OptionValues) -> None:
-    """Refuse the option `decimals` where the format is none of Debezium.
+    """Refuse the option `decimals` with a format other than Debezium's.
 
     Raises:
         InputError: ``stream-mismatch``.

@@ -102,7 +102,7 @@ class Tokens:
         return self._text[token.start : token.end + 1]
 
     def word(self, ahead: int = 0) -> str:
-        """Return the bare word that many places on in capitals, empty where there is none."""
+        """Return in capitals the bare word that many places further on; empty if another token is there."""
         source = self.source(ahead)
         return source.upper() if source.isidentifier() else ""
 

@@ -38,5 +38,5 @@ ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
     BINARY: pa.binary(),
     VARIANT: pa.string(),
 }
-"""A VARIANT is its text (`grouping.values.variant`). DECIMAL is none of them: constants of it are kept as text,
-columns in their own precision and scale."""
+"""A VARIANT is its text (`grouping.values.variant`). DECIMAL has no entry: its constants are kept as text, its columns
+in their own precision and scale."""

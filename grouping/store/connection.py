@@ -34,7 +34,7 @@ class PrimaryUnknown(StoreUnavailable):
 
 
 class StoreLost(OperationalError):
-    """Redis has lost data of the gateway, or may have: all of it must be filled anew."""
+    """Redis has lost data of the gateway, or may have lost some: it must be filled anew."""
 
 
 def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
@@ -61,9 +61,9 @@ def mapped() -> Iterator[None]:
 
 
 def connect(settings: Settings) -> Any:
-    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes.
+    """Return a client with a single connection; untyped, because the driver's annotations lack bytes.
 
-    With Sentinels each new connection goes to the server that they call the primary then.
+    With Sentinels each new connection goes to the primary of that time.
     """
     server = settings.redis
     url = server.url.get_secret_value()
@@ -88,10 +88,10 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that the server last asked was the primary; without Sentinels there is no other.
+    """Check that the server last asked was the primary, as it always is without Sentinels.
 
-    A former primary that was asleep or cut off still takes itself for the primary for some ten seconds, until Sentinels
-    announce the promoted server. The former primary lacks writes to the new one, and writes to the former one are lost.
+    A former primary that was suspended or cut off acts as the primary for some ten seconds more, until Sentinels
+    announce the promoted server. The former primary lacks writes to the new one, and writes to it are lost.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.
@@ -106,7 +106,7 @@ def check_primary(client: Any) -> None:
     except redis.RedisError as error:
         raise PrimaryUnknown("no sentinel answers", detail=str(error)) from error
     if primary != asked:
-        raise StoreUnavailable("redis has another primary", detail="What the one before holds does not count.")
+        raise StoreUnavailable("redis has another primary", detail="The data of the former primary do not count.")
 
 
 def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def eviction_policy(settings: Settings) -> str | None:
 
 
 class _Packer:
-    """Packs commands without a look at each argument, as the driver has it: ours are text, bytes and numbers only."""
+    """Packs commands without the driver's checks of each argument: ours are text, bytes and numbers only."""
 
     def pack(self, *args: Any) -> list[bytes]:
         """Return a command in Redis's protocol; its name may be of several words."""

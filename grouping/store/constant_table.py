@@ -1,11 +1,11 @@
-"""The constant tables as they travel from the gateway to Spark: segments of added and removed entries.
+"""The form of the constant tables between gateway and Spark: segments of added and removed entries.
 
 A stream's tables at version v are all segments up to v, applied in order. A commit appends a segment for its version;
 neighbours are merged from time to time (a log-structured merge), so few and large segments are left. Entries with the
 same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
 
-A large segment is in pieces, each of them a `Segment` too, in no order (segment_log.py): a piece removes entries from
-older segments alone. They are written, merged and loaded one at a time, however many rows there are.
+A large segment is in pieces, each a `Segment` too, in no order (segment_log.py): a piece removes entries from older
+segments alone. Pieces are written, merged and loaded one at a time, so the number of rows is not limited by memory.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Entry(msgspec.Struct, frozen=True):
     """`d_…` or, for mode pending, `p_…`."""
     row: ConstantRow
     number: int
-    """Dense within the stream: where matches of the destination are counted."""
+    """The number under which matches of the destination are counted, dense within the stream."""
     partition: int
     """Partition of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
-    """For a store of groups: the bounds of its panes (`grouping.model.panes`)."""
+    """For a store of aggregates: the bounds of its panes (`grouping.model.panes`)."""
     since: tuple[int, ...] = ()
     """For an entry with edges or over frames: by source partition, the offset of the first event that counts, 0 for
     partitions beyond."""
@@ -94,7 +94,7 @@ def _stored(sql_type: SqlType, value: object) -> object:
 
 
 def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
-    """Return constants of one slot as the evaluator has them: strings once each."""
+    """Return constants of one slot in the evaluator's form, with each distinct string once."""
     array = pa.array(
         values if sql_type in ARROW_TYPES else [_stored(sql_type, value) for value in values], storage_type(sql_type)
     )
@@ -146,7 +146,7 @@ class Segment:
 
     def __init__(self, removed: pa.Array, added: dict[Block, pa.Table]) -> None:
         self.removed = removed
-        """The destinations taken away, as binary(12), each once."""
+        """The removed destinations, as binary(12), each once."""
         self.added = added
         """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; of stores of groups also bounds; of
         blocks with edges also since, as `unpacked_since` reads it."""
@@ -186,7 +186,7 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        """About as many bytes as it is encoded."""
+        """Approximate number of bytes when encoded."""
         return int(self.removed.nbytes + sum(_BLOCK_BYTES + table.nbytes for table in self.added.values()))
 
 
@@ -201,7 +201,7 @@ class _StoredSegment(msgspec.Struct, array_like=True):
 _decode = msgspec.msgpack.Decoder(_StoredSegment).decode
 
 _BLOCK_BYTES = 1_000
-"""The bytes that Arrow writes about a block, besides its rows."""
+"""Bytes of a block in Arrow's form besides its rows."""
 _NO_IDS = pa.nulls(0, pa.binary(12))  # `pa.array` would import pandas: a third of the gateway's time to start
 
 
@@ -241,7 +241,7 @@ def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
 
 
 def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
-    """Yield changes as they are where they are small, else block by block and slice by slice."""
+    """Yield small changes unchanged, and large changes block by block and slice by slice."""
     for change in changes:
         if change.nbytes <= nbytes:
             yield change
@@ -254,7 +254,7 @@ def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
 
 
 def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
-    """Yield a table in halves of halves: its rows may differ much in size."""
+    """Yield a table in repeated halves, since its rows may differ much in size."""
     if table.nbytes <= nbytes or table.num_rows == 1:
         yield table
         return
@@ -290,7 +290,7 @@ def _without(added: dict[Block, pa.Table], removed: pa.Array) -> dict[Block, pa.
 
 
 def _id_bytes(ids: pa.Array) -> bytes:
-    """Return destinations in a row; of a million of them no Python object is made."""
+    """Return the bytes of all destinations together, without a Python object for each."""
     if not len(ids):
         return b""
     return memoryview(ids.buffers()[1])[12 * ids.offset : 12 * (ids.offset + len(ids))].tobytes()

@@ -1,14 +1,13 @@
-"""The evaluator's Redis scripts, which read and write without interruption by others."""
+"""The evaluator's Redis scripts, each of which reads and writes atomically."""
 
 from __future__ import annotations
 
 __all__ = ["COUNT", "PIN"]
 
 # KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
-# batch, the fence's holder. Nil: the tables are not confirmed, or the record of their version is
-# lost; empty: somebody else has the fence; "committed": the batch is committed. A stream that was dropped has tables
-# without rows. The number of the stream's declaration is read by a pattern, since texts within JSON have their quotes
-# escaped.
+# batch, the fence's holder. Nil: the tables are not confirmed, or the record of their version is lost; empty: another
+# evaluator has the fence; "committed": the batch is committed. A dropped stream has tables without rows. A pattern
+# reads the number of the stream's declaration, since texts within JSON have their quotes escaped.
 PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -38,7 +37,7 @@ return pinned
 
 # KEYS: matches, counted, output, next batch, and the stream's fence where there is one. ARGV: source partition,
 # micro-batch, the fields of `Output`, the fence's holder, values. 0: nothing waits, or the micro-batch was counted
-# before; -1: somebody else has the fence.
+# before; -1: another evaluator has the fence.
 COUNT = """
 if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[6] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end

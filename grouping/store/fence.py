@@ -1,7 +1,7 @@
-"""Fences: a write by a process that was succeeded meanwhile is not carried out.
+"""Fences: Redis refuses writes of a process that has been replaced.
 
-A fence is a key that names who took a lease last. The fence stays when its holder is silent, so a holder waking from
-sleep finds a different name there.
+A fence is a key that names the last holder of a lease. The fence stays when its holder is silent, so a holder that
+wakes up finds the name of its successor.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from grouping.store.connection import connect, mapped
 
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
-# KEYS: fence. ARGV: token. Touches somebody else's fence: a transaction that watches the fence is not carried out.
+# KEYS: fence. ARGV: token. Touches the fence of another process, so that a transaction that watches the fence fails.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
 """
 _WAIT_SECONDS = 0.2
 FRESH_SECONDS = 0.05
-"""For how long an answer of Redis holds: thousands of writes follow one another."""
+"""Validity of an answer of Redis, since thousands of writes follow one another."""
 
 
 class LeaseLost(OperationalError):
-    """Somebody else has taken the lease since, or Redis has lost it; nothing was written."""
+    """Another process has taken the lease since, or Redis has lost it; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Fence:
 
     key: str
     token: str
-    """Who holds it."""
+    """The token of the holder."""
 
     def transaction(self, client: Any) -> Any:
-        """Return a pipeline whose commands a client carries out together, unless somebody else took over.
+        """Return a pipeline whose commands a client carries out together, unless another process has taken over.
 
         Its `execute` takes one round trip, and raises `LeaseLost`.
         """
@@ -81,7 +81,7 @@ class FenceWatch:
         return holder.decode() if holder else None
 
     def told(self, fence: Fence, holder: str | None, asked_at: float) -> None:
-        """Take the holder of a fence from an answer of Redis to somebody else.
+        """Read the holder of a fence from the answer of Redis to another process.
 
         Args:
             fence: The fence.
@@ -92,10 +92,10 @@ class FenceWatch:
             self._passed = (fence, asked_at)
 
     def check(self, fence: Fence) -> None:
-        """Return when the fence is the holder's own; waits while Redis does not tell, for it may be anybody's then.
+        """Return once the fence is known to be the holder's own; wait while Redis does not answer.
 
         Raises:
-            LeaseLost: Somebody else has taken over.
+            LeaseLost: Another process has taken over.
         """
         if self._passed is not None and self._passed[0] == fence and self._clock() < self._passed[1] + FRESH_SECONDS:
             return
@@ -140,7 +140,7 @@ class _FencedPipeline(redis.client.Pipeline):
             self.reset()
         executed = answers.pop()
         if executed is None:
-            raise LeaseLost("another one has taken over", detail="Redis was not written to.")
+            raise LeaseLost("another process has taken over", detail="Redis was not written to.")
         for answer in (*answers, *(executed if isinstance(executed, list) else [executed])):
             if raise_on_error and isinstance(answer, Exception):
                 raise answer

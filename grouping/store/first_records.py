@@ -1,4 +1,4 @@
-"""The first records of a stream: how many are dead letters, and for which reason mostly."""
+"""The first records of a stream: how many of them are dead letters, and the commonest reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["FIRST_RECORDS", "FirstRecords", "FirstRecordsStore"]
 
 FIRST_RECORDS = 100
-"""How many records of a stream are looked at."""
+"""Number of records of a stream that are counted."""
 
 _RECORDS, _LETTERS, _REASON = b"records", b"letters", b"reason:"
 _MOST_REASONS = 5
-"""Reasons that one task writes: its commonest ones."""
+"""Most reasons that one task writes, the commonest first."""
 _LONGEST_REASON = 300
 
 

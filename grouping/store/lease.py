@@ -18,7 +18,7 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
-"""How long a lease lasts that is not renewed: a standby waits for no more. An evaluator ends a JVM meanwhile."""
+"""How long a lease lasts without renewal, and thus the longest wait of a standby. An evaluator ends a JVM meanwhile."""
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
 _ACQUIRE = """
@@ -36,12 +36,12 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 class Lease:
     """The right to be the gateway, or the evaluator of a name, of a prefix.
 
-    A lease lapses when it is not renewed in time; a holder without renewal must stop at once. A holder on this machine
-    whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last holder,
-    even of a lapsed lease: a holder waking from sleep writes nothing any more.
+    A lease lapses when it is not renewed in time; a holder without renewal must stop at once. If the holder is a dead
+    process of this machine, its successor does not wait. Beside the lease lies a *fence*, which names the last holder,
+    even of a lapsed lease: a suspended holder that wakes up can write nothing.
 
-    redis-py's `Lock` is a lease as well, but has no fence for transactions to depend on, and does not name its holder,
-    which the successor of a dead process needs.
+    redis-py's `Lock` is a lease too, but transactions cannot depend on it, and it does not name its holder, which the
+    successor of a dead process needs.
     """
 
     def __init__(self, settings: Settings, role: LeaseTaker, name: str = "") -> None:
@@ -49,7 +49,7 @@ class Lease:
 
         Args:
             settings: Where Redis is.
-            role: Whose lease.
+            role: The role that the lease is for.
             name: The evaluator's name; empty for the unnamed one, and for the gateway.
         """
         self._redis = connect(settings)
@@ -62,7 +62,7 @@ class Lease:
         """This process as a holder, in the form of `holder`."""
 
     def acquire(self) -> bool:
-        """Take the lease, or keep it; False if somebody else holds the lease.
+        """Take the lease, or keep it; False if another process holds the lease.
 
         Raises:
             StoreUnavailable: Redis does not answer, or another server is its primary.
@@ -73,7 +73,7 @@ class Lease:
                 self._redis.eval(_RELEASE, 1, self.key, holder)
                 taken = self._take()
         if taken:
-            with suppress(PrimaryUnknown):  # nobody was promoted that anybody could find
+            with suppress(PrimaryUnknown):  # no promoted server could be found
                 check_primary(self._redis)
         return taken
 
@@ -92,7 +92,7 @@ class Lease:
             return max(int(self._redis.pttl(self.key)), 0)
 
     def release(self) -> None:
-        """Give it back."""
+        """Give the lease back."""
         with mapped():
             self._redis.eval(_RELEASE, 1, self.key, self.token)
 
@@ -102,7 +102,7 @@ class Lease:
         return Fence(self._fence, self.token)
 
     def transaction(self, client: Any) -> Any:
-        """Return a pipeline whose commands a client carries out together, unless somebody else took the lease.
+        """Return a pipeline whose commands a client carries out together, unless another process has taken the lease.
 
         Its `execute` takes one round trip, and raises `LeaseLost`.
         """
@@ -110,9 +110,9 @@ class Lease:
 
 
 def _machine() -> str:
-    """Return the machine's name, and which of its starts and rooms of process numbers this is.
+    """Return the machine's name, the id of its boot, and the namespace of process numbers.
 
-    Containers have similar names, and all of them a process 1: a process number is unique only within its namespace.
+    Containers have similar names, and each has a process 1: a process number is unique only within its namespace.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]

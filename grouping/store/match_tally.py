@@ -1,4 +1,4 @@
-"""How often destinations were met, as workers tell the gateway: by the numbers that destinations have in a stream."""
+"""Counts of matches by destination, from workers to the gateway; destinations have numbers within a stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""Numbers per value: half a megabyte, with a time for each a megabyte."""
+"""Most numbers in a value: half a megabyte, or a megabyte with a time for each."""
 
 
 class MatchTally(NamedTuple):
@@ -21,11 +21,11 @@ class MatchTally(NamedTuple):
     numbers: NDArray[np.int32]
     counts: NDArray[np.int64]
     last_ms: NDArray[np.int64]
-    """When each was met last."""
+    """The time of the last match of each."""
 
     @classmethod
     def of(cls, numbers: NDArray[np.integer], last_ms: int) -> MatchTally:
-        """Count numbers, one for each match; all were met at about the same time."""
+        """Count numbers, one for each match; all matches have about the same time."""
         distinct, counts = np.unique(numbers, return_counts=True)
         return cls(distinct.astype(np.int32), counts, np.full(distinct.size, last_ms))
 

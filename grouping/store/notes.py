@@ -41,7 +41,7 @@ class Pin(NamedTuple):
 
     version: TableVersion
     paused: tuple[GroupId, ...] = ()
-    """Groups that rest, by an operator's statement."""
+    """Groups that an operator has paused."""
     revision: int = 1
     """The declaration of the stream, by `Stream.revision`."""
 
@@ -86,13 +86,13 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     """A worker's report on its replica of a table; a value of `RedisKeys.replicas`."""
 
     at_ms: int
-    """When it was told."""
+    """The time of the note."""
     rows: int
     """Rows that count."""
     nbytes: int
     """Memory of the rows and their indexes in the worker."""
     reached: dict[int, int] = {}
-    """By partition of the topic, the offset behind the last change that is in."""
+    """By partition of the topic, the offset behind the last change in the replica."""
     waiting: int = 0
     """Records that a micro-batch waits for at this moment."""
     evaluator: str = ""
@@ -105,7 +105,7 @@ class ReplicaNote(msgspec.Struct, frozen=True):
         """Read a note.
 
         Raises:
-            msgspec.MsgspecError: It is none.
+            msgspec.MsgspecError: The value is not a note.
         """
         return _decode_replica(body)
 
@@ -122,7 +122,7 @@ class StateNote(msgspec.Struct, frozen=True):
     nbytes: int
     """Memory in the worker."""
     restore_seconds: float = 0.0
-    """How long the worker took to bring the state to its first batch, by files and log."""
+    """How long the worker took to restore the state for its first batch, from files and the log."""
 
 
 class PartitionStates(msgspec.Struct, frozen=True):
@@ -184,7 +184,7 @@ class CommittedNote(msgspec.Struct, frozen=True):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> CommittedNote:
-        """Read a note, or one of nothing where there is none.
+        """Read a note; an empty note if the value is missing.
 
         Example:
             >>> CommittedNote.unpack(b'{"batch": 3, "offsets": {"0": 12}}').offsets, CommittedNote.unpack(None).offsets
@@ -207,7 +207,7 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> ExecutorsNote:
-        """Read a note; where there is none, or one of another form, nothing is known."""
+        """Read a note; an empty note if the value is missing or has another form."""
         try:
             return _decode_executors(body or b"{}")
         except msgspec.MsgspecError:

@@ -1,8 +1,8 @@
-"""The ownership of streams: a stream has one evaluator, whatever the settings, and its tasks until a takeover.
+"""The ownership of streams: whatever the settings, one evaluator has a stream, and its tasks alone write for it.
 
-Each evaluator has a lease by its name. For each stream a key names its owner: the last evaluator to begin with the
-stream, by name and token. Another one takes the stream only where that token holds no lease any more. Writes for the
-stream are fenced by this key.
+Each evaluator has a lease by its name. For each stream a key names its owner: name and token of the last evaluator that
+began to evaluate it. Another evaluator takes the stream only if that token no longer holds a lease. This key is the
+fence of all writes for the stream.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Owner(NamedTuple):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> Owner | None:
-        """Read the value of `RedisKeys.owner`, None where it says nothing.
+        """Read the value of `RedisKeys.owner`; None for an empty or missing value.
 
         Example:
             >>> Owner.unpack(b"fast:host/7/ab"), Owner.unpack(b"")
@@ -61,7 +61,7 @@ class Owner(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Who it is, in words."""
+        """The name of the evaluator for people."""
         return f'evaluator "{self.name}"' if self.name else "unnamed evaluator"
 
 
@@ -95,17 +95,17 @@ class Ownership:
 
         Args:
             settings: Where Redis is.
-            fences: Under which the evaluator writes.
+            fences: The fences under which the evaluator writes.
         """
         self.fences = fences
-        """The evaluator's."""
+        """The fences of the evaluator."""
         self._redis = connect(settings)
         self._keys = fences.keys
         self._holder = fences.holder
         self._claim = self._redis.register_script(_CLAIM)
 
     def claim(self, stream_id: StreamId) -> Owner | None:
-        """Take a stream, or keep it; return its live evaluator, None if the stream is now this evaluator's.
+        """Take a stream, or keep it. Return None on success, otherwise the live evaluator that has the stream.
 
         Raises:
             LeaseLost: This evaluator holds no lease.

@@ -57,10 +57,10 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     since_ms: int
     until_ms: int
-    """End of the quarantine. A unit that only raises is tried with every batch, and counts as mended from then on."""
+    """End of the quarantine. A unit that only raises is tried with every batch, and counts as healthy from then on."""
     reason: str
     times: int = msgspec.field(default=0, name="deaths")
-    """How often the unit was quarantined for killing workers or for being slow; 0 where it only raises."""
+    """How often the unit was quarantined for killing workers or for being slow; 0 if it only raises."""
     user: Subscriber = msgspec.field(default=SEVERAL, name="founder")
     """The sole user of the unit at that time."""
 
@@ -69,7 +69,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the state of a unit that has raised.
 
         Args:
-            reason: Why.
+            reason: The reason.
             now_ms: The present time.
             before: Its state before.
         """
@@ -138,8 +138,8 @@ def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str,
     """Return the work units that are at fault, none while that is not certain.
 
     A unit is at fault when it alone was marked at two deaths in a row, since anything may kill a worker once; for a
-    unit with an earlier quarantine a single death is enough. Several units marked twice in a row share a join: other
-    suspects are divided from one death to the next.
+    unit with an earlier quarantine a single death is enough. If several units are marked twice in a row, they share a
+    computation, because other suspects are divided after each death.
 
     Args:
         search: The search before this death.

@@ -1,6 +1,6 @@
-"""The keys of the records that the gateway keeps on Kafka for itself: made and read here alone.
+"""The keys of the records that the gateway keeps on Kafka for itself; only this module makes and reads them.
 
-Topic by topic, with the content under each key. A record without a value takes back the one of the same key.
+The table has the content under each key, by topic. A record without a value deletes the record with the same key.
 
 | `cq.catalog` (forms in gateway/state) | |
 |---|---|
@@ -46,7 +46,7 @@ TickKind = Literal["cut", "cursor", "settled", "closed"]
 """The kinds of records of `cq.ticks`."""
 
 ORDER: Final = b"order"
-"""The key of all orders: none takes another one back."""
+"""The key of all orders; the topic is not compacted."""
 
 
 class CatalogKey(NamedTuple):

@@ -27,9 +27,9 @@ class RoleNote(msgspec.Struct, frozen=True):
     host: str
     pid: int
     since_ms: int
-    """When the process began to tell, epoch milliseconds."""
+    """The time of the process's first note, epoch milliseconds."""
     told_ms: int
-    """When it told this, by its own clock."""
+    """The time of the note, by the role's own clock."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
     """The role's knowledge of its work: `streams` and `tables` by name, the address of its metrics."""
@@ -45,7 +45,7 @@ class RoleNotes:
         self._since_ms = _now_ms()
 
     def tell(self, role: LeaseTaker, state: str, more: dict[str, Any], name: str = "") -> None:
-        """Tell the state of this process.
+        """Write the state of this process.
 
         Args:
             role: The role of this process.
@@ -61,10 +61,10 @@ class RoleNotes:
             self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
     def told(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
-        """Return a role's last note, None where it told nothing lately, or is of another version.
+        """Return a role's last note, None if the note is old, or of another version.
 
         Args:
-            role: Which one.
+            role: The role.
             name: The evaluator's name.
 
         Raises:

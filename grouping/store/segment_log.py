@@ -1,9 +1,9 @@
-"""The segments of a stream's constant tables as they lie in Redis: one hash.
+"""The segments of a stream's constant tables in Redis: one hash.
 
-A value in Redis ends at 512 MB, some 9.5 million rows, and far smaller ones hold up everybody. So a segment over the
-versions (since, until] is the field ``since-until`` and, where it is larger than a piece, ``since-until/1``, ``/2`` and
-so on, which are written before. The segment exists, as a whole, once its own field does, which holds the number of
-further pieces; pieces without it are left over from an interrupted merge.
+A value in Redis has at most 512 MB, some 9.5 million rows, and far smaller values already delay every client of Redis.
+So a segment over the versions (since, until] is the field ``since-until`` and, if it is larger than a piece, the fields
+``since-until/1``, ``/2`` and so on, which are written before. The segment exists once its own field exists, which has
+the number of further pieces; pieces without this field are left over from an interrupted merge.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIECE_BYTES = 8 << 20
 
 
 class SegmentLost(OperationalError):
-    """A segment is not there, or not there as a whole: it was merged with others meanwhile, or Redis lost it."""
+    """A segment is missing or incomplete: it was merged with others meanwhile, or Redis lost it."""
 
 
 class VersionSpan(NamedTuple):
@@ -43,7 +43,7 @@ class VersionSpan(NamedTuple):
 
 
 def segment_fields(span: VersionSpan, changes: Iterable[Segment]) -> Iterator[tuple[str, bytes]]:
-    """Yield the fields of a segment with its changes, each made when it is asked for; its own field comes last."""
+    """Yield the fields of a segment lazily, each with its changes; the segment's own field comes last."""
     pieces = cut(changes, PIECE_BYTES)
     last, more = next(pieces), 0
     for piece in pieces:
@@ -54,7 +54,7 @@ def segment_fields(span: VersionSpan, changes: Iterable[Segment]) -> Iterator[tu
 
 
 class SegmentLog:
-    """Reads the segments of one stream; the driver's errors are its caller's to map."""
+    """Reads the segments of one stream; the caller maps the driver's errors."""
 
     def __init__(self, redis: Any, key: str) -> None:
         self._redis = redis
@@ -68,7 +68,7 @@ class SegmentLog:
         return dict(sorted(found.items()))
 
     def spans(self) -> list[VersionSpan]:
-        """Return the segments that there are, from the oldest to the newest."""
+        """Return the existing segments, from the oldest to the newest."""
         return sorted(VersionSpan.of(field) for field in self._redis.hkeys(self._key) if b"/" not in field)
 
     def pieces(self, span: VersionSpan) -> Iterator[Segment]:
@@ -92,8 +92,8 @@ class SegmentLog:
 def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
     """Return the neighbouring segments that lead from one version to another, None where none do.
 
-    From 0 on the last segment may reach beyond the version: a version that is gone is replaced by the next existing
-    one.
+    With `since` 0 the last segment may reach beyond `until`: a version that is gone is replaced by the next existing
+    version.
 
     Example:
         >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)

@@ -35,16 +35,16 @@ __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
-"""How long a note of dead letters stays of a table that is not live; Redis may just be filled anew."""
+"""How long a note on dead letters is kept for a table that is not live, since Redis may just be filled anew."""
 _WRITER_MS = 30_000
-"""A worker that writes dead letters of a table is succeeded after this silence."""
+"""After this silence another worker takes over the dead letters of a table."""
 _REPLICAS_SECONDS = 3600
 """How long the last note of a worker on a table is kept."""
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
 VERSIONS_MARK = b""
-"""A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
+"""A field that the streams' versions always have: Redis without it has lost the versions, and may have streams."""
 
 
 class BatchCommitted(OperationalError):
@@ -59,8 +59,7 @@ class TableStore:
 
         Args:
             settings: Where Redis is.
-            fences: The evaluator's fences: every write may raise `LeaseLost`. None for who only
-                reads.
+            fences: The evaluator's fences: every write may raise `LeaseLost`. None for a process that only reads.
         """
         self._keys = RedisKeys.of(settings)
         self._fences = fences
@@ -90,7 +89,7 @@ class TableStore:
         return Pin.unpack(pinned)
 
     def pin_together(self, stream_ids: Iterable[StreamId], batch: int) -> dict[StreamId, Pin]:
-        """Return the pins of many streams' micro-batches of one number; a pin that cannot be had is left out.
+        """Return the pins of micro-batches of many streams with the same number; missing pins are left out.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -116,11 +115,11 @@ class TableStore:
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net changes of the versions (`since`, `until`] of an epoch, read piece by piece.
 
-        None when it cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 more may
-        be read: a pinned version that is gone is replaced by the next one there is.
+        None if `since` lies within a merged segment: the caller loads from 0 instead. With `since` 0 the changes may go
+        beyond `until`: a pinned version that is gone is replaced by the next existing version.
 
         Raises:
-            StoreUnavailable: Now or while the pieces are read: they are not all there, or not of one epoch.
+            StoreUnavailable: At once or while the pieces are read: pieces are missing, or the epoch has changed.
         """
         log = SegmentLog(self._redis, self._keys.segments(stream_id))
         with mapped():
@@ -139,7 +138,7 @@ class TableStore:
             raise StoreUnavailable("the constant tables were filled anew while they were read")
 
     def pieces(self, stream_id: StreamId) -> Iterator[Segment]:
-        """Yield all segments of a stream piece by piece as they are stored, of all versions that there are.
+        """Yield all stored segments of a stream, of all versions, piece by piece.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -170,10 +169,10 @@ class TableStore:
         }
 
     def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
-        """Return tables by id, also dropped ones: CQs that were dropped before them may have events to come.
+        """Return tables by id, also dropped tables: CQs that were dropped earlier may still have unevaluated events.
 
         Raises:
-            StoreUnavailable: Some are not there: rows without them would be matches lost.
+            StoreUnavailable: Tables are missing; without them matches would be lost.
         """
         found = self._read(self._keys.tables, list(table_ids), Table)
         dropped = self._read(self._keys.dropped_tables, [each for each in table_ids if each not in found], DroppedTable)
@@ -207,13 +206,13 @@ class TableStore:
         return transaction(self._redis, None if self._fences is None else self._fences.lease)
 
     def letters_of(self, table_id: str) -> dict[int, int]:
-        """Return by partition up to which offset dead letters of a table's records are written."""
+        """Return by partition the offset up to which dead letters of a table's records are written."""
         with mapped():
             told = self._redis.hgetall(self._keys.table_letters(table_id))
         return {int(partition): int(offset) for partition, offset in told.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
-        """Note up to where they are; the note lapses where the table was dropped meanwhile."""
+        """Note the offsets of `letters_of`; the note of a dropped table lapses."""
         key = self._keys.table_letters(table_id)
         with mapped():
             live = self._redis.hexists(self._keys.tables, table_id)
@@ -226,7 +225,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether a worker is in charge of a table's dead letters; it takes charge if nobody is."""
+        """Tell whether a worker writes a table's dead letters; the worker takes this on if no other worker does."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)
@@ -236,7 +235,7 @@ class TableStore:
         return mine
 
     def tell_replica(self, source_id: str, worker: str, note: ReplicaNote) -> None:
-        """Put a worker's note on its replica of a table where the gateway finds it."""
+        """Write a worker's note on its replica of a table, for the gateway."""
         key = self._keys.replicas(source_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
@@ -252,7 +251,7 @@ class TableStore:
             pipeline.execute()
 
     def tell_executors(self, note: ExecutorsNote) -> None:
-        """Put the note on the evaluator's executors where the gateway finds it."""
+        """Write the note on the evaluator's executors, for the gateway."""
         name = self._fences.holder.name if self._fences else ""
         with mapped():
             self._transaction_of_evaluator().set(self._keys.executors(name), note.pack()).execute()
@@ -261,7 +260,7 @@ class TableStore:
         """Return the live streams.
 
         Raises:
-            StoreUnavailable: Some of them may be lost; none must be taken for dropped.
+            StoreUnavailable: Streams may be lost, and must not be taken for dropped.
         """
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
@@ -290,7 +289,7 @@ class TableStore:
         return note.epoch if note.run_id == info["run_id"] else None
 
     def committed(self, stream_id: StreamId, batch: int, offsets: dict[str, int]) -> None:
-        """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
+        """Note that a micro-batch is committed up to these offsets, and remove its pin and older pins."""
         pins = self._keys.pins(stream_id)
         with mapped():
             pinned = self._redis.hgetall(pins)
@@ -304,10 +303,10 @@ class TableStore:
             pipeline.execute()
 
     def unpin(self, stream_id: StreamId, under_way: int | None) -> None:
-        """Let go of a stream's pins that no micro-batch goes by any more, before its query begins.
+        """Remove the pins of a stream that no micro-batch will use, before its query begins.
 
         Args:
-            stream_id: Which stream.
+            stream_id: The stream.
             under_way: The batch that will be carried out again; None when batches are numbered anew.
         """
         pins = self._keys.pins(stream_id)
@@ -319,19 +318,19 @@ class TableStore:
             pipeline.execute()
 
     def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
-        """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
+        """Return the position up to which a stream is evaluated, by source partition; empty without a report."""
         with mapped():
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
     def checkpoint(self, stream_id: StreamId) -> str | None:
-        """Return which checkpoint a stream was evaluated by last, None where that is not known."""
+        """Return the name of the checkpoint by which a stream was evaluated last, None if unknown."""
         with mapped():
             name = self._redis.get(self._keys.checkpoint(stream_id))
         return None if name is None else name.decode()
 
     def note_checkpoint(self, stream_id: StreamId, name: str) -> None:
-        """Note which checkpoint a stream is evaluated by from now on."""
+        """Note the checkpoint by which a stream is evaluated from now on."""
         with mapped():
             self._transaction(stream_id).set(self._keys.checkpoint(stream_id), name).execute()
 

@@ -1,4 +1,4 @@
-"""The counts of matches and of output that tasks leave in Redis, for the gateway to take."""
+"""The counts of matches and of output that tasks write to Redis for the gateway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CountWriter", "TaskCount"]
 
 _FEW_WAITING = 64
 _LOST = -1
-"""The answer of `COUNT` where somebody else has the fence."""
+"""The answer of `COUNT` if another evaluator has the fence."""
 
 
 class TaskCount(NamedTuple):
@@ -26,10 +26,10 @@ class TaskCount(NamedTuple):
 
     stream_id: StreamId
     tally: MatchTally | None
-    """The matches by destination; None where no destination counts any."""
+    """The matches by destination; None if no destination counts matches."""
     partition: int
     batch: str
-    """The micro-batch, with a name of its own for ever: a replay is not counted again."""
+    """The micro-batch, by a name that is never used again, so that a replay is not counted twice."""
     output: Output = Output()
 
 
@@ -42,7 +42,7 @@ class CountWriter:
         Args:
             redis: The client.
             keys: The names of the keys.
-            fences: The evaluator's fences; None for a store that counts for nobody.
+            fences: The evaluator's fences; None for a store that never counts.
         """
         self._redis = redis
         self._keys = keys
@@ -76,7 +76,7 @@ class CountWriter:
             raise LeaseLost("another evaluator has taken over", detail="Its streams' counts are left out.")
 
     def _places(self, stream_id: StreamId) -> tuple[list[str], str]:
-        """Return the keys of a stream for the script `COUNT`, and who must hold the stream's fence."""
+        """Return the keys of a stream for the script `COUNT`, and the required holder of the stream's fence."""
         keys = [self._keys.matches(stream_id), self._keys.counted(stream_id), self._keys.output(stream_id)]
         keys.append(self._keys.next_batch(stream_id))
         if self._fences is None:
@@ -85,7 +85,7 @@ class CountWriter:
         return [*keys, fence.key], fence.token
 
     def _sum_up(self, stream_id: StreamId, waiting: int) -> None:
-        """Make one value of many that wait; a process that ends meanwhile loses them, which only inform."""
+        """Add many waiting values up to one; a process that ends meanwhile loses these counts, which only inform."""
         if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
             key = self._keys.matches(stream_id)
             total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())

@@ -22,7 +22,7 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["LANE", "HeaderNotes", "LaneHand", "SchemaNotes", "UnknownIds"]
 
 LANE = "lane"
-"""How the names of the lanes' checkpoints begin; ids of streams begin otherwise."""
+"""The beginning of the names of lanes' checkpoints; ids of streams begin differently."""
 
 
 class LaneHand:
@@ -91,7 +91,7 @@ class LaneHand:
 class HeaderNotes:
     """Notes on streams with queries that read `_headers`. For one thread.
 
-    A query of Spark asks Kafka for headers, or does not, from its start to its end.
+    A query of Spark decides at its start whether it asks Kafka for headers.
     """
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
@@ -138,7 +138,7 @@ class UnknownIds(msgspec.Struct, frozen=True):
 
 
 class SchemaNotes:
-    """Notes on the schemas that a stream's records name by ids: all tasks and replays go by them."""
+    """Notes on the schemas that a stream's records name by ids: all tasks and replays use the same schemas."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -159,7 +159,7 @@ class SchemaNotes:
 
         Args:
             stream_id: The stream.
-            met: The first id that the caller met; the stream's, if no task has met one before.
+            met: The first id among the caller's records; it becomes the stream's id if no task has noted one before.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -182,7 +182,7 @@ class SchemaNotes:
             partition: A source partition.
 
         Returns:
-            The schemas that there are, and the ids in the partition that the registry did not know.
+            The known schemas, and the ids in the partition that the registry did not know.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -193,7 +193,7 @@ class SchemaNotes:
         return there, UnknownIds() if unknown is None else msgspec.json.decode(unknown, type=UnknownIds)
 
     def keep_schemas(self, stream_id: StreamId, schemas: Mapping[int, str]) -> None:
-        """Keep schemas that a registry gave; a schema that is there stays.
+        """Keep schemas that a registry gave; a stored schema is not replaced.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -28,7 +28,7 @@ class NumberFormat(NamedTuple):
     """A parsed format."""
 
     lead: str
-    """The sign before the digits, empty where there is none."""
+    """The sign before the digits, or empty."""
     dollar: bool
     groups: tuple[tuple[int, bool], ...]
     """For each group before the point, the last one first: its number of digits, and whether all must be there."""

@@ -144,7 +144,9 @@ def rust_groups(pattern: str) -> Groups:
             case TextPlace("end", at) if not ends or node is not last[0]:
                 raise refused_pattern(pattern, at, '"$" before its end, or in one of several branches', r"Write \z.")
             case Repetition(part, at=at) if is_empty(part):
-                raise refused_pattern(pattern, at, "a repetition of a part that may be empty", "Ask for one character in it.")
+                raise refused_pattern(
+                    pattern, at, "a repetition of a part that may be empty", "Ask for one character in it."
+                )
     if ends and any(isinstance(node, Chars) and node.ends for node in nodes):
         raise refused_pattern(pattern, len(pattern) - 1, '"$" next to a possible line end', r"Write [^\r\n] or \z.")
     number = sum(isinstance(node, PatternGroup) and node.captures for node in nodes)
@@ -212,7 +214,7 @@ def _check_tails(pattern: str, branches: tuple[Branch, ...], *, last: bool) -> N
 
 
 def _check_heads(pattern: str, branches: tuple[Branch, ...], *, first: bool, behind: Branch) -> None:
-    r"""Refuse a ``^`` under ``(?m)`` that is not the first element, or stands before an element that may be empty or begin with \n.
+    r"""Refuse a ``^`` under ``(?m)`` that is not first, or precedes an element that may be empty or begin with \n.
 
     Java finds a line's start neither at the end of the text nor between ``\r`` and ``\n``.
     """

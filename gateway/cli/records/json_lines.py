@@ -18,7 +18,7 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def json_lines(source: BinaryIO, key_path: RecordPath | None, longest: int) -> Iterator[InputLine]:
-    """Yield the records of an input; empty lines are passed over.
+    """Yield the records of an input; empty lines are skipped.
 
     Args:
         source: The input.

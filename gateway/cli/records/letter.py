@@ -66,7 +66,7 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
 
     Args:
         letter: The dead letter.
-        stream: The stream, as it is declared now.
+        stream: The stream under its present declaration.
         settings: The settings.
 
     Example:

@@ -17,7 +17,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
     """Return the positions where readers begin: the cursor's, and for other CQs the beginning of their results.
 
     Args:
-        queries: The CQs as they are now; none for just the cursor's CQs.
+        queries: The CQs in their present state; empty for the CQs of the cursor alone.
         cursor: A cursor, or None to begin all.
 
     Raises:

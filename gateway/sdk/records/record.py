@@ -43,7 +43,7 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The CloudEvents type; empty where the record is none of ours."""
+        """The CloudEvents type; empty for a record of another program."""
         return self.headers.get("ce_type", "")
 
     @property

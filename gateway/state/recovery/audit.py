@@ -19,7 +19,7 @@ __all__ = ["Audit"]
 _STREAMS = 20
 """Streams examined in one step."""
 _SUBSCRIBERS = 100
-"""Subscribers examined in one step, about."""
+"""Approximate number of subscribers examined in one step."""
 
 
 class Audit:

@@ -103,7 +103,7 @@ class Recovery:
         return epoch
 
     def doubt(self) -> None:
-        """Have Redis filled anew by the next recovery, whoever makes it.
+        """Make the next recovery, of any gateway, fill Redis anew.
 
         Raises:
             OperationalError: Redis does not answer, or is another gateway's by now.
@@ -194,7 +194,7 @@ class Recovery:
         if journal is not None:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             topics = self._topics.names()
-            # Records for result topics that somebody has deleted would hold up everything for ever.
+            # Records for deleted result topics would hold up everything for ever.
             self._publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
@@ -248,7 +248,7 @@ class Recovery:
         self._commits.remembered.settle(fresh, ends, now_ms)
 
     def _watched(self, reader: LogReader, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
-        """Return the records of a topic from some offsets (by partition) on; how far they are is told."""
+        """Return the records of a topic from some offsets (by partition) on, and report the progress."""
         ends = self._topics.offsets.ends([(topic, number) for number in offsets])
         found = {number: end for (_, number), end in ends.items()}
         return self.progress.watched(topic, offsets, found, reader.since(topic, offsets))

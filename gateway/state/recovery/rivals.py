@@ -55,7 +55,7 @@ class Sign(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, text: str) -> Sign:
-        """Read a sign; a text of another form is read as nobody's.
+        """Read a sign; a text of another form is a sign without an owner.
 
         Example:
             >>> Sign.decode('{"redis":"r","holder":"a/1/x","beat":7}').beat, Sign.decode("").holder

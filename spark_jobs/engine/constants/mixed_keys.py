@@ -76,7 +76,7 @@ class MixedKeys:
 
     def _index_of(self, number: int) -> EqualityIndex:
         """Index the rows whose first key is of a column."""
-        known = ~np.any(self._wanted == -1, axis=0)  # NULL is nobody's key
+        known = ~np.any(self._wanted == -1, axis=0)  # no row has the key NULL
         rows = np.flatnonzero(known & (self._columns[0] == number)).astype(np.int32)
         return EqualityIndex(self._wanted[0, rows], self._codes[number].count, rows)
 

@@ -128,7 +128,7 @@ def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tu
     codes = [KeyCodes(*each, values) for each, values in zip(key, constants, strict=True)]
     joint, found = JointCodes.of(codes, constants)
     owner = np.concatenate(owners)
-    kept = np.flatnonzero(found >= 0)  # NULL is nobody's key
+    kept = np.flatnonzero(found >= 0)  # no row has the key NULL
     if any(member.shape.path.set_member is not None for member in members):
         # An element that a set names twice, in two spellings, is one.
         kept = kept[np.unique(owner[kept] << 32 | found[kept], return_index=True)[1]]

@@ -39,7 +39,7 @@ class KeyDirectory:
         self._starts = np.append(np.searchsorted(self._sorted, prefixes), hashes.size).astype(np.int32)
 
     def find(self, hashes: Hashes) -> Codes:
-        """Return the code of each hash, -1 where it is none of the set."""
+        """Return the code of each hash, -1 for a hash outside of the set."""
         if not self._sorted.size:
             return np.full(hashes.size, -1, np.int32)
         bucket = (hashes >> self._shift).view(np.int64)

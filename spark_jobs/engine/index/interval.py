@@ -128,6 +128,6 @@ class ContainingIntervals:
             yield self._index.stab(self._ranks[events], events)
 
     def any(self, alive: NDArray[np.bool_] | None, version: int) -> NDArray[np.bool_]:
-        """Tell which events meet a live row, without expanding pairs."""
+        """Tell which events have a live candidate, without expanding pairs."""
         found: NDArray[np.bool_] = self._index.counts(self._ranks, self._order, alive, version) > 0
         return found

@@ -49,7 +49,7 @@ class Ranges:
             yield np.repeat(events, length), self.rows[offsets]
 
     def any(self, alive_before: Ints | None) -> NDArray[np.bool_]:
-        """Tell which events meet a row at all, without expanding the runs.
+        """Tell which events have a candidate, without expanding the runs.
 
         Args:
             alive_before: At i how many of `rows[:i]` are alive; None when all are.

@@ -1,4 +1,4 @@
-"""The candidates of several indexes over the same rows: a row is one once, whichever of them it is met in."""
+"""The candidates of several indexes over the same rows: a row that several indexes find is one candidate."""
 
 from __future__ import annotations
 

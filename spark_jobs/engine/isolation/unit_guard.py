@@ -144,7 +144,7 @@ class UnitGuard:
                     waiting.append(half)
 
     def report(self, unit: str) -> None:
-        """Log the fault that is being handled, once for each unit: the fault comes again with every batch."""
+        """Log the fault that is being handled, once for each unit: the fault repeats with every batch."""
         if unit not in self.failed:
             log.exception("not evaluated", extra={"unit": unit})
 

@@ -100,7 +100,7 @@ class CpuBudget:
         try:
             yield
         finally:
-            if _current is self:  # a generator that nobody went on with may be closed late
+            if _current is self:  # an abandoned generator may be closed late
                 _current = None
 
     def again(self) -> None:
@@ -192,7 +192,7 @@ def checked(values: Iterable[T]) -> Iterator[T]:
     """Yield values, and check now and then that there is time left.
 
     Raises:
-        CpuExceeded: There is none.
+        CpuExceeded: No time is left.
     """
     for number, value in enumerate(values):
         if not number % _VALUES:

@@ -63,7 +63,7 @@ def counted(task: Task, rows: GroupRows, then: Then) -> Iterator[AnyStep]:
 
 @dataclass(frozen=True, slots=True)
 class WritingStep:
-    """The end of a task: its partial aggregates are put together and written."""
+    """The end of a task: its partial aggregates are merged and written."""
 
     counting: AggregateCounting
     stream_id: StreamId

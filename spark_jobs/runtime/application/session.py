@@ -118,7 +118,7 @@ def jobs_started(spark: SparkSession) -> int:
 
 
 def core_count(spark: SparkSession) -> int:
-    """Return how many tasks run at once: a standalone cluster tells by the executors that there are."""
+    """Return how many tasks run at once, on a standalone cluster by its live executors."""
     return spark.sparkContext.defaultParallelism
 
 

@@ -160,7 +160,7 @@ def _allowed_urls(settings: Settings) -> str:
 def shared_classes() -> str:
     """Return Java's options for this environment's archive of classes; none without one.
 
-    An archive that does not fit is passed over, and nobody needs to hear of it.
+    An archive that does not fit is skipped without a message.
     """
     archive = archive_path()
     if archive is None or not archive.is_file():

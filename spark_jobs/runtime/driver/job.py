@@ -35,7 +35,7 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable with the path of the file for the evaluator's state."""
 
 _ending = threading.Event()
-"""Whether the process ends in order: failures then, as the JVM goes, are none of its concern."""
+"""Whether the process ends in order: failures caused by the end of the JVM are then ignored."""
 
 
 def main() -> NoReturn:

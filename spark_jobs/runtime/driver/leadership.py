@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _RENEW_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
-"""Time between two looks at a lease held by somebody else."""
+"""Time between two looks at a lease held by another process."""
 _REDIS_SECONDS = 30.0
 """How long Redis may take to answer until an evaluator that does not stand by gives up."""
 _MARGIN_SECONDS = 3.0
@@ -35,11 +35,11 @@ class Leadership:
         Args:
             settings: The evaluator's settings.
             clock: Monotonic seconds.
-            lost: Called, in the thread, when the lease is somebody else's or could not be renewed in time; it must end
-                the JVM and the process.
+            lost: Called, in the thread, when another process has the lease, or the lease was not renewed; it must
+                end the JVM and the process.
         """
         self.lease = Lease(settings, "evaluator", settings.evaluator.name)
-        """The evaluator's."""
+        """The lease of the evaluator."""
         self.fences = EvaluatorFences.of(settings, self.lease.token)
         """Fences of the lease's holder."""
         self._clock = clock
@@ -51,7 +51,7 @@ class Leadership:
         """Whether this process leads."""
 
     def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
-        """Take the lease; while somebody else has it, wait as long as the holder may be a dead process.
+        """Take the lease; while another process has it, wait as long as that process may be dead.
 
         A lease without renewal belongs to an evaluator that died where its process cannot be checked: in another
         container, on another host.
@@ -122,7 +122,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """A lease held by somebody else, at one moment."""
+    """A lease held by another process, at one moment."""
 
     holder: str | None
     left_ms: int

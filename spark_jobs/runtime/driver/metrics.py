@@ -39,7 +39,7 @@ class StreamMetrics(Collector):
         self._status = status
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics as they are now."""
+        """Return the present values of the metrics."""
         streams = self._status()
         running = GaugeMetricFamily("cq_stream_running", "1 where a stream is evaluated, else 0", labels=["stream"])
         lane = GaugeMetricFamily(*_IN_LANE, labels=["stream"])

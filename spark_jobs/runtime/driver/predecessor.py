@@ -49,7 +49,7 @@ def held(data: Path, prefix: str) -> Iterator[None]:
 def end_predecessor(data: Path) -> None:
     """Kill the JVM noted by the last evaluator under the data folder, if still running, and wait for its death.
 
-    A process of the same id that began at another time, or on another machine, is somebody else's.
+    A process of the same id that began at another time, or on another machine, is not the predecessor.
     """
     try:
         noted = json.loads((data / _FILE).read_text())

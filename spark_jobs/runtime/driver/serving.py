@@ -1,4 +1,4 @@
-"""The evaluator's work once Spark runs: its streams are kept as the gateway has them, and its state is told."""
+"""The evaluator's work once Spark runs: keep its streams in line with the gateway's, and report its state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def serve(
         fences: The fences for its writes.
         status: Where it tells its state.
         metrics_url: Where its metrics are.
-        digests_failed: Called where digests can be written no more.
+        digests_failed: Called when digests can no longer be written.
         warm: Whether batches were run already (`warm_up`).
 
     Raises:

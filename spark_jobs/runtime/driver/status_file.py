@@ -42,7 +42,7 @@ class EvaluatorStatusFile:
             self.still()
 
     def still(self) -> None:
-        """Show that the state told last still holds, without anything new to tell."""
+        """Show that the last reported state still holds."""
         self.told.still()
         with contextlib.suppress(OSError):
             os.utime(self._path)

@@ -13,7 +13,7 @@ from grouping.settings.settings import Settings
 __all__ = ["PartitionUnreadable", "SourcePlace", "PositionedConsumer"]
 
 _AT_ONCE = 10_000
-"""Records that are taken at a time, at most."""
+"""Most records that are taken at a time."""
 _ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
 """The polls in a row without a record after which another consumer asks, which looks the topics up.

@@ -43,7 +43,7 @@ __all__ = [
 T = TypeVar("T")
 
 _WAITING_BYTES = 32 << 20
-"""Bytes of rows that wait for Kafka, at most."""
+"""Most bytes of rows that wait for Kafka."""
 _ANSWER_SECONDS = 60.0
 """How long a request may take in all, with its retries: a producer that has lost track of one fails the task, whose
 successor has another producer."""
@@ -51,7 +51,7 @@ GROWTH_SECONDS = 10.0
 """How long a topic may take to get the partition of a record."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
-"""How often topics are forgotten that were not written to lately.
+"""How often the writer forgets topics without recent records.
 
 The leaders of all known topics are asked for now and then, and a broker may create a deleted topic anew when asked.
 """

@@ -1,4 +1,4 @@
-"""The sink: tasks write their records to Kafka themselves, and Spark is told nothing but that they are done."""
+"""The sink: tasks write their records to Kafka themselves, and Spark only learns that they are done."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RecordWriting:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     fence: Fence | None
-    """Who may write; None for writes that harm nobody."""
+    """Who may write; None for harmless writes."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the records made of a task's rows; yields nothing."""

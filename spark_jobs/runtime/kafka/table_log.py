@@ -28,7 +28,7 @@ A short transaction is waited for. A longer wait holds one of few cores, and oth
 _AT_ONCE = 10_000
 """Records of a batch."""
 AT_ONCE_BYTES = 64_000_000
-"""Bytes of the records of a batch, about: of the largest ones ten thousand would not fit a worker."""
+"""Approximate bytes of the records of a batch: ten thousand of the largest records would not fit a worker."""
 
 
 class TableAway(OperationalError):
@@ -63,9 +63,10 @@ class TableLog:
         """Yield the records from some offsets up to others, each partition's in its order.
 
         Args:
-            topic: Which one.
-            starts: By partition the first offset; the topic's beginning where there is none.
-            ends: By partition the offset after the last, as `ends` once told: the broker has all that lies before.
+            topic: The topic.
+            starts: By partition the first offset; the topic's beginning for other partitions.
+            ends: By partition the offset after the last record, from an earlier call of `ends`: the broker has all
+                earlier records.
 
         Yields:
             Columns key, value, partition and offset as Spark's Kafka source gives them.

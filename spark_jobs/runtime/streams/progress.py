@@ -1,4 +1,4 @@
-"""The progress of each stream: told to Redis after each micro-batch, and compared with the broker's offsets."""
+"""The progress of each stream: written to Redis after each micro-batch, and compared with the broker's offsets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Progress:
         Args:
             stream: The stream.
             position: The position of the checkpoint; batch -1 before the first commit.
-            store: Redis, which is told the progress.
+            store: Redis, for the progress.
             broker: Kafka, with the topic.
         """
         self.stream = stream
@@ -68,7 +68,7 @@ class Progress:
         self._position = position
         """The last committed position, in offsets of the topic, as Spark has them."""
         self._told: StreamPosition | None = None
-        """The position that Redis was last told."""
+        """The position last written to Redis."""
         self._deleted: dict[str, int] = {}
         """By partition, the offset up to which deleted ranges are reported."""
         self.events_deleted = 0
@@ -125,7 +125,7 @@ class Progress:
             log.debug("micro-batch evaluated", extra=told)
 
     def forget(self) -> None:
-        """Have `tell` tell the position anew, since Redis has lost the data that it was told."""
+        """Make `tell` write the position again, since Redis has lost its data."""
         self._told = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:

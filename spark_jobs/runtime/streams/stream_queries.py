@@ -48,7 +48,7 @@ class StreamQueries:
             spark: The session.
             settings: The evaluator's settings.
             fences: The fences under which tasks write.
-            store: Redis, which is told the progress of streams.
+            store: Redis, for the progress of streams.
             broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
             headers: Tells for which streams to ask Kafka for headers.

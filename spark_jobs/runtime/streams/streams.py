@@ -70,7 +70,7 @@ class Streams:
             spark: The session.
             settings: The evaluator's settings.
             ownership: Ensures that no other evaluator has the same streams.
-            store: Redis, with the streams; Redis is told their progress.
+            store: Redis, with the streams and their progress.
             broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
             worker_deaths: Learns from the deaths of workers.

@@ -1,4 +1,4 @@
-"""Records that end a query in Spark's Kafka source: they become dead letters, and the checkpoint passes over them."""
+"""Records that end a query in Spark's Kafka source: they become dead letters, and the checkpoint skips them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker
     """Take the unreadable records out of the micro-batch under way; return whether there were any.
 
     In each partition the micro-batch then begins after its leading unreadable records, and ends before the first later
-    unreadable record, which the next micro-batch begins with. Each record that is passed over becomes a dead letter
+    unreadable record, which the next micro-batch begins with. Each skipped record becomes a dead letter
     (at least once). The readable events of the micro-batch keep their ids, their order and the version that the
     micro-batch pins.
 

@@ -1,4 +1,4 @@
-"""Garbage collection in a worker: it passes over permanent objects, and freed memory returns to the system."""
+"""Garbage collection in a worker: it skips permanent objects, and freed memory returns to the system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["GarbagePolicy", "give_back", "settle"]
 
 
 def settle() -> None:
-    """Make collections pass over all objects that are alive now; an object is still freed with its last reference.
+    """Make collections skip all objects that are alive now; an object is still freed with its last reference.
 
     pyspark collects garbage after every task.
     """

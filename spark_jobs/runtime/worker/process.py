@@ -202,7 +202,7 @@ class WorkerProcess:
     def observe(
         self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
     ) -> None:
-        """Write statistics by a task's events, and review indexes; called when the task uses the snapshot no more."""
+        """Write statistics by a task's events, and review indexes; called after the task's last use of the snapshot."""
         events, stream_id = watch.take_last(), watch.stream_id
         if events is None:
             return

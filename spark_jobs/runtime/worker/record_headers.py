@@ -1,7 +1,7 @@
 """Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
 
 A new query must not miss an event, nor must a column FROM HEADER that ALTER STREAM has just added, but a running query
-of Spark cannot change its columns. So the worker reads the headers of the micro-batch from the topic. It also leaves a
+of Spark cannot change its columns. So the worker reads the headers of the micro-batch from the topic, and leaves a
 note, and the driver restarts Spark's query with headers.
 """
 

@@ -81,7 +81,7 @@ class RecordSchemas:
             yield stream, batch
 
     def _with_first(self, stream: Stream, batch: pa.RecordBatch) -> Stream:
-        """Return the stream with the id that its first record named, whichever task met the record."""
+        """Return the stream with the id that its first record named, in whichever task."""
         if self._first is None:
             ids = schema_ids(batch["value"])
             if not ids:

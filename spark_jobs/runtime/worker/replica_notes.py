@@ -51,7 +51,7 @@ class ReplicaNotes:
             self._tell(store, waiting)
 
     def during(self, pin: TablePin, store: TableStore) -> None:
-        """Report again, unless the last report is recent: old reports count no more.
+        """Report again, unless the last report is recent: old reports are ignored.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -62,7 +62,7 @@ class Evaluation:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
-    """Whether tasks ask Redis for quarantined work units from the start; otherwise only after a quarantine of their own."""
+    """Whether tasks ask Redis for quarantined work units from the start, not only after a quarantine of their own."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None

@@ -111,7 +111,7 @@ def _reader(columns: tuple[StreamColumn, ...], encoding: ValueEncoding, leniency
 
 
 def envelopes(values: Sequence[bytes | None], form: str) -> list[bytes | None]:
-    """Return the envelopes of records, for the field `_value`; None for a record that is none."""
+    """Return the envelopes of records, for the field `_value`; None for a record without an envelope."""
     found: list[bytes | None] = []
     for value in values:
         try:

@@ -155,7 +155,7 @@ def _unscaled(raw: bytes, scale: int | None) -> bytes:
         scale: The scale.
 
     Raises:
-        ValueError: The value is none of that.
+        ValueError: The value is not of this type.
     """
     if scale is None:
         try:

@@ -1,4 +1,4 @@
-"""Parts of a JSON text, as texts: the rest of the text is passed over, and no value is read."""
+"""Parts of a JSON text, as texts: the rest of the text is skipped, and no value is read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JsonParts:
         return node
 
     def find(self, value: bytes) -> list[bytes | None]:
-        """Return by path the JSON text of the value there; None where there is none.
+        """Return by path the JSON text of the value there; None for a missing value.
 
         Raises:
             msgspec.MsgspecError: The text is no JSON.

@@ -43,7 +43,7 @@ class KeyWriter:
         self._text = only if only is not None and only.type == STRING and only.place.kind != "key" else None
 
     def row_key(self, key: bytes) -> bytes:
-        """Return the JSON object of a key that names a row. A key that is none is returned as it is.
+        """Return the JSON object of a key that names a row. A key without an envelope is returned unchanged.
 
         Raises:
             WrongRecord: A value does not fit its column, or the key is broken.

@@ -70,7 +70,7 @@ def _base64(value: str | bytes) -> str:
 
 
 def _unbase64(text: str) -> bytes | None:
-    """Read base64 as java.util.Base64's MIME decoder does: other characters are passed over, padding may be left out.
+    """Read base64 as java.util.Base64's MIME decoder does: other characters are skipped, padding may be left out.
 
     NULL where Java refuses the text: for a single sextet at its end, and for sextets or a missing ``=`` behind the
     padding.

@@ -76,7 +76,7 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
 
 
 def _equal(lists: Lists, wanted: pl.Series) -> NDArray[np.bool_]:
-    """Tell of each element whether it equals its row's value."""
+    """Tell for each element whether it equals its row's value."""
     elements = pl.Series(lists.elements)
     equal = elements == wanted.gather(lists.row)
     return equal.fill_null(False).to_numpy()

@@ -48,7 +48,7 @@ class NoJsonError(ValueError):
 
 
 def json_array_length(text: str) -> int | None:
-    """Return how many elements an array has; None where the text is none.
+    """Return how many elements an array has; None if the text is no array.
 
     Example:
         >>> json_array_length("[1, [2, 3], {}]"), json_array_length('{"a": 1}')

@@ -31,7 +31,7 @@ _LONGEST_NUMBER = 1000
 
 
 class BrokenJsonError(ValueError):
-    """The text is no JSON at this place, or a value is none of its type."""
+    """The text is no JSON at this place, or a value does not have the type."""
 
 
 class Token(Enum):

@@ -27,7 +27,7 @@ _MANY_DIGITS = re.compile(r"[0-9]{300}")
 
 
 class NoTreeError(ValueError):
-    """The text takes a closer look."""
+    """The text must be read exactly."""
 
 
 class _Fraction(str):

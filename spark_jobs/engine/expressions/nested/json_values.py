@@ -126,7 +126,7 @@ def _decimal(sql_type: SqlType) -> ValueReader:
     def read(tokens: JsonTokens) -> Decimal:
         expect(tokens, Token.STRING, *_NUMBERS)
         if not tokens.text.isprintable() or " " in tokens.text:
-            raise BrokenJsonError  # unlike a CAST it passes over no blanks
+            raise BrokenJsonError  # unlike a CAST it skips no blanks
         number = read_text(tokens.text, sql_type)
         if not isinstance(number, Decimal):
             raise BrokenJsonError

@@ -22,7 +22,7 @@ _ENTRY = ["key", "value"]
 
 
 def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
-    """Tell of each row whether a key of it is NULL or stands there twice, of which Spark makes no map."""
+    """Tell for each row whether it has a NULL key or a key twice, from which Spark makes no map."""
     codes = codes_of(keys)
     order = np.lexsort((codes, rows))
     again = (np.diff(rows[order]) == 0) & (np.diff(codes[order]) == 0)

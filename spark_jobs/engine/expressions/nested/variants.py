@@ -45,7 +45,7 @@ def _variant_get(value: Operand, sql_type: SqlType, path: object) -> pl.Expr:
 
 
 def _as(value: Any, sql_type: SqlType) -> object:
-    """Return a part as a value of a type, None where it is none; a MAP is a list of its keys and values."""
+    """Return a part as a value of a type, None if it has another type; a MAP is a list of its keys and values."""
     match sql_type.name:
         case "VARIANT":
             return write_variant(value)

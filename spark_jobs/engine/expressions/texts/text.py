@@ -112,7 +112,7 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _split_part(text: str, delimiter: str, part: int) -> str | None:
-    """Return the part-th part, counted from the end when negative; there is none of number zero.
+    """Return the part-th part, counted from the end when negative; number zero has no part.
 
     Nor is there one of the least INT, which Java cannot turn round.
     """

@@ -18,9 +18,9 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["WORDS"]
 
 _SOUNDS = "01230127022455012623017202"
-"""By letter; 7 is passed over."""
+"""Codes by letter; a letter with code 7 is skipped."""
 _COMPARED = 10**8
-"""Pairs of characters of which `levenshtein` takes account, at most: its time grows with them."""
+"""Most pairs of characters that `levenshtein` compares, because its time grows with them."""
 _SHORT = 2**31
 """The largest INT plus one; Spark's sums wrap there."""
 _LAST_OF_JAVA = "\uffff"

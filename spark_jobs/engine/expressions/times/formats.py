@@ -30,7 +30,7 @@ _OFFSETS = {"X": "Z Z Z".split(), "x": "+00 +0000 +00:00".split(), "Z": ["+0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
-"""The calendar, weekdays too, comes again after this time."""
+"""The calendar, weekdays included, repeats after this time."""
 _MICROS = 10**6
 """Microseconds of a second."""
 _LONGS = 2**64
