@@ -4,6 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Tests start some hundred Python processes. Without bytecode on disk, each of them compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-cluster check docs bench fuzz chaos chaos-cluster chaos-planted lock clean
 
 help:  ## show this list
