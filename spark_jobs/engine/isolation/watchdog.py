@@ -18,7 +18,10 @@ __all__ = ["BudgetWatchdog"]
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
-"""CPU time over the budget at which the worker ends: one step between two checks takes less, of most expressions."""
+"""CPU time over the budget at which the worker ends: a step between two checks takes less, for most expressions.
+
+Units of a subscriber with a part of the budget have the same part of this time.
+"""
 _EVERY_SECONDS = 0.25
 
 

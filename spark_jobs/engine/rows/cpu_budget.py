@@ -50,6 +50,8 @@ class _Charge:
     alike: bool
     began: float
     deadline: float
+    part: float
+    """The largest part of the time that one of the suspects has."""
 
     def stopped(self) -> StoppedEvaluation:
         suspects = frozenset(self.suspects())
@@ -119,7 +121,8 @@ class CpuBudget:
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
-        account = _Charge(name, suspects, alike, began, began + self._limit(suspects) - self._spent.get(name, 0.0))
+        limit, part = self._limit(suspects)
+        account = _Charge(name, suspects, alike, began, began + limit - self._spent.get(name, 0.0), part)
         self._open.append(account)
         try:
             self.check()
@@ -132,11 +135,13 @@ class CpuBudget:
                 outer.began += ended - began
                 outer.deadline += ended - began
 
-    def _limit(self, suspects: Suspects) -> float:
+    def _limit(self, suspects: Suspects) -> tuple[float, float]:
+        """Return the seconds of an account, and the largest part of the time that one of its suspects has."""
         if not self._narrowed and self._part_of is _whole:
-            return self._seconds
-        parts = (self._part_of(item_id) * self._narrowed.get(item_id, 1.0) for item_id in suspects())
-        return self._seconds * max(parts, default=1.0)
+            return self._seconds, 1.0
+        parts = {item_id: self._part_of(item_id) for item_id in suspects()}
+        narrowed = (part * self._narrowed.get(item_id, 1.0) for item_id, part in parts.items())
+        return self._seconds * max(narrowed, default=1.0), max(parts.values(), default=1.0)
 
     def check(self) -> None:
         """Check that the charged account has time left.
@@ -149,9 +154,13 @@ class CpuBudget:
             raise CpuExceeded
 
     def overdue(self, seconds: float) -> StoppedEvaluation | None:
-        """Return the evaluation that should have been stopped `seconds` ago; another thread may ask."""
+        """Return the evaluation that should have been stopped a while ago; another thread may ask.
+
+        Args:
+            seconds: The CPU time since then, for suspects that have their whole time; others have their part of it.
+        """
         account = next(iter(self._open[-1:]), None)
-        if account is None or self._clock() < account.deadline + seconds:
+        if account is None or self._clock() < account.deadline + seconds * account.part:
             return None
         return account.stopped()
 

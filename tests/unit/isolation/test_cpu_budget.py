@@ -27,7 +27,7 @@ from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.rows.columns import SingleColumn
-from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, StoppedEvaluation, charged, check_cpu, checked
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.runtime.worker.quarantine_notes import QuarantineNotes
 from tests.unit.isolation.tasks import records_of, task_of
@@ -163,6 +163,18 @@ def test_slow_units_of_one_user_take_less_than_twice_the_time_of_one(clock: _Clo
     _, told = _evaluated(snapshot, budget, UnitSelection(quarantine=stopped.extend))
     assert {f'Group "{name}"' for name in slow} == told.keys()
     assert clock.computed - _EVENTS * len(stopped) <= 20, "the healthy group is evaluated again after each of them"
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("g_fine", 4.0 + 2.0), ("g_slow", 1.0 + 0.5)])
+def test_the_time_to_come_back_shrinks_with_the_budget(unit: str, seconds: float) -> None:
+    """A unit with a quarter of the budget ends its worker after a quarter of the further time."""
+    now = [0.0]
+    budget = CpuBudget(4.0, clock=lambda: now[0], part_of=lambda unit: 0.25 if unit == "g_slow" else 1.0)
+    with budget.batch(0), budget.charge(unit, lambda: [unit], alike=True):
+        now[0] = seconds - 0.01
+        assert budget.overdue(2.0) is None
+        now[0] = seconds
+        assert budget.overdue(2.0) == StoppedEvaluation(frozenset({unit}), alike=True)
 
 
 def test_suspects_of_one_step_are_searched_in_bounded_time(clock: _Clock) -> None:
