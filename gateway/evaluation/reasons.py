@@ -95,7 +95,7 @@ def truths(
         rows: Which of them.
         which: The conjuncts by their places; all of them unless given.
     """
-    [table] = snapshot.tables
+    [table] = [each for each in snapshot.tables if not each.shape.ending]
     [part] = table.parts
     conjuncts, types, constants = table.shape.plan.conjuncts, table.shape.types, part.rows.constants
     places = range(len(conjuncts)) if which is None else which
@@ -123,18 +123,20 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
     if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
         return "it meets no row of the tables that it is joined with"
     if not reasons and standing.query.edge:
-        return _no_edge(standing.query.edge, failed)
+        return _no_edge(standing.query.edge, failed, stays=standing.query.plan.stay is not None)
     reasons += failed
     if not reasons:
         raise InternalError("the index and the predicate disagree", detail=f"All of it is TRUE: {list(conjuncts)}.")
     return ", ".join(reasons)
 
 
-def _no_edge(edge: Edge, failed: Sequence[str]) -> str:
+def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
     """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, none of a match."""
     if edge == "changes":
         why = f"{', '.join(failed)}, and no match was right before it"
         return why if failed else "the SELECT list is as that of the row before"
+    if stays:
+        return "its key was in already" if not failed else f"{', '.join(failed)}, and no key leaves with it"
     if not failed:
         return "it is a match, which is no exit" if edge == "exit" else "the event before it was a match too"
     why = ", ".join(failed)

@@ -41,7 +41,8 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
     plan, select = query.plan, query.select
     computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
     items = tuple(item for item in select.items if item.expression != EDGE)
-    return CompiledQuery(replace(plan, computation=computation), query.row, replace(select, items=items), query.views)
+    alone = replace(plan, computation=computation, stay=None)
+    return CompiledQuery(alone, query.row, replace(select, items=items), query.views)
 
 
 def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) -> list[str]:

@@ -67,6 +67,8 @@ def explain(
             "having": [render_part(conjunct) for conjunct in kept.having],
             "stored_by": shown_constants(ConstantRow((), query.row.values[: kept.slots])),
         }
+    if query.plan.stay is not None:
+        plan["until"] = render_part(query.plan.stay.end.conjunct)
     plan["tree"] = plan_tree(query.plan, stream, path, use or Use())
     return {"plan": plan, "text": "\n".join([_text(plan), *tree_lines(plan["tree"])])}
 

@@ -71,6 +71,7 @@ def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]
     """Yield each slot, the text of its conjunct (around the slot, if long), and the part that decides the conjunct."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
+    placed += [(plan.stay.end.conjunct, "until")] if plan.stay else []
     for conjunct, place in placed:
         text = render_part(conjunct)
         for slot, at in _slots(conjunct, text).items():

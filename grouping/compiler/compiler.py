@@ -15,6 +15,7 @@ from grouping.binding.budget import Budget
 from grouping.binding.constants import lift, settle
 from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
+from grouping.compiler.edge_key import check_bounds, checked_stay
 from grouping.compiler.hidden_literals import hidden_literals
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.order import order
@@ -52,6 +53,7 @@ def _planned(draft: Draft) -> Draft:
         items=query.items,
         computation=query.computation,
         edge=query.edge,
+        until=() if query.until is None else (query.until,),
         reads=query.reads,
         named=query.named,
         aggregation=query.aggregation,
@@ -61,6 +63,7 @@ def _planned(draft: Draft) -> Draft:
 def _normalized(draft: Draft) -> Draft:
     return draft._replace(
         conjuncts=normalize(draft.where),
+        until=tuple(conjunct for condition in draft.until for conjunct in normalize(condition)),
         having=normalize(draft.aggregation.having) if draft.aggregation else (),
         items=tuple(item._replace(value=normalize_value(item.value)) for item in draft.items),
     )
@@ -69,14 +72,20 @@ def _normalized(draft: Draft) -> Draft:
 def _ordered(draft: Draft) -> Draft:
     conjuncts, ties = order(draft.conjuncts)
     having, more_ties = order(draft.having)
-    return draft._replace(conjuncts=conjuncts, having=having, ties=ties or more_ties)
+    until, _ = order(draft.until)
+    return draft._replace(conjuncts=conjuncts, having=having, until=until, ties=ties or more_ties)
 
 
 def _lifted(draft: Draft) -> Draft:
     own_keys = draft.aggregation.bound_keys if draft.aggregation else ()
-    lifted, row, constants = lift((*draft.conjuncts, *own_keys, *draft.having))
+    lifted, row, constants = lift((*draft.conjuncts, *own_keys, *draft.having, *draft.until))
     where, keyed = len(draft.conjuncts), len(draft.conjuncts) + len(own_keys)
-    expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed:]
+    expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed : keyed + len(draft.having)]
+    stay = None
+    if draft.until:
+        assert draft.computation is not None and draft.computation.before is not None, "UNTIL stands behind EMIT"
+        stay = checked_stay(draft.computation.before, expressions, lifted[keyed:])
+        check_bounds(stay, row)
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
     if draft.aggregation is not None:
         aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
@@ -87,7 +96,7 @@ def _lifted(draft: Draft) -> Draft:
         computed = (*computed, *values, *draft.computation.frames.where)
     if grows(computed):
         check_growth(computed, row)
-    return draft._replace(expressions=expressions, kept=kept, row=row, constants=constants, select=select)
+    return draft._replace(expressions=expressions, kept=kept, stay=stay, row=row, constants=constants, select=select)
 
 
 def _rendered(draft: Draft) -> Draft:
@@ -97,7 +106,7 @@ def _rendered(draft: Draft) -> Draft:
 def _signature(
     draft: Draft, where: Iterable[Expression], keys: Iterable[Expression], kept: Sequence[Expression]
 ) -> str:
-    text = render(Scan(draft.stream), draft.computation, where)
+    text = render(Scan(draft.stream), draft.computation, where, draft.stay)
     return text if draft.aggregation is None else text + render_aggregate(keys, kept)
 
 
@@ -179,7 +188,8 @@ def finish(draft: Draft) -> CompiledQuery:
     aggregation = _aggregation(draft)
     content = draft.select if aggregation is None else (draft.select, aggregation)
     select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(content), digest_size=12).hexdigest())
-    group_plan = GroupPlan(group, stream.stream_id, _shown_signature(draft), draft.expressions, computation)
+    signature = _shown_signature(draft)
+    group_plan = GroupPlan(group, stream.stream_id, signature, draft.expressions, computation, stay=draft.stay)
     if aggregation is not None:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
         group_plan = msgspec.structs.replace(group_plan, kept=AggregateFilter(draft.kept, slots))

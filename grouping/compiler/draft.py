@@ -14,6 +14,7 @@ from grouping.model.ids import StreamId
 from grouping.model.query import Edge
 from grouping.plan.computation import Computation
 from grouping.plan.group import SelectItem
+from grouping.plan.stay import Stay
 
 __all__ = ["Draft"]
 
@@ -39,6 +40,8 @@ class Draft(NamedTuple):
     """The views that the query reads, directly or through other views."""
     named: frozenset[str] = frozenset()
     """The folded names of the sources in the query's own text; the sender must have the right to read these sources."""
+    until: tuple[Bound, ...] = ()
+    """The condition of UNTIL, none without UNTIL; `normalize` makes conjuncts of the condition."""
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
@@ -53,6 +56,8 @@ class Draft(NamedTuple):
     """The keys of GROUP BY; their slots follow the slots of WHERE."""
     kept: tuple[Expression, ...] = ()
     """The conjuncts of HAVING; their slots come last."""
+    stay: Stay | None = None
+    """The bounds of WHERE and UNTIL; UNTIL's slot follows the slots of WHERE."""
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
     """The constants that the row was made from, by slot."""

@@ -14,7 +14,7 @@ from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
-from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, row_key, with_edge
+from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, read_until, row_key, with_edge
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
@@ -75,6 +75,8 @@ class BoundQuery(NamedTuple):
     """The folded names of the sources in the query's own text."""
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
+    until: Bound | None = None
+    """The condition of UNTIL."""
 
 
 _ORDER = "Results come in the order of the events of a partition."
@@ -135,7 +137,8 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
     reads, edge = frozenset(planner.reads), emit.edge if emit else ""
-    return BoundQuery(inlined.base, condition, items, computation, reads, planner.aggregation, named, edge)
+    aggregation, until = planner.aggregation, planner.until
+    return BoundQuery(inlined.base, condition, items, computation, reads, aggregation, named, edge, until)
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
@@ -168,6 +171,8 @@ class _Planner:
         self.reads: set[str] = set()
         self.aggregation: BoundAggregation | None = None
         """The groups of the outermost SELECT."""
+        self.until: Bound | None = None
+        """The condition of the outermost SELECT's UNTIL."""
 
     def select(self, tree: exp.Select, *, outermost: bool = False) -> InlinedSelect:
         """Return the plan of a SELECT."""
@@ -197,6 +202,7 @@ class _Planner:
             return _with_frames(tree, base, scope, (*names.where, *condition))
         if emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
+            self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL") if emit.until else None
             binder = binder if emit.edge == "changes" else Binder(with_edge(names))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)
@@ -251,6 +257,8 @@ def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, agg
             "Edges belong to single events.",
             "Leave EMIT out: HAVING decides at each tick of EVERY.",
         )
+    if emit.until and table is not None:
+        raise unsupported("UNTIL over a table alone", "A removed row has no value.", "Leave UNTIL out.")
     before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
     assert scope.stream is not None, "a table alone is no scope"
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))

@@ -42,6 +42,7 @@ def planned_text(draft: Draft) -> str:
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     source = render_source(Scan(draft.stream), draft.computation)
     edges = [f"{render_before(draft.computation).strip()} ({draft.edge})"] if draft.edge else []
+    edges += _until(draft.until)
     framed = _planned_frames(draft.computation.frames if draft.computation else None)
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
@@ -57,21 +58,20 @@ def _planned_frames(frames: Frames | None) -> list[str]:
 def normalized_text(draft: Draft) -> str:
     """Return the tree after `normalize`: conjuncts in normal form."""
     computed = _computed((item.name, item.value) for item in draft.items)
-    return _text([*_conjuncts(draft.conjuncts), *_having(draft, draft.having), *computed])
+    return _text([*_conjuncts(draft.conjuncts), *_until(draft.until), *_having(draft, draft.having), *computed])
 
 
 def ordered_text(draft: Draft) -> str:
     """Return the conjuncts after `order`, and whether constants decided their order."""
-    having = _having(draft, draft.having)
-    return _text(
-        [*_conjuncts(draft.conjuncts), *having, *(["their constants decided the order"] if draft.ties else [])]
-    )
+    conditions = [*_conjuncts(draft.conjuncts), *_until(draft.until), *_having(draft, draft.having)]
+    return _text([*conditions, *(["their constants decided the order"] if draft.ties else [])])
 
 
 def lifted_text(draft: Draft) -> str:
     """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list."""
     computed = _computed((item.name, item.expression) for item in draft.select)
-    return _text([*_conjuncts(draft.expressions), *_having(draft, draft.kept), *_row(draft.row), *computed])
+    until = () if draft.stay is None else _until([draft.stay.end.conjunct])
+    return _text([*_conjuncts(draft.expressions), *until, *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 
 def rendered_text(draft: Draft) -> str:
@@ -141,6 +141,14 @@ def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
     lines = [line for conjunct in conjuncts for line in _indented(_tree(conjunct))]
     yield "WHERE all of" if lines else "no WHERE"
     yield from lines
+
+
+def _until(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
+    """Yield the conjuncts of UNTIL one below the other; nothing without UNTIL."""
+    lines = [line for conjunct in conjuncts for line in _indented(_tree(conjunct))]
+    if lines:
+        yield "UNTIL all of"
+        yield from lines
 
 
 def _planned_aggregation(draft: Draft) -> Iterator[str]:

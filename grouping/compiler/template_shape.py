@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
+from grouping.compiler.edge_key import check_bounds
 from grouping.compiler.order import order
 from grouping.functions.results import common_type
 from grouping.functions.text_size import check_growth, grows
@@ -125,7 +126,7 @@ class TemplateShape(NamedTuple):
         """Return the shape of a template, made from one text; the shape must only be used if it `suits` this text."""
         text, start, draft, _, query = compiled
         positions = _positions(str(text), text.name_end, start)
-        loose = _compared((*draft.conjuncts, *draft.having))
+        loose = _compared((*draft.conjuncts, *draft.having, *draft.until))
         places: list[tuple[_ConstantSource, ...] | _ConstantSource] = []
         for constant in draft.constants:
             beside = loose.get(id(constant))
@@ -183,6 +184,8 @@ class TemplateShape(NamedTuple):
         row = _reordered(self.ordered, types, values) if self.ordered else ConstantRow(tuple(types), tuple(values))
         if self.grows:
             check_growth(_predicates(self.query.plan), row)
+        if self.query.plan.stay is not None:
+            check_bounds(self.query.plan.stay, row)
         return row
 
 
@@ -242,7 +245,7 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
 def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:
     """Return the predicates and keys from which constants are lifted, in the order of the slots."""
     keys = draft.aggregation.bound_keys if draft.aggregation else ()
-    return (draft.conjuncts, *((key,) for key in keys), draft.having)
+    return (draft.conjuncts, *((key,) for key in keys), draft.having, draft.until)
 
 
 def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:

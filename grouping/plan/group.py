@@ -13,6 +13,7 @@ from grouping.plan.computation import Computation, Node
 from grouping.plan.frame_value import frame_values
 from grouping.plan.frames import Frames
 from grouping.plan.row_before import RowBefore
+from grouping.plan.stay import Stay
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
 
@@ -40,6 +41,15 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: AggregateFilter | None = None
     """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
     as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
+    stay: Stay | None = None
+    """The bounds of a group with UNTIL; None where a key leaves with its first row that is no match."""
+
+    def ending(self) -> GroupPlan:
+        """Return the plan of a group with UNTIL in which the bound of UNTIL stands in place of WHERE's bound."""
+        assert self.stay is not None, "a group with UNTIL"
+        begin, end = self.stay.begin.conjunct, self.stay.end.conjunct
+        conjuncts = tuple(end if conjunct == begin else conjunct for conjunct in self.conjuncts)
+        return msgspec.structs.replace(self, conjuncts=conjuncts)
 
     @property
     def computation_id(self) -> str:

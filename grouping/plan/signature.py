@@ -10,11 +10,14 @@ from grouping.plan.computation import Computation
 from grouping.plan.expression_text import all_of, render_part
 from grouping.plan.frames import HIDDEN
 from grouping.plan.scan import Scan
+from grouping.plan.stay import Stay
 
 __all__ = ["render", "render_before", "render_frames", "render_source"]
 
 
-def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression]) -> str:
+def render(
+    scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression], stay: Stay | None = None
+) -> str:
     """Return the signature of canonical conjuncts over the rows of a plan.
 
     Example:
@@ -42,7 +45,8 @@ def render(scan: Scan, computation: Computation | None, conjuncts: Iterable[Expr
     if frames is not None:
         text += frames.key
         text += "" if (wanted := all_of(qualify)) is None else f" QUALIFY {render_part(wanted)}"
-    return text + render_before(computation)
+    until = "" if stay is None else f" UNTIL {render_part(stay.end.conjunct)}"
+    return text + render_before(computation) + until
 
 
 def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:

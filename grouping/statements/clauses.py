@@ -67,12 +67,14 @@ class KeyName(NamedTuple):
 
 
 class EmitClause(NamedTuple):
-    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns, or EMIT CHANGES; before the names are looked up."""
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns UNTIL condition, or EMIT CHANGES; before names are looked up."""
 
     edge: Edge
     by: tuple[KeyName, ...] = ()
     without_by: InputError | None = None
     """The refusal of ON ENTER or EXIT without BY, which a stream needs and a table does not."""
+    until: str = ""
+    """A SELECT with UNTIL's condition as WHERE, at its place in the query; "" without UNTIL."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -112,6 +114,8 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     by = [_key_name(tokens)]
     while tokens.accept_symbol(TokenType.COMMA):
         by.append(_key_name(tokens))
+    if tokens.accept("UNTIL"):
+        return EmitClause(edge, tuple(by), until=_SELECT + tokens.rest()[len(_SELECT) :])
     _check_emit(tokens)
     if tokens.type() is not None:
         raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
@@ -157,12 +161,13 @@ _EDGES: dict[tuple[str, ...], Edge] = {
     ("EXIT",): "exit",
 }
 _NOT_IN_EMIT = {
-    "UNTIL": "A key leaves with its first event for which WHERE is not TRUE.",
     "FOR": "A key enters with its first match, at once.",
     "AT": "Each edge is a result.",
 }
 """By the first word of a part that EMIT cannot have: the rule instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
+_SELECT = "SELECT 1 AS a FROM s WHERE "
+"""Shorter than all that may stand before the condition of UNTIL."""
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:

@@ -114,6 +114,11 @@ class Tokens:
         """Return the text before a token."""
         return self._text[1 : self._tokens[index].start]
 
+    def rest(self) -> str:
+        """Return the text from the next token on, with spaces for the text before."""
+        start = self._tokens[self.index].start if self.type() else len(self._text)
+        return " " * (start - 1) + self._text[start:]
+
     def accept(self, *words: str) -> bool:
         """Step over these words if they come next."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):

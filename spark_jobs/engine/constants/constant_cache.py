@@ -93,7 +93,7 @@ class Snapshot:
     @property
     def rows(self) -> int:
         """How many entries there are, entries struck out and not yet swept included."""
-        return sum(table.rows for table in self.tables)
+        return sum(table.rows for table in self.tables if not table.shape.ending)
 
     @property
     def groups(self) -> list[GroupId]:
@@ -139,7 +139,8 @@ class Snapshot:
         return parts + sum(shared.nbytes for shared in self.shared_indexes)
 
 
-_TableKey = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
+_TableKey = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...], bool]
+"""Group, types of the constants, whether virtual, where all rows are leaving, and whether looked up by UNTIL."""
 _RowsByTable = dict[_TableKey, list[ConstantRows]]
 _SMALL = 1_000
 """Rows of a part up to which its destinations are compared with the destinations of other small parts."""
@@ -220,8 +221,9 @@ class ConstantTables:
             removed += [destinations(piece.removed)] if len(piece.removed) else []
             for block, table in piece.added.items():
                 variant = self._variants.setdefault((block.select_id, block.mode, block.edge), len(self._variants))
-                key = (block.group_id, block.types, block.mode == "virtual", block.until)
-                rows[key].append(ConstantRows.of(table, variant, len(block.types)))
+                added = ConstantRows.of(table, variant, len(block.types))
+                for ending in (False, True) if self._plans[block.group_id].stay else (False,):
+                    rows[block.group_id, block.types, block.mode == "virtual", block.until, ending].append(added)
                 if "bounds" in table.column_names:
                     bounds = table["bounds"].to_pylist()
                     self._bounds.update(zip(table["number"].to_pylist(), bounds, strict=True))
@@ -268,9 +270,13 @@ class ConstantTables:
         return list(held)
 
     def _grown(self, key: _TableKey, blocks_rows: list[ConstantRows]) -> ConstantTable:
-        group, types, virtual, until = key
+        group, types, virtual, until, ending = key
         table = self._tables.get(key)
-        shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)
+        shape = (
+            table.shape
+            if table
+            else TableShape.of(self._plans[group], types, virtual=virtual, until=until, ending=ending)
+        )
         rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
         blocks_rows.clear()  # they were copied, and their memory is needed for the index
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))

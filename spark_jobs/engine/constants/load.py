@@ -39,11 +39,11 @@ class Loads:
     """The loads of a stream's tables; a table that gets another index begins anew."""
 
     def __init__(self) -> None:
-        self._loads: dict[tuple[str, tuple[SqlType, ...], bool, bool], Load] = {}
+        self._loads: dict[tuple[str, tuple[SqlType, ...], bool, bool, bool], Load] = {}
 
     def of(self, shape: TableShape) -> Load:
         """Return the load of a table."""
-        key = (shape.plan.group_id, shape.types, shape.virtual, bool(shape.until))
+        key = (shape.plan.group_id, shape.types, shape.virtual, bool(shape.until), shape.ending)
         load = self._loads.get(key)
         if load is None or load.path != shape.path:
             load = self._loads[key] = Load(shape.path)
@@ -57,9 +57,10 @@ class Loads:
                 del self._loads[key]
                 continue
             before = groups.get(key[0])
+            rows = 0 if key[-1] else load.rows  # the second table of a group has the same rows
             groups[key[0]] = GroupLoad(
                 load.path if before is None or load.rows >= before.rows else before.path,
-                load.rows + (before.rows if before else 0),
+                rows + (before.rows if before else 0),
                 max(load.events, before.events if before else 0.0),
                 load.candidates + (before.candidates if before else 0.0),
                 load.matches + (before.matches if before else 0.0),

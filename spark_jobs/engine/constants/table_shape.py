@@ -29,13 +29,23 @@ class TableShape:
     until: tuple[int, ...]
     """Where all rows are leaving: by source partition, the offset of the first event that no longer counts."""
     path: AccessPath
+    ending: bool = False
+    """Whether the table is a group's second one, which is looked up by UNTIL."""
 
     @classmethod
     def of(
-        cls, plan: GroupPlan, types: tuple[SqlType, ...], *, virtual: bool, until: tuple[int, ...] = ()
+        cls,
+        plan: GroupPlan,
+        types: tuple[SqlType, ...],
+        *,
+        virtual: bool,
+        until: tuple[int, ...] = (),
+        ending: bool = False,
     ) -> TableShape:
         """Choose the index."""
-        return cls(plan, types, virtual, until, choose_index(plan.conjuncts))
+        if ending:
+            plan = plan.ending()
+        return cls(plan, types, virtual, until, choose_index(plan.conjuncts), ending)
 
     @property
     def filters(self) -> tuple[Expression, ...]:
@@ -59,6 +69,6 @@ class TableShape:
     @cached_property
     def shared_key(self) -> KeyColumns | None:
         """The common key of the tables of a shared index; None for a table outside of shared indexes."""
-        if self.virtual or not self.key_terms:
+        if self.virtual or not self.key_terms or self.plan.stay is not None:
             return None
         return tuple((key.reference, key.type, self.types[slot].member) for key, slot in self.key_terms)

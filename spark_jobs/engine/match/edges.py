@@ -29,6 +29,7 @@ from spark_jobs.engine.match.crossings import Crossings
 from spark_jobs.engine.match.evaluate import ConstantLookup, candidates, event_slices, looked_up
 from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.match.matched_pairs import MatchedPairs, assembled
+from spark_jobs.engine.match.stays import StayLookup
 from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup
 from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.edge_rows import DELETE, ENTER, EXIT, INSERT, KIND_BITS, UPDATE, EdgeRows
@@ -122,6 +123,8 @@ class _EdgeLookup:
     snapshot: Snapshot
     crossings: Crossings | None
     """The edges, where the candidates of a row are one run."""
+    stays: StayLookup | None
+    """Decides which rows enter and leave, for a group with UNTIL."""
 
     @classmethod
     def of(
@@ -129,12 +132,13 @@ class _EdgeLookup:
     ) -> _EdgeLookup:
         """Compare the two look-ups of one part, or of one shared index."""
         one, other = (None if side is None else side.lookup for side in (now, earlier))
-        crossings = None
+        crossings = stays = None
         tables = isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None)
         if tables and not _has_changes(snapshot, one or other):
             assert isinstance(one, TableLookup | None) and isinstance(other, TableLookup | None), "both are of tables"
             crossings = Crossings.of(one, other, rows, before)
-        return cls(now, earlier, rows, before, snapshot, crossings)
+            stays = StayLookup.of(one or other, rows, before)
+        return cls(now, earlier, rows, before, snapshot, crossings, stays)
 
     def add_counts(self, counts: Ints) -> None:
         """Add each row's number of candidates to `counts`."""
@@ -154,7 +158,7 @@ class _EdgeLookup:
         kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}
         kept |= dict.fromkeys((INSERT, DELETE, UPDATE), snapshot.changes)
         found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
-        for row, position, side in found:
+        for row, position, side in found if self.stays is None else self.stays.edges(found):
             for kind in _KINDS_OF[side]:
                 if (variants := kept[kind]) is None:
                     continue

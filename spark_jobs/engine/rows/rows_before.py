@@ -9,6 +9,7 @@ import pyarrow as pa
 from grouping.model.reference import Reference, stored_reference
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.columns import TakenPlaces
+from spark_jobs.engine.rows.extremes import Extremes
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["RowsBefore"]
@@ -28,6 +29,7 @@ class RowsBefore(TakenPlaces):
         own_offsets: Ints,
         kept: Mapping[str, pa.Array],
         equal: Collection[str],
+        extremes: Mapping[str, Extremes] | None = None,
     ) -> None:
         """Keep the pairs.
 
@@ -38,6 +40,7 @@ class RowsBefore(TakenPlaces):
             own_offsets: By pair, the offset of the earlier row.
             kept: Columns of the earlier rows that came before the batch, by stored name.
             equal: The stored names of columns in which both rows of each pair are the same.
+            extremes: By name, the extremes before each row of the batch, for groups with UNTIL.
         """
         super().__init__(rows, of)
         self.count = int(of.size)
@@ -47,6 +50,7 @@ class RowsBefore(TakenPlaces):
         self._place = place
         self._kept = kept
         self._equal = equal
+        self.extremes = extremes or {}
         self._arrays: dict[Reference, pa.Array] = {}
 
     def column(self, name: Reference) -> pa.Array:

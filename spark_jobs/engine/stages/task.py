@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
+from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
@@ -36,7 +36,6 @@ from spark_jobs.engine.rows.rows_before import RowsBefore
 
 __all__ = ["Found", "GroupRows", "JoinedGroups", "KeptRows", "Observer", "Task", "Then"]
 
-_DAY_MINUTES = 24 * 60
 Then = Callable[[Any], Records]
 """Runs the next stages, and yields their records."""
 
@@ -197,9 +196,7 @@ def _kept_rows(
     if computation.before is None:
         return None
     plans = [table.shape.plan for table in snapshot.tables]
-    operator = RowBeforeOperator(computation.before.by, read_before(stream, plans))
-    if not stream.changes_of:  # a row of a table stays
-        operator = replace(operator, kept_minutes=round(settings.limits.last_row_days * _DAY_MINUTES))
+    operator = RowBeforeOperator.of(stream, computation.before.by, plans, settings.limits.last_row_days)
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, LastRows), "the state of rows before"
     return KeptRows(operator, state)

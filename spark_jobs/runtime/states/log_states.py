@@ -190,7 +190,9 @@ class LogStates:
         known = self._needs.get(stream.stream_id)
         if known is None or known[0] is not snapshot:
             parts = snapshot.by_computation()
-            all_needs = (needs_of(stream, each, parts[each.computation_id]) for each in snapshot.computations)
+            all_needs = (
+                needs_of(self._settings, stream, each, parts[each.computation_id]) for each in snapshot.computations
+            )
             known = (snapshot, [needs for needs in all_needs if needs is not None])
             self._needs[stream.stream_id] = known
         return known[1]

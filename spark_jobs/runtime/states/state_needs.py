@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.plan.computation import Computation
+from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator, read_values
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator, read_before
+from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
@@ -60,17 +61,17 @@ class _EdgeNeeds:
     """For each part of a table: the columns that the entries read, and their least begin in a partition."""
 
     @classmethod
-    def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
+    def of(cls, settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
         """Collect the needs of the groups over a computation."""
         assert computation.before is not None, "a computation with rows before"
         plans = [table.shape.plan for table in snapshot.tables]
-        operator = RowBeforeOperator(computation.before.by, read_before(stream, plans))
+        by, days = computation.before.by, settings.limits.last_row_days
+        operator = RowBeforeOperator.of(stream, by, plans, days)
         if stream.changes_of:  # the rows of a table are there before its queries
-            names = frozenset((ALL_ROWS, *(column.stored for column in operator.reads)))
-            return cls(computation, operator, ((names, lambda partition: 0),))
+            return cls(computation, operator, ((operator.names | {ALL_ROWS}, lambda partition: 0),))
         begins = []
         for table in snapshot.tables:
-            names = frozenset((ALL_ROWS, *(column.stored for column in read_before(stream, [table.shape.plan]))))
+            names = RowBeforeOperator.of(stream, by, [table.shape.plan], days).names | {ALL_ROWS}
             begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
         return cls(computation, operator, tuple(begins))
 
@@ -82,7 +83,7 @@ class _EdgeNeeds:
     @property
     def names(self) -> frozenset[str]:
         """The columns."""
-        return frozenset(column.stored for column in self.operator.reads)
+        return self.operator.names
 
     def since(self, partition: int) -> dict[str, int]:
         """Return by column the position from which on rows must have the column."""
@@ -159,14 +160,15 @@ class _FrameNeeds:
         self.operator.fold(state, rows)
 
 
-def needs_of(stream: Stream, computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
+def needs_of(settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
     """Return the needs of the groups over a computation; None where the computation has no state.
 
     Args:
+        settings: The evaluator's settings.
         stream: The stream of the events.
         computation: The computation.
         snapshot: The tables of the groups over it.
     """
     if computation.frames is not None:
         return _FrameNeeds.of(computation, snapshot)
-    return _EdgeNeeds.of(stream, computation, snapshot) if computation.before is not None else None
+    return _EdgeNeeds.of(settings, stream, computation, snapshot) if computation.before is not None else None

@@ -32,6 +32,8 @@ class Watched:
     """The reported edges."""
     by: tuple[str, ...]
     matches: Callable[[Row], bool]
+    ends: Callable[[Row], bool] | None
+    """UNTIL; None where a key leaves with its first event that is no match."""
     begin: int
     """The number of events published before the reply."""
     end: int | None = None
@@ -49,6 +51,8 @@ class Watched:
             row = event.values
             key = (position.partition, *(row.get(name) for name in self.by))
             before, now = was.get(key, False), self.matches(row)
+            if before and self.ends is not None:
+                now = not self.ends(row)
             was[key] = now
             edge = "enter" if now else "exit"
             if before != now and edge in self.wanted and not any(number in some for some in self.unseen):
@@ -86,10 +90,17 @@ class Machines:
         self.source.publish(made, lambda event: json.dumps(event.values).encode())
 
     def watch(
-        self, name: str, edges: str, most: float, by: tuple[str, ...] = ("device",), clauses: str = "DO PUBLISH SHARED"
+        self,
+        name: str,
+        edges: str,
+        most: float,
+        by: tuple[str, ...] = ("device",),
+        clauses: str = "DO PUBLISH SHARED",
+        until: float | None = None,
     ) -> Watched:
-        """Create a CQ for edges of ``temp > most``."""
-        return self._watch(name, self.lab.create(name, self._select(edges, most, by), clauses=clauses), edges, most, by)
+        """Create a CQ for edges of ``temp > most``, with ``UNTIL temp < until``."""
+        select = self._select(edges, most, by) + ("" if until is None else f" UNTIL temp < {until}")
+        return self._watch(name, self.lab.create(name, select, clauses=clauses), edges, most, by, until)
 
     def replace(self, old: Watched, edges: str, most: float) -> Watched:
         """Replace the text of a CQ; edges begin anew."""
@@ -103,12 +114,17 @@ class Machines:
         where = f"WHERE temp > {most}"
         return f"SELECT device, temp, n, _edge FROM {self.source.name} {where} EMIT ON {edges} BY {', '.join(by)}"
 
-    def _watch(self, name: str, created: Any, edges: str, most: float, by: tuple[str, ...]) -> Watched:
+    def _watch(
+        self, name: str, created: Any, edges: str, most: float, by: tuple[str, ...], until: float | None = None
+    ) -> Watched:
         def matches(row: Row) -> bool:
             return row.get("temp") is not None and row["temp"] > most
 
-        wanted = frozenset(edges.lower().split(" or "))
-        self.watched.append(Watched(name, created, wanted, by, matches, self.published))
+        def ends(row: Row) -> bool:
+            return until is not None and row.get("temp") is not None and row["temp"] < until
+
+        wanted, leaves = frozenset(edges.lower().split(" or ")), None if until is None else ends
+        self.watched.append(Watched(name, created, wanted, by, matches, leaves, self.published))
         return self.watched[-1]
 
     def drop(self, watched: Watched) -> None:

@@ -22,12 +22,17 @@ def test_edges_begin_with_their_cq(lab: Lab) -> None:
     machines.watch("both", "ENTER OR EXIT", 88.5, ("room", "device"))
     machines.publish(_EVENTS)
     later = machines.watch("later", "ENTER", 90)
+    stays = machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
+    others = [machines.watch(f"stays until {until}", "ENTER OR EXIT", 91, until=until) for until in (80.5, 91)]
+    assert {stays.created["group"]} == {other.created["group"] for other in others} != {first.created["group"]}
     assert first.created["group"] == later.created["group"]
     assert first.created["destination"]["id"] != later.created["destination"]["id"]
     machines.publish(_EVENTS)
-    machines.pause(first, paused=True)
+    for each in (first, stays):
+        machines.pause(each, paused=True)
     machines.publish(_EVENTS)
-    machines.pause(first, paused=False)
+    for each in (first, stays):
+        machines.pause(each, paused=False)
     machines.replace(later, "ENTER OR EXIT", 91)
     machines.publish(_EVENTS)
     machines.drop(first)
@@ -78,6 +83,7 @@ def test_edges_while_everything_dies(stack: Stack, lab: Lab) -> None:
     machines = Machines(lab, 1)
     machines.watch("enters", "ENTER", 90)
     machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
+    machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
     for number, fault in enumerate(("workers", "evaluator", "gateway", "redis", "workers")):
         machines.publish(_EVENTS)
         if fault == "workers":

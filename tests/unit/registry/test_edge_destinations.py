@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import msgspec
 import pytest
@@ -25,16 +25,19 @@ from gateway.model.table_entries import rows_of, table_entries
 from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
 from gateway.state.catalog_records import cq_gone, cq_record, with_destinations
+from grouping.access.explain import explain
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Stream
+from grouping.model.errors import InputError
 from grouping.model.group import DestinationIds
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import unpacked_since
-from tests.quotes import catalog
+from tests.fuzz.surfaces import outcome
+from tests.quotes import TRADES, catalog
 
 _SINCE = (7, 0, 2**40)
 
@@ -150,6 +153,64 @@ def test_texts_of_one_template_have_their_edges() -> None:
         select = f"SELECT price FROM trades WHERE price > {threshold} EMIT ON EXIT BY symbol"
         assert compile_select(select, catalog()) == query
         assert ("exit", f"q{threshold}") == (query.edge, command.name)
+
+
+@pytest.mark.parametrize("column", ["price", "volume", "at"])
+@pytest.mark.parametrize("ops", [(">", "<"), ("<=", ">="), ("<", ">=")], ids=" ".join)
+def test_texts_of_one_template_with_until(column: str, ops: tuple[str, str]) -> None:
+    """The fast path gives the same query as the full compilation, or the same refusal of constants that overlap."""
+    times = ("'2026-01-01'", "'2026-01-02T00:00:00Z'", "'2026-01-03T00:00:00.5Z'")
+    values = times if column == "at" else ("-1", "5", "5.0", "5.5", "2e1", "NULL", "9223372036854775807")
+    preparer, refused, groups = Preparer(catalog()), set(), set()
+    for begin, end in product(values, values):
+        where = f"{column} {ops[0]} {begin} AND symbol = 'INTC'"
+        text = f"SELECT price FROM trades WHERE {where} EMIT ON EXIT BY symbol UNTIL {column} {ops[1]} {end}"
+        whole = outcome(Preparer(catalog()), f"CREATE CQ q AS {text}")
+        assert whole == outcome(preparer, f"CREATE CQ q AS {text}"), text
+        try:
+            groups.add(compile_select(text, catalog()).plan.group_id)
+        except InputError as error:
+            refused.add(error.code)
+    assert {"unsupported-query"} == refused
+    assert len(groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("volume > 5 {} UNTIL volume < 6", "TRUE together with WHERE"),
+        ("volume >= 5 {} UNTIL volume <= 5", "TRUE together with WHERE"),
+        ("volume < 5 {} UNTIL volume > 4", "TRUE together with WHERE"),
+        ("volume > 5 {} UNTIL price < 4", "opposite bound"),
+        ("volume > 5 {} UNTIL volume > 7", "opposite bound"),
+        ("volume > 5 {} UNTIL volume = 0", 'UNTIL "volume = :c1"'),
+        ("volume > 5 {} UNTIL volume < i", 'UNTIL "i > volume"'),
+        ("volume > 5 {} UNTIL volume < 4 OR price < 1", "UNTIL"),
+        ("volume > 5 AND name = 'a' {} UNTIL volume < 4", "beside"),
+        ("volume > 5 AND volume > 6 {} UNTIL volume < 4", "opposite bound"),
+        ("volume > 5 AND volume < 90 {} UNTIL volume < 4", "beside"),
+        ("amount > 5 {} UNTIL amount < 4", "DECIMAL"),
+        ("name > 'b' {} UNTIL name < 'a'", "STRING"),
+    ],
+)
+def test_conditions_for_which_until_is_refused(query: str, part: str) -> None:
+    """Stays are found where one column has a bound in WHERE and the opposite bound in UNTIL."""
+    with pytest.raises(InputError, match="UNTIL") as refused:
+        compile_select(f"SELECT price FROM trades WHERE {query.format('EMIT ON ENTER BY symbol')}", catalog())
+    assert "unsupported-query" == refused.value.code
+    assert part in refused.value.message
+    assert refused.value.hint
+
+
+def test_until_is_explained() -> None:
+    """EXPLAIN shows the second condition, and which constant it has."""
+    query = compile_select(
+        "SELECT price FROM trades WHERE price > 9 EMIT ON EXIT BY symbol UNTIL price <= 8", catalog()
+    )
+    told = explain(query, TRADES)
+    assert "price <= :c1" == told["plan"]["until"]
+    assert {"slot": "c1", "in": "price <= :c1", "decided_by": "until"} in told["plan"]["tree"]["constants"]
+    assert "UNTIL price <= :c1" in told["text"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from grouping.model.ids import StreamId
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
 from grouping.plan.row_before import RowBefore
+from grouping.plan.stay import Stay, StayBound
 from grouping.settings.settings import Settings
 from grouping.store.constant_table import Entry
 from spark_jobs.engine.constants.constant_cache import ConstantTables
@@ -42,6 +43,8 @@ def told(rows: list[dict[str, Any]]) -> list[Result]:
 
 
 PLANS = {name: GroupPlan(f"g_{name}", "s_1", "", (_over(name),), COMPUTATION) for name in _TYPES}  # type: ignore[arg-type]
+_STAY = Stay(*(StayBound(op, Column("p", "DOUBLE"), slot) for slot, op in enumerate("><")))
+PLANS["u"] = GroupPlan("g_u", "s_1", "", (_over("p"),), COMPUTATION, stay=_STAY)  # type: ignore[arg-type]
 
 
 class Asked(NamedTuple):
@@ -57,7 +60,7 @@ ROWS = st.lists(
     st.fixed_dictionaries(
         {
             "k": st.sampled_from(["a", "b", None]),
-            "p": st.sampled_from([0.5, 1.5, None]),
+            "p": st.sampled_from([-0.5, 0.5, 1.5, None]),
             "n": st.sampled_from([0, 2, None]),
         }
     ),
@@ -65,7 +68,7 @@ ROWS = st.lists(
     max_size=16,
 )
 QUERIES = st.lists(
-    st.builds(Asked, st.sampled_from("pn"), st.sampled_from([0, 1]), st.integers(0, 5), st.integers(1, 9)),
+    st.builds(Asked, st.sampled_from("pnu"), st.sampled_from([0, 1]), st.integers(0, 5), st.integers(1, 9)),
     min_size=1,
     max_size=4,
 )
@@ -99,13 +102,14 @@ def test_edges_survive_workers_and_replays(
                 live.add(name)
                 begins[name] = first
                 since = (0,) * PARTITION + (first,)
-                kind = _TYPES[query.column][1]
                 group = f"g_{query.column}"
+                constants = {"n": (query.value,), "u": (float(query.value), query.value - 1.0)}
+                types = {"n": ("INT",), "u": ("DOUBLE", "DOUBLE")}
                 added.append(
                     entry(
                         name,
-                        (kind,),
-                        (float(query.value) if kind == "DOUBLE" else query.value,),
+                        types.get(query.column, ("DOUBLE",)),
+                        constants.get(query.column, (float(query.value),)),
                         group=group,
                         edge="both",
                         since=since,
@@ -133,9 +137,11 @@ def test_edges_survive_workers_and_replays(
         for place in range(at, min(at + count, len(rows))):
             for name in live:
                 query, key = queries[name], (name, rows[place]["k"])
-                value = rows[place][query.column]
+                value, was = rows[place]["n" if query.column == "n" else "p"], inside.get(key, False)
                 now = value is not None and value > query.value
-                if now != inside.get(key, False):
+                if query.column == "u" and was:
+                    now = value is None or value >= query.value - 1
+                if now != was:
                     edge = "enter" if now else "exit"
                     expected.add((destination(name), f"quotes/{PARTITION}/{place * gap}", edge))
                 inside[key] = now

@@ -67,13 +67,26 @@ def test_edges_are_those_of_a_fold(rows: list[tuple[int, dict[str, Any]]], by: l
         ([91, 92], "ENTER OR EXIT", "the event before it was a match too"),
         ([91], "EXIT", "it is a match, which is no exit"),
         ([80, None], "EXIT", "temp > 90 is NULL, and no match was right before it"),
+        ([91, 92], "ENTER OR EXIT UNTIL", "its key was in already"),
+        ([91, 85], "EXIT UNTIL", "temp > 90 is FALSE, and no key leaves with it"),
     ],
 )
 def test_a_row_that_is_no_edge_says_why(temps: list[float | None], clause: str, why: str) -> None:
     """The reason is of the row, and of the row before it where that decides."""
     rows = [{"device": "a", "temp": temp} for temp in temps]
-    told = evaluate(f"SELECT temp FROM machines WHERE temp > 90 EMIT ON {clause} BY device", _STREAM, rows)
+    edges, until = clause.removesuffix(" UNTIL"), "UNTIL temp < 80" if clause.endswith("UNTIL") else ""
+    told = evaluate(f"SELECT temp FROM machines WHERE temp > 90 EMIT ON {edges} BY device {until}", _STREAM, rows)
     assert why == told[-1].why
+
+
+def test_a_key_stays_in_until_the_second_condition() -> None:
+    """An event between the two thresholds changes nothing; a digest has the edges too."""
+    rows = [{"device": "a", "temp": temp} for temp in (85, 91, 85, 95, None, 79.5, 85, 99)]
+    select = "SELECT temp, _edge FROM machines WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80"
+    edges = [None, "enter", None, None, None, "exit", None, "enter"]
+    assert edges == [row.edge for row in evaluate(select, _STREAM, rows)]
+    [digest] = digests(f"{select} EVERY '1 hour'", _STREAM, rows)
+    assert [(91, "enter"), (79.5, "exit"), (99, "enter")] == [(row["temp"], row["_edge"]) for row in digest["rows"]]
 
 
 def test_a_row_before_start_is_the_row_before() -> None:

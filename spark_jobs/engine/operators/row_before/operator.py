@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,16 @@ from grouping.plan.group import GroupPlan
 from grouping.plan.scan import Scan
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.partition_clock import PartitionClock
+from spark_jobs.engine.operators.row_before.key_extremes import extremes_names, with_rows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
+from spark_jobs.engine.rows.extremes import Extremes, is_extremes
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
 
 __all__ = ["RowBeforeOperator", "read_before"]
+
+_DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,23 @@ class RowBeforeOperator:
     """The columns that are read of the rows before, in the order of their stored texts."""
     kept_minutes: int = 1 << 30
     """A key begins anew after a time without rows that is longer than this, by the record times of the partition."""
+    extremes: frozenset[str] = frozenset()
+    """The columns of extremes that groups with UNTIL need (`key_extremes.extremes_names`)."""
+
+    @classmethod
+    def of(
+        cls, stream: Stream, by: tuple[Column, ...], plans: Sequence[GroupPlan], last_row_days: float
+    ) -> RowBeforeOperator:
+        """Return the operator for groups over a stream with the key `by`; a row of a table stays for ever."""
+        reads, names = read_before(stream, plans), extremes_names(plans)
+        if stream.changes_of:
+            return cls(by, reads, extremes=names)
+        return cls(by, reads, round(last_row_days * _DAY_MINUTES), names)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The stored names of all columns of the last rows."""
+        return self.extremes.union(column.stored for column in self.reads)
 
     def begin(self) -> LastRows:
         """Return the state before the first rows."""
@@ -69,18 +90,37 @@ class RowBeforeOperator:
         place[met] = rows.count + np.arange(met.size)
         kept = state.taken((column.stored for column in self.reads), numbers[met])
         of = np.flatnonzero(place >= 0)
-        before = RowsBefore(rows, of, place[of], own_offsets[of], kept, self._equal)
-        self._put(state, rows, numbers, minutes, clock, order, again, undoable=True)
+        found = self._with_rows(state, rows, numbers, minutes, order, again)
+        extremes = {name: each for name, (each, _) in found.items()}
+        before = RowsBefore(rows, of, place[of], own_offsets[of], kept, self._equal, extremes)
+        packed = {name: values for name, (_, values) in found.items()}
+        self._put(state, rows, numbers, minutes, clock, order, again, packed, undoable=True)
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without making rows before; the change cannot be undone."""
+        state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
-        self._put(state, rows, numbers, minutes, clock, order, again, undoable=False)
+        found = self._with_rows(state, rows, numbers, minutes, order, again)
+        packed = {name: values for name, (_, values) in found.items()}
+        self._put(state, rows, numbers, minutes, clock, order, again, packed, undoable=False)
 
     def _numbers(self, state: LastRows, rows: RowSource) -> Ints:
         return state.keys.of(key_columns([rows.column(column.reference) for column in self.by]))
+
+    def _with_rows(
+        self,
+        state: LastRows,
+        rows: RowSource,
+        numbers: Ints,
+        minutes: NDArray[np.int32],
+        order: Ints,
+        again: NDArray[np.bool_],
+    ) -> dict[str, tuple[Extremes, pa.Array]]:
+        """Return the columns of extremes that the state or the operator has, before each row and behind all rows."""
+        names = self.extremes.union(filter(is_extremes, state.columns))
+        return {name: with_rows(name, state, rows, numbers, minutes, order, again) for name in names}
 
     def _put(
         self,
@@ -91,18 +131,20 @@ class RowBeforeOperator:
         clock: PartitionClock,
         order: Ints,
         again: NDArray[np.bool_],
+        extremes: Mapping[str, pa.Array],
         *,
         undoable: bool,
     ) -> None:
         """Set the last row of each key among the rows, with all columns that the state or the operator has."""
         last = order[np.append(~again[1:], np.ones(min(order.size, 1), np.bool_))]
-        references = {stored: read_reference(stored) for stored in {*self._stored, *state.columns}}
+        stored_names = {*self._stored, *state.columns}.difference(extremes)
+        references = {stored: read_reference(stored) for stored in stored_names}
         places = pa.array(last)
         columns = {stored: rows.column(reference).take(places) for stored, reference in references.items()}
         offsets = rows.offsets[last]
         if rows.removals is not None:
             offsets = np.where(rows.removals[last], NO_ROW, offsets)
-        state.put(numbers[last], offsets, minutes[last], columns, clock, undoable=undoable)
+        state.put(numbers[last], offsets, minutes[last], {**columns, **extremes}, clock, undoable=undoable)
 
     @property
     def _equal(self) -> frozenset[str]:

@@ -1,0 +1,39 @@
+"""The stay of a key between its enter and its exit, where UNTIL decides the exit: two opposite bounds of one column."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.model.expression import Call, Column, Expression, Slot
+
+__all__ = ["Stay", "StayBound"]
+
+
+class StayBound(msgspec.Struct, frozen=True):
+    """A comparison of a column with a constant."""
+
+    op: str
+    """``<``, ``<=``, ``>`` or ``>=``."""
+    column: Column
+    slot: int
+
+    @property
+    def above(self) -> bool:
+        """Whether large values are TRUE."""
+        return self.op in (">", ">=")
+
+    @property
+    def conjunct(self) -> Expression:
+        """The comparison as an expression."""
+        return Call(self.op, (self.column, Slot(self.slot)), "BOOLEAN")
+
+    def opposes(self, other: StayBound) -> bool:
+        """Tell whether the two bound the same column from different sides."""
+        return self.column == other.column and self.above != other.above
+
+
+class Stay(msgspec.Struct, frozen=True):
+    """The bound with which a key enters, and the bound with which the key leaves."""
+
+    begin: StayBound
+    end: StayBound

@@ -1,0 +1,88 @@
+"""Edges of groups with UNTIL: which keys were in for an entry before a row?
+
+A group with UNTIL has two tables with the same entries, one looked up by WHERE and the other by UNTIL. A row for which
+WHERE becomes TRUE enters where the key was out, and a row for which UNTIL becomes TRUE leaves where the key was in. A
+row for which WHERE was TRUE in the row before already cannot enter, since the row before made the key enter or found
+the key in. The same holds for UNTIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.plan.stay import StayBound
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.match.table_lookup import TableLookup
+from spark_jobs.engine.rows.columns import SingleColumn
+from spark_jobs.engine.rows.event_column import EventColumns
+from spark_jobs.engine.rows.extremes import Extremes, extremes_name
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
+
+__all__ = ["StayLookup"]
+
+
+@dataclass(frozen=True, slots=True)
+class StayLookup:
+    """The keys that are in, for the entries of one part of a table."""
+
+    lookup: TableLookup
+    begin: StayBound
+    end: StayBound
+    extremes: Extremes
+    rows: RowSource
+
+    @classmethod
+    def of(cls, lookup: TableLookup | None, rows: RowSource, before: RowsBefore) -> StayLookup | None:
+        """Return the stays of a part; None for a group without UNTIL."""
+        stay = None if lookup is None else lookup.part.shape.plan.stay
+        if lookup is None or stay is None:
+            return None
+        return cls(lookup, stay.begin, stay.end, before.extremes[extremes_name(stay)], rows)
+
+    def edges(self, found: Iterable[tuple[Ints, Ints, int]]) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield the edges among rows for which the table's condition becomes TRUE, or is TRUE no more.
+
+        Args:
+            found: Rows, the entries beside them, and 0 where the condition becomes TRUE or 1 where it is no more.
+        """
+        ending = self.lookup.part.shape.ending
+        for row, entry, number in found:
+            if number == 0 and row.size:
+                kept = self._inside(row, entry) == ending
+                yield row[kept], entry[kept], int(ending)
+
+    def _inside(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
+        """Tell for pairs of a row and an entry whether the row's key was in before the row."""
+        begins = self.lookup.rows.begins
+        assert begins is not None, "an entry over rows before"
+        extremes, end = self.extremes, self.end
+        begun = extremes.last_peaks(row, _Test(self.lookup, self.begin, extremes.peak_values, entry))
+        inside = begun >= begins.at(entry, self.rows.partitions[row])
+        some = np.flatnonzero(inside & (begun >= 0))
+        ended = extremes.last_lows(row[some], _Test(self.lookup, end, extremes.low_values, entry[some]))
+        result = np.zeros(row.size, np.bool_)
+        result[some] = begun[some] > ended
+        return result
+
+
+class _Test:
+    """Tells for pairs of an entry and an earlier value whether a bound is TRUE."""
+
+    def __init__(self, lookup: TableLookup, bound: StayBound, values: pa.Array, entry: Ints) -> None:
+        self._lookup = lookup
+        self._conjuncts = (bound.conjunct,)
+        self._values = EventColumns(SingleColumn(values))
+        self._entry = entry
+
+    def __call__(self, pairs: Ints, values: Ints) -> NDArray[np.bool_]:
+        """Return the answers, for places of entries and places of values."""
+        part = self._lookup.part
+        rows = self._entry[pairs]
+        return holds(self._conjuncts, self._values, values, part.shape.types, part.rows.constants, rows)

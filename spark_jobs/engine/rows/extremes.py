@@ -1,0 +1,191 @@
+"""The highest and lowest values of each key's events, which decide whether the key is in for a query with UNTIL.
+
+For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in where its last event with ``v > :a`` is later than
+its last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is among the *peaks*,
+the events above all later events; the last event with ``v < :b`` is among the *lows*, the events below all later
+events. Lows are left out where no peak lies between the low and the low before it, so a value that only rises has
+few. Values are whole numbers in their order; for ``v < :a … UNTIL v > :b`` the order is reversed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.plan.stay import Stay
+from spark_jobs.engine.rows.arrays import Ints
+
+__all__ = ["Extremes", "ExtremesBuilder", "extremes_name", "is_extremes", "stored_column"]
+
+_ABOVE, _BELOW = "\x1d>", "\x1d<"
+"""Before the stored text of a column: whether keys enter with large values, or with small values. No name holds a
+control character."""
+
+_ROOT = 0
+"""The node below all nodes of a chain; it has no event."""
+_NO_EVENT = -1
+
+
+def extremes_name(stay: Stay) -> str:
+    """Return the name of the column of extremes that decides the stays of a group."""
+    return (_ABOVE if stay.begin.above else _BELOW) + stay.begin.column.stored
+
+
+def is_extremes(name: str) -> bool:
+    """Tell whether a stored name is that of a column of extremes."""
+    return name.startswith((_ABOVE, _BELOW))
+
+
+def stored_column(name: str) -> tuple[str, bool]:
+    """Return the stored text of the column that extremes are of, and whether keys enter with large values."""
+    return name[len(_ABOVE) :], name.startswith(_ABOVE)
+
+
+class _Chain:
+    """Events that are above all later events of their key, each linked to the event below it: a tree for all keys.
+
+    An event has one link to the event below it in its chain, and a second link that leaps over many: so an event of a
+    chain is found in a number of steps that is the logarithm of the chain's length.
+    """
+
+    def __init__(self) -> None:
+        self.values = [0]
+        self.offsets = [_NO_EVENT]
+        self.below = [_ROOT]
+        self._leap = [_ROOT]
+        self._depth = [0]
+
+    def put(self, below: int, value: int, offset: int) -> int:
+        """Put an event on an event, and return the new event's node."""
+        leap, depth = self._leap, self._depth
+        over = leap[below]
+        alike = depth[below] - depth[over] == depth[over] - depth[leap[over]]
+        self.values.append(value)
+        self.offsets.append(offset)
+        self.below.append(below)
+        leap.append(leap[over] if alike else below)
+        depth.append(depth[below] + 1)
+        return len(depth) - 1
+
+    def without(self, top: int, value: int) -> int:
+        """Return the highest node of a chain that is above a value."""
+        values, below = self.values, self.below
+        while top and values[top] <= value:
+            top = below[top]
+        return top
+
+    def packed(self, top: int) -> list[int]:
+        """Return a chain: its length, its values and its offsets, from the lowest node on."""
+        values, offsets = [], []
+        while top:
+            values.append(self.values[top])
+            offsets.append(self.offsets[top])
+            top = self.below[top]
+        return [len(values), *reversed(values), *reversed(offsets)]
+
+    def unpacked(self, numbers: list[int]) -> tuple[int, list[int]]:
+        """Put a packed chain on the root; return its top, and the numbers behind the chain."""
+        count, top = numbers[0], _ROOT
+        for place in range(1, count + 1):
+            top = self.put(top, numbers[place], numbers[place + count])
+        return top, numbers[1 + 2 * count :]
+
+    def found(self, tops: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
+        """Return the offset of the highest node in each of some chains for which a condition holds, or -1.
+
+        Args:
+            tops: The top of each chain.
+            is_found: Tells for chains, given by their place in `tops`, and a node of each, whether the condition holds.
+                The condition holds for all nodes below a node for which it holds.
+        """
+        below, leap, offsets = self._arrays
+        at = tops.copy()
+        active = np.flatnonzero(at != _ROOT)
+        while active.size:
+            active = active[~is_found(active, at[active])]
+            leaps = leap[at[active]]
+            near = leaps == _ROOT
+            far = np.flatnonzero(~near)
+            near[far] = is_found(active[far], leaps[far])
+            at[active] = np.where(near, below[at[active]], leaps)
+            active = active[at[active] != _ROOT]
+        found: Ints = offsets[at]
+        return found
+
+    @cached_property
+    def _arrays(self) -> tuple[Ints, Ints, Ints]:
+        """The two links of each node and its offset; read when no more events are put."""
+        return np.array(self.below), np.array(self._leap), np.array(self.offsets)
+
+
+class ExtremesBuilder:
+    """Takes in the events of a batch, key by key."""
+
+    def __init__(self, count: int) -> None:
+        """Begin without events; `count` is the number of rows of the batch."""
+        self._peaks, self._lows = _Chain(), _Chain()
+        self._tops = np.zeros((2, count), np.int64)
+        self._peak = self._low = _ROOT
+
+    def begin(self, packed: bytes | None) -> None:
+        """Begin with a key, given what `packed` returned of its earlier events; None for a key without any."""
+        self._peak = self._low = _ROOT
+        if packed is not None:
+            self._peak, rest = self._peaks.unpacked(np.frombuffer(packed, np.int64).tolist())
+            self._low, _ = self._lows.unpacked(rest)
+
+    def add(self, row: int, value: int | None, offset: int) -> None:
+        """Take in the key's next event; an event without a value changes nothing."""
+        self._tops[0, row], self._tops[1, row] = self._peak, self._low
+        if value is None:
+            return
+        peaks, lows = self._peaks, self._lows
+        peak, low = peaks.without(self._peak, value), lows.without(self._low, ~value)
+        latest, below, offsets = peaks.offsets[peak], lows.below, lows.offsets
+        while low and latest <= offsets[below[low]]:  # no peak lies between the low and the low before it
+            low = below[low]
+        self._peak, self._low = peaks.put(peak, value, offset), lows.put(low, ~value, offset)
+
+    def packed(self) -> bytes:
+        """Return the key's events as bytes for `begin`."""
+        numbers = [*self._peaks.packed(self._peak), *self._lows.packed(self._low)]
+        return np.array(numbers, np.int64).tobytes()
+
+    def finished(self, values: Callable[[Ints], pa.Array]) -> Extremes:
+        """Return the extremes before each row; `values` makes values of whole numbers."""
+        lows = ~np.array(self._lows.values)
+        peaks = np.array(self._peaks.values)
+        return Extremes(self._peaks, self._lows, self._tops, values(peaks), values(lows))
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """The peaks and lows of each row's key before the row."""
+
+    _peaks: _Chain
+    _lows: _Chain
+    _tops: Ints
+    peak_values: pa.Array
+    """By node of a peak, the value of the column."""
+    low_values: pa.Array
+
+    def last_peaks(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
+        """Return the offset of the last event before each row for which a bound from below is TRUE, or -1.
+
+        Args:
+            rows: The rows.
+            is_found: Tells for places in `rows`, and a place in `peak_values` for each, whether the bound is TRUE.
+        """
+        return self._peaks.found(self._tops[0, rows], is_found)
+
+    def last_lows(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
+        """Return the same for a bound from above, with places in `low_values`.
+
+        The offset may be an earlier event's, if no peak lies between the two events.
+        """
+        return self._lows.found(self._tops[1, rows], is_found)
