@@ -166,8 +166,7 @@ _NOT_IN_EMIT = {
 }
 """By the first word of a part that EMIT cannot have: the rule instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
-_SELECT = "SELECT 1 AS a FROM s WHERE "
-"""Shorter than all that may stand before the condition of UNTIL."""
+_SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than each text before the condition of UNTIL
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
