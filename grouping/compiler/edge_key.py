@@ -21,6 +21,7 @@ from grouping.compiler.aggregate_binder import has_aggregates
 from grouping.compiler.from_clause import Relation
 from grouping.model.catalog import Stream
 from grouping.model.change_format import is_change_format
+from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, walk
 from grouping.model.group import ConstantRow
 from grouping.model.reference import TableColumn
@@ -202,6 +203,9 @@ def read_until(text: str) -> exp.Expr:
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for something else behind the condition.
     """
+    if text.rstrip().endswith("WHERE"):
+        message, detail = "the condition of UNTIL is missing", "UNTIL ends the query."
+        raise InputError(message, code="syntax-error", detail=detail, hint=f"Write {_FORM}")
     tree = read_select(text)
     others = sorted(
         name for name, value in tree.args.items() if value and name not in ("expressions", "from_", "where")
