@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
@@ -223,16 +226,26 @@ class LogStates:
         begin = max(min(each.begin for each in behind) - stream.base, 0)
         wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
         log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
-        for _, batches in self._reader.read([wanted]):
-            for batch in batches:
-                for events, _ in decode_stream(batch, stream, self._settings) if batch.num_rows else ():
-                    for each in behind if events.count else ():
-                        if not each.state.torn:
-                            self._folded(each, events, views)
-                            # The other partitions of the computation count when the state is whole.
-                            each.state.torn = each.state.nbytes > self._limit
+        cuts = sorted({each.state.position - stream.base for each in behind})
+        for events in self._events(stream, wanted, cuts):
+            for each in behind:
+                if not each.state.torn:
+                    self._folded(each, events, views)
+                    # The other partitions of the computation count when the state is whole.
+                    each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
+
+    def _events(self, stream: Stream, wanted: SourceRange, cuts: Sequence[int]) -> Iterator[Events]:
+        """Yield the events of a part of the log, cut before some offsets."""
+        for _, batches in self._reader.read([wanted]):
+            for batch in batches:
+                places = np.searchsorted(batch["offset"].to_numpy(), cuts).tolist()
+                for begin, end in pairwise((0, *places, batch.num_rows)):
+                    if begin < end:
+                        for events, _ in decode_stream(batch.slice(begin, end - begin), stream, self._settings):
+                            if events.count:
+                                yield events
 
     def _folded(self, each: _Behind, events: Events, views: Mapping[str, TableView]) -> None:
         limits = self._settings.evaluator

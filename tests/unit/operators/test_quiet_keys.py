@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Column
+from grouping.plan.stay import Stay, StayBound
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
 from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.extremes import ExtremesBuilder, extremes_name
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
 from tests.unit.operators.cutting import pieces
 
 _STREAM = stream("k STRING", "n INT")
 _KEPT = 10
 _BEGIN = 28_000_000
-_OPERATOR = RowBeforeOperator((Column("k", "STRING"),), (Column("n", "INT"),), _KEPT)
+_N = Column("n", "INT")
+_OPERATOR = RowBeforeOperator((Column("k", "STRING"),), (_N,), _KEPT)
+_EXTREMES = extremes_name(Stay(StayBound(">", _N, 0), StayBound("<", _N, 1)))
+_WITH_EXTREMES = replace(_OPERATOR, extremes=frozenset([_EXTREMES]))
 _AGREEING = 8
 Timed = tuple[str, int]
 """A key, and a record time in minutes."""
@@ -62,6 +69,25 @@ def _expected(rows: list[Timed]) -> list[tuple[int, int]]:
     return found
 
 
+def _expected_extremes(rows: list[Timed]) -> dict[str, bytes]:
+    """Fold one event at a time: by key the extremes of the events since the key began anew."""
+    before, builders = dict(_expected(rows)), dict[str, ExtremesBuilder]()
+    for place, (key, minute) in enumerate(rows):
+        if place not in before:
+            builders[key] = ExtremesBuilder(len(rows))
+            builders[key].begin(None)
+        builders[key].add(place, minute, place)
+    return {key: builder.packed() for key, builder in builders.items()}
+
+
+def _extremes(state: LastRows) -> dict[str, bytes]:
+    """Return the extremes of the keys that are not forgotten."""
+    kept = LastRows.restored(state.stored())
+    numbers = np.arange(kept.keys.count)
+    [keys] = kept.keys.columns(numbers)
+    return dict(zip(keys.to_pylist(), kept.taken([_EXTREMES], numbers)[_EXTREMES].to_pylist(), strict=True))
+
+
 @settings(max_examples=200, deadline=None)
 @example(
     [*_agreed(0), *[("a", 0)] * 5, ("b", 0), *_agreed(11), ("c", 11), ("a", 0)],
@@ -70,25 +96,49 @@ def _expected(rows: list[Timed]) -> list[tuple[int, int]]:
 )
 @given(rows=_ROWS, cuts=_CUTS, fates=st.lists(st.sampled_from(["", "stored", "again", "folded"]), min_size=7))
 def test_quiet_keys_begin_anew(rows: list[Timed], cuts: list[int], fates: list[str]) -> None:
-    """Cut, stored, undone and folded again, a state forgets the keys that a fold of single events forgets."""
+    """Cut, stored, undone and folded again, a state forgets the keys that a fold of single events forgets.
+
+    The extremes of each key are those of its events since the key began anew.
+    """
     state, begin, found = LastRows(), 0, list[tuple[int, int]]()
     for piece, fate in zip(pieces(rows, cuts), fates, strict=False):
         if fate == "stored":
             state = LastRows.restored(state.stored())
-        if fate == "folded":
-            _OPERATOR.fold(state, _decoded(rows[begin // 2 : begin], begin // 2)) if begin else None
+        if begin and fate == "folded":
+            state.rewind(begin // 2)
+            for place in range(begin // 2, begin, 3):
+                _WITH_EXTREMES.fold(state, _decoded(rows[place : min(place + 3, begin)], place))
         state.begin()
         if piece and fate == "again":
-            _OPERATOR.step(state, _decoded(piece, begin))
+            _WITH_EXTREMES.step(state, _decoded(piece, begin))
             state.undo()
             state.begin()
         if piece:
-            _, [made] = _OPERATOR.step(state, _decoded(piece, begin))
+            _, [made] = _WITH_EXTREMES.step(state, _decoded(piece, begin))
             found += zip((made.of + begin).tolist(), made.own_offsets.tolist(), strict=True)
         begin += len(piece)
         state.position = begin
     assert _expected(rows)[: len(found)] == found
     assert len(found) == len([pair for pair in _expected(rows) if pair[0] < begin])
+    extremes = _extremes(state)
+    assert extremes.items() <= _expected_extremes(rows[:begin]).items()
+    assert not begin or rows[begin - 1][0] in extremes
+
+
+def test_extremes_that_are_made_anew_begin_behind_a_gap() -> None:
+    """A column of extremes that comes to a state late has no rows of a key from before the key was forgotten."""
+    rows = [*_agreed(0), ("a", 0), ("b", 0), *_agreed(9), ("b", 9), *_agreed(18), ("a", 18), ("b", 18)]
+    state = LastRows()
+    _OPERATOR.step(state, _decoded(rows[:-1], 0))
+    state.position = len(rows) - 1
+    state.begin()
+    state.rewind(0)
+    for place, row in enumerate(rows):
+        _WITH_EXTREMES.fold(state, _decoded([row], place))
+    state.begin()
+    found, expected = _extremes(state), _expected_extremes(rows)
+    assert found == expected
+    assert len(found["a"]) < len(found["b"])
 
 
 def test_forgotten_rows_leave_the_memory() -> None:

@@ -14,6 +14,7 @@ from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
+from spark_jobs.engine.rows.extremes import is_extremes
 
 __all__ = ["NO_ROW", "LastRows"]
 
@@ -60,6 +61,12 @@ class LastRows(LogState):
         self._looked = _UNKNOWN
         """The clock when forgotten keys were last looked for."""
         self._changes: list[_Overwritten] = []
+        self.ready: frozenset[str] = frozenset()
+        """While rows are folded in again: the columns of extremes that have these rows already."""
+        self._before_rewind: tuple[NDArray[np.int32], NDArray[np.bool_]] | None = None
+        """While rows are folded in again: the minute of each key before, and whether the key had a row."""
+        self._again = PartitionClock()
+        """The clock of the rows that are folded in again."""
 
     @property
     def columns(self) -> Mapping[str, LastValues]:
@@ -68,6 +75,7 @@ class LastRows(LogState):
 
     def begin(self) -> None:
         """Begin a task: the changes so far can be undone no more. Where most keys are forgotten, their rows go."""
+        self._settle()
         self._changes.clear()
         super().begin()
         now = _minute(self.clock)
@@ -92,19 +100,44 @@ class LastRows(LogState):
         """Return the keys that the last task met, in the order of their numbers."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
+    def rewind(self, position: int) -> None:
+        """Prepare the state for rows from a position on, which may be in the state without a column.
+
+        A column of extremes that lacks some of these rows is made anew, because extremes are put in the order of the
+        rows. The state keeps other columns of extremes as they are, and the minutes of rows that the state has.
+        """
+        extremes = filter(is_extremes, self._columns)
+        for name in [name for name in extremes if self._since.get(name, position) > position]:
+            del self._columns[name], self._since[name]
+        self.ready = frozenset(filter(is_extremes, self._columns))
+        self._again = PartitionClock()
+        self._before_rewind = self._minutes, self._offsets != NO_ROW
+        self._minutes = np.full(self._minutes.size, _UNKNOWN, np.int32)
+
+    def _settle(self) -> None:
+        """End the folding of rows that the state has already."""
+        if self._before_rewind is not None:
+            minutes, had_row = self._before_rewind
+            known = np.flatnonzero(had_row)
+            self._minutes[known] = minutes[known]
+            self.ready, self._before_rewind = frozenset(), None
+
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
         """Return the clock after each of some rows in minutes, and after the last row.
 
-        A row that is folded in again has its own time at most: a forgotten key stays forgotten.
+        The clock of rows that are folded in again begins anew, and a row before it has begun has its own time at most.
+        So the clock is no later than when the rows came first, and a forgotten key stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
-            offsets: The offsets, which ascend.
+            offsets: The offsets, which ascend; all of them are below the state's position, or none.
         """
-        known = int(np.searchsorted(offsets, self.position))
-        clock, later = self.clock.after(offsets[known:], times_ms[known:])
-        again = np.minimum(np.maximum.accumulate(times_ms[:known]), self.clock.time)
-        return _minutes(np.concatenate([again, later])), clock
+        if offsets.size and offsets[0] < self.position:
+            self._again, again = self._again.after(offsets, times_ms)
+            return _minutes(np.where(again < 0, np.minimum(times_ms, self.clock.time), again)), self.clock
+        self._settle()
+        clock, each = self.clock.after(offsets, times_ms)
+        return _minutes(each), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tell of rows that came at some minutes whether their keys are forgotten at later minutes."""
@@ -153,29 +186,29 @@ class LastRows(LogState):
         *,
         undoable: bool = True,
     ) -> None:
-        """Set the last row of some distinct keys. The minute of a row that the state has already stays.
+        """Set the last row of some distinct keys.
 
         Args:
             numbers: The keys, which `keys` has numbered.
             offsets: The offsets of the rows.
             minutes: The clock when each row came.
-            columns: The columns of the rows by stored name; new columns are added to the state.
+            columns: Columns of the rows by stored name; new columns are added to the state.
             clock: The clock after all of the rows.
             undoable: Whether `undo` can undo the change.
         """
         self.torn = True
         count = self.keys.count
         self._grow()
-        held_minutes = self._minutes[numbers]
         for name, values in columns.items():
             if name not in self._columns:
                 self._columns[name] = LastValues(values.type, count)
-            self._columns[name].grow(count)
+        for column in self._columns.values():
+            column.grow(count)
         if undoable:
             held = {name: column.held(numbers) for name, column in self._columns.items() if name in columns}
-            self._changes.append(_Overwritten(numbers, self._offsets[numbers], held_minutes, self.clock, held))
-        known = (offsets < self.position) & (held_minutes != _UNKNOWN)
-        self._offsets[numbers], self._minutes[numbers] = offsets, np.where(known, held_minutes, minutes)
+            before = _Overwritten(numbers, self._offsets[numbers], self._minutes[numbers], self.clock, held)
+            self._changes.append(before)
+        self._offsets[numbers], self._minutes[numbers] = offsets, minutes
         self.clock = clock
         for name, values in columns.items():
             self._columns[name].put(numbers, values)

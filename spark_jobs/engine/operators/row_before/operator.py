@@ -98,7 +98,11 @@ class RowBeforeOperator:
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
-        """Keep the last row of each key, without making rows before; the change cannot be undone."""
+        """Keep the last row of each key, without making rows before; the change cannot be undone.
+
+        The rows are all below the state's position, or none is. A column that the state has is not changed by rows
+        below.
+        """
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
@@ -118,8 +122,11 @@ class RowBeforeOperator:
         order: Ints,
         again: NDArray[np.bool_],
     ) -> dict[str, tuple[Extremes, pa.Array]]:
-        """Return the columns of extremes that the state or the operator has, before each row and behind all rows."""
-        names = self.extremes.union(filter(is_extremes, state.columns))
+        """Return columns of extremes before each row and behind all rows.
+
+        The columns are those that the state or the operator has, without columns that have these rows already.
+        """
+        names = self.extremes.union(filter(is_extremes, state.columns)) - state.ready
         return {name: with_rows(name, state, rows, numbers, minutes, order, again) for name in names}
 
     def _put(
@@ -137,8 +144,8 @@ class RowBeforeOperator:
     ) -> None:
         """Set the last row of each key among the rows, with all columns that the state or the operator has."""
         last = order[np.append(~again[1:], np.ones(min(order.size, 1), np.bool_))]
-        stored_names = {*self._stored, *state.columns}.difference(extremes)
-        references = {stored: read_reference(stored) for stored in stored_names}
+        stored_names = {*self._stored, *state.columns}
+        references = {stored: read_reference(stored) for stored in stored_names if not is_extremes(stored)}
         places = pa.array(last)
         columns = {stored: rows.column(reference).take(places) for stored, reference in references.items()}
         offsets = rows.offsets[last]
