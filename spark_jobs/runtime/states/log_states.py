@@ -121,7 +121,9 @@ class LogStates:
             state = self._usable(state, first) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
-            elif state.position < first:
+                for column in since:  # a state without rows lacks nothing of them
+                    state.hold(column, state.position)
+            if state.position < first:
                 self._snapshots.catch_up(place, state, first)
             states[name] = state
             needs.prepare(state, partition)

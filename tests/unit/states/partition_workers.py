@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.pipeline import evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.stages.task import Task
@@ -94,7 +96,15 @@ class PartitionWorker:
         self._topic = topic
 
     def run(
-        self, store: Store, version: Any, first: int, end: int, pieces: int, *, complete: bool
+        self,
+        store: Store,
+        version: Any,
+        first: int,
+        end: int,
+        pieces: int,
+        *,
+        complete: bool,
+        views: Mapping[str, TableView] = MappingProxyType({}),
     ) -> list[dict[str, Any]]:
         """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece."""
         snapshot = self._tables.at(version, store)
@@ -102,9 +112,9 @@ class PartitionWorker:
         if not snapshot.computations or not records.num_rows:
             return []
         begin, stream = records["offset"][0].as_py(), self._topic.stream
-        states = self.states.begun(stream, snapshot, {}, PARTITION, begin)
+        states = self.states.begun(stream, snapshot, views, PARTITION, begin)
         guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, SETTINGS), set(), CpuBudget(60.0, 1.0))
-        task = Task.of(stream, SETTINGS, VERSION, guard, snapshot, {}, states=states)
+        task = Task.of(stream, SETTINGS, VERSION, guard, snapshot, views, states=states)
         found: list[dict[str, Any]] = []
         for place in range(0, records.num_rows, pieces):
             if not complete and place + pieces >= records.num_rows:

@@ -20,6 +20,7 @@ from grouping.store.constant_table import Entry
 from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
+from tests.unit.joins.join_queries import PROFILES, QUOTES, compiled, view_of
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
 from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
@@ -171,7 +172,7 @@ def test_a_state_that_is_too_large_is_dropped(tmp_path: Path) -> None:
     small.states.ended(STREAM, PARTITION, 20, states)
     states = small.states.begun(STREAM, snapshot, {}, PARTITION, 20)
     assert states[name].torn and [name] == small.states.full(states) and not stored()
-    assert 10 == topic.read_records - 10
+    assert 10 == topic.read_records
     states = large.states.begun(STREAM, snapshot, {}, PARTITION, 20)
     assert not states[name].torn and not large.states.full(states)
     assert 10 == len(large.run(store, version, 20, 30, 10, complete=True))
@@ -191,7 +192,7 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
         return topic.read_records - before
 
     assert [read(one, 0, 10), read(one, 10, 20), read(one, 10, 20)] == [0, 0, 0]
-    assert [read(other, 20, 30), read(one, 30, 40)] == [20, 0]
+    assert [read(other, 20, 30), read(one, 30, 40)] == [0, 0]
     for path in tmp_path.rglob("*.changes"):
         path.unlink()
     assert read(other, 40, 50) == 10
@@ -202,6 +203,22 @@ def test_a_worker_reads_only_what_it_lacks(tmp_path: Path) -> None:
     for path in tmp_path.rglob("*.changes"):
         path.unlink()
     assert read(PartitionWorker(topic, tmp_path, clock), 60, 70) == 10
+
+
+def test_a_new_state_has_rows_as_they_were_joined(tmp_path: Path) -> None:
+    """A worker without a state takes the rows of the last batch as another worker joined them, and not as of now."""
+    query = compiled(
+        "SELECT q.n FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.staff > 1 EMIT ON ENTER BY _key"
+    )
+    topic, clock, store = PartitionTopic(QUOTES, [{"symbol": "a", "n": 1}] * 3, 1), [0.0], Store()
+    store.known_plans[query.plan.group_id] = query.plan
+    about = {"group": query.plan.group_id, "edge": "enter", "since": (0,)}
+    version = store.commit((), [entry(0, tuple(map(str, query.row.types)), query.row.values, **about)])  # type: ignore[arg-type]
+    for at, (staff, edges) in enumerate([(0, 0), (2, 1), (2, 0)]):
+        views = {"t_1": view_of(PROFILES, [{"symbol": "a", "industry": "x", "staff": staff}])}
+        worker = PartitionWorker(topic, tmp_path, clock)
+        assert edges == len(worker.run(store, version, at, at + 1, 1, complete=True, views=views))
+    assert 0 == topic.read_records
 
 
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
