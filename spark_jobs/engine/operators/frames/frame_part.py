@@ -30,6 +30,10 @@ class FramePart(NamedTuple):
         """Return rows that are given by arrival."""
         return cls(numbers, offsets, times, columns).take(np.argsort(numbers, kind="stable"))
 
+    def numbered(self, numbers: Ints) -> FramePart:
+        """Return the rows with other numbers of their keys."""
+        return FramePart.of(numbers, self.offsets, self.times, self.columns)
+
     @classmethod
     def empty(cls) -> FramePart:
         """Return no rows."""

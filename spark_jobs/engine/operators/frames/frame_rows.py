@@ -55,6 +55,8 @@ class FrameRows(LogState):
         """By value, as `Column.stored`: the offset of the first row that counts for the value; 0 where not given."""
         self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
         """The rows and the clock when the task began."""
+        self._has_dropped = False
+        """Whether rows were forgotten since keys without rows were last looked for."""
 
     def add(self, part: FramePart, clock: PartitionClock) -> None:
         """Add rows that came behind all rows of the state, and set the clock after them."""
@@ -68,8 +70,14 @@ class FrameRows(LogState):
         return [part.of_keys(keys) for part in self.parts]
 
     def begin(self) -> None:
-        """Begin a task: the rows so far can be undone no more; parts are merged, and far rows are forgotten."""
+        """Begin a task: the rows so far can be undone no more; parts are merged, and far rows are forgotten.
+
+        Where most keys have no row, these keys are forgotten.
+        """
         self.merge()
+        if self._has_dropped:
+            self._has_dropped = False
+            self._forget_keys()
         self._settled = self.parts, self.clock
         super().begin()
 
@@ -102,7 +110,20 @@ class FrameRows(LogState):
         kept = ends - np.arange(part.size) <= self.reach.rows
         if (milliseconds := self.reach.milliseconds) is not None:
             kept |= part.times >= self.clock.time - milliseconds - lateness(milliseconds)
-        return part if kept.all() else part.take(np.flatnonzero(kept))
+        if kept.all():
+            return part
+        self._has_dropped = True
+        return part.take(np.flatnonzero(kept))
+
+    def _forget_keys(self) -> None:
+        """Number the keys anew, if most of them have no row."""
+        kept = np.unique(np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.parts)]))
+        if 2 * kept.size >= self.keys.count:
+            return
+        keys = KeyNumbers()
+        numbers = keys.of(self.keys.columns(kept)) if kept.size else kept
+        self.parts = tuple(part.numbered(numbers[np.searchsorted(kept, part.numbers)]) for part in self.parts)
+        self.keys = keys
 
     def stored(self) -> bytes:
         """Return the state as bytes."""
@@ -163,7 +184,7 @@ class FrameRows(LogState):
 
     @property
     def count(self) -> int:
-        """The number of keys, forgotten ones included."""
+        """The number of keys; up to half of them may have no row any more."""
         return self.keys.count
 
     @property
