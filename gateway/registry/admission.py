@@ -307,7 +307,7 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
         code="quota-exceeded",
         detail=f'The group "{plan.group_id}" would have {figure:,.1f} matches per event; the limit is {limit:,.1f}.',
         hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter."
-        if plan.before is None
+        if plan.computation is None
         else "Compare a column with = or IN as well.",
     )
 

@@ -198,7 +198,8 @@ class _Planner:
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
         if framed:
-            scope = check_frames(scope, outermost=outermost, aggregation=aggregation, emit=self._emit is not None)
+            of_table = table is not None
+            scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
             return _with_frames(tree, base, scope, (*names.where, *condition))
         if emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)

@@ -36,15 +36,17 @@ def check_virtual(query: CompiledQuery) -> None:
         raise InputError(
             "the query cannot be published VIRTUAL",
             code="unsupported-query",
-            detail="Readers of a virtual destination get the events, and EMIT needs the events before them.",
-            hint="Leave VIRTUAL out.",
+            detail="EMIT needs the event before an event, but readers of a virtual destination get single events.",
+            hint="Publish SHARED or DEDICATED.",
         )
-    if query.plan.computation is not None:
+    computation = query.plan.computation
+    if computation is not None:
+        what = "joins tables" if computation.nodes else "has window functions, which need the events before an event"
         raise InputError(
             "the query cannot be published VIRTUAL",
             code="unsupported-query",
-            detail="The query joins tables, but readers of a virtual destination get the events only.",
-            hint="Leave VIRTUAL out.",
+            detail=f"The query {what}, but readers of a virtual destination get single events.",
+            hint="Publish SHARED or DEDICATED.",
         )
     for expression in query.plan.conjuncts:
         _check(expression, query.row.types)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, without_positions
+from grouping.binding.bound import Bound, Constant, without_positions
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
@@ -70,6 +70,13 @@ class FrameBinder(Binder):
     def _windowed(self, node: exp.Window) -> Bound:
         if node.this.find(exp.Window) is not None:
             raise unsupported("a window function within a window function", "Its argument reads single events.")
+        if node.this.find(exp.IgnoreNulls, exp.RespectNulls) is not None:
+            raise unsupported(
+                "IGNORE NULLS or RESPECT NULLS",
+                "lag, first and last return NULL where the row has NULL.",
+                "Write first(price) FILTER (WHERE price IS NOT NULL); for lag write WHERE price IS NOT NULL, which "
+                "leaves other events out of the frames.",
+            )
         window = read_window(node, self._windows)
         self._check_order(window)
         called = node.this
@@ -104,6 +111,8 @@ class FrameBinder(Binder):
             else 1
         )
         bound = self._plain.bind(arguments[0])
+        if isinstance(bound, Constant) and bound.value is None:
+            raise unsupported("lag of NULL", "NULL has no type.", "Name a column.")
         if not bound.type.is_ordered:
             raise unsupported(f"lag of {bound.type}", "Values with parts are not kept.", "Name a field or an element.")
         (canonical,), _ = order((without_positions(normalize_value(bound)),))

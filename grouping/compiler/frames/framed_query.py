@@ -17,6 +17,7 @@ from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.computation import Computation
 from grouping.plan.frame_value import FrameValue
 from grouping.plan.frames import Frames
+from grouping.statements.clauses import EmitClause
 
 __all__ = ["check_frames", "has_frames", "with_frames"]
 
@@ -41,14 +42,17 @@ def _has_window(node: exp.Expr) -> bool:
     return any(isinstance(each, exp.Window) for each in node.walk(prune=lambda below: isinstance(below, exp.Subquery)))
 
 
-def check_frames(scope: Scope | None, *, outermost: bool, aggregation: bool, emit: bool) -> Scope:
+def check_frames(
+    scope: Scope | None, emit: EmitClause | None, *, outermost: bool, aggregation: bool, of_table: bool
+) -> Scope:
     """Return the scope of a query with window functions, which must be the scope of a stream alone.
 
     Args:
-        scope: The scope of FROM; None over a table alone.
+        scope: The scope of FROM; None over a table alone without EMIT.
+        emit: EMIT of the query.
         outermost: Whether the SELECT is the query's own.
         aggregation: Whether the SELECT has GROUP BY or aggregates.
-        emit: Whether the query has EMIT ON ENTER or EXIT.
+        of_table: Whether FROM is a table alone.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -62,13 +66,15 @@ def check_frames(scope: Scope | None, *, outermost: bool, aggregation: bool, emi
             "An aggregate without OVER is computed at each tick of EVERY.",
             "Write OVER behind each aggregate, without GROUP BY.",
         )
-    if emit:
-        raise unsupported(
-            "EMIT ON ENTER or EXIT with window functions", "Edges compare the conditions of WHERE.", "Leave EMIT out."
-        )
-    if scope is None or scope.nodes:
+    if scope is None or scope.nodes or of_table:
         detail = "Frames hold the events of one stream."
         raise unsupported("a window function over a table or a join", detail, "Read the stream alone.")
+    if emit is not None:
+        if emit.edge == "changes":
+            name, detail = "EMIT CHANGES", "Each event has the values of its frames when it comes."
+        else:
+            name, detail = "EMIT ON ENTER or EXIT", "Edges compare the conditions of WHERE."
+        raise unsupported(f"{name} with window functions", detail, "Leave EMIT out.")
     return scope
 
 

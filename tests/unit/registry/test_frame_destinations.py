@@ -9,11 +9,12 @@ from gateway.model.membership import Membership
 from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TriggerSpec, feed_of
 from gateway.model.table_entries import rows_of, table_entries
 from grouping.compiler.compiler import compile_draft, compile_select
+from grouping.compiler.reader_sql import check_virtual
 from grouping.model.errors import InputError
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import FRAMES, Segment, unpacked_since
-from tests.quotes import catalog
+from tests.quotes import ASSETS, catalog
 
 _SINCE = (7, 0, 2**40)
 _LAG = "lag(price) OVER (PARTITION BY symbol ORDER BY _offset)"
@@ -58,6 +59,22 @@ def test_constants_above_frames_share_a_group() -> None:
     assert first.plan.computation_id != other.plan.computation_id
     assert first.plan.signature == other.plan.signature
     assert first.plan.group_id != other.plan.group_id
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"SELECT price FROM trades QUALIFY price > {_LAG}", "has window functions"),
+        ("SELECT price FROM trades WHERE price > 5 EMIT ON ENTER BY symbol", "EMIT needs the event before"),
+        ("SELECT t.price FROM trades t JOIN assets a ON a.symbol = t.symbol", "joins tables"),
+    ],
+)
+def test_virtual_is_refused_for_its_true_cause(text: str, cause: str) -> None:
+    """Readers of a virtual destination get single events, whatever the query needs besides."""
+    with pytest.raises(InputError, match="cannot be published VIRTUAL") as refused:
+        check_virtual(compile_select(text, catalog(ASSETS)))
+    assert cause in refused.value.detail
+    assert "Publish SHARED or DEDICATED." == refused.value.hint
 
 
 _GROWN = "repeat(repeat(repeat(name, 1000), 1000), 1000)"
