@@ -10,6 +10,7 @@ from grouping.model.errors import InputError
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.wording import are, counted
 from grouping.plan.computation import Computation
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
 from grouping.plan.table_changes import changes_id
 from grouping.settings.limit_settings import LimitSettings
@@ -96,6 +97,8 @@ class Computations:
             )
         if not computation.has_state:
             return
+        if computation.frames is not None:
+            self._check_frames(computation.frames, plan.stream_id, limits.residual_micros)
         count = self._live([each for each in known if known[each].computation.has_state], limits.computations)
         if count >= limits.computations:
             raise InputError(
@@ -103,6 +106,22 @@ class Computations:
                 code="quota-exceeded",
                 detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {limits.computations}.",
                 hint="CQs over a stream share a computation when they have the same BY, or the same frames.",
+            )
+
+    def _check_frames(self, frames: Frames, stream_id: StreamId, limit: float) -> None:
+        """Check that the frames of a stream, with those of a new computation, read few enough rows for each event."""
+        own = frames.event_micros
+        if not own:
+            return
+        live = (self.find(name) for name, each in [*self._read().items()] if each.stream_id == stream_id)
+        others = (each.computation.frames for each in live if each is not None)
+        total = own + sum(each.event_micros for each in others if each is not None)
+        if total > limit:
+            raise InputError(
+                "the frames of the stream's queries read too many rows",
+                code="quota-exceeded",
+                detail=f"With this query they would take {total:,.0f} µs per event, and the limit is {limit:,.0f} µs.",
+                hint="Shorten the frames; count, and sums and averages of whole numbers and DECIMALs, read no rows.",
             )
 
     def _live(self, names: Sequence[str], limit: int) -> int:

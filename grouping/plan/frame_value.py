@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from grouping.model.expression import Column, Expression, walk
+from grouping.model.expression import Column, Expression, Slot, walk
 from grouping.model.reference import Framed
 from grouping.model.sql_type import DOUBLE, FLOAT, SqlType
 
@@ -55,6 +55,16 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
         if sized or self.distinct:
             return False
         return self.function in (LAG, "count") or (self.function in ("sum", "avg") and not inexact)
+
+    @property
+    def read_rows(self) -> int:
+        """How many rows the value reads for each event, as far as the query says: a frame by time has any number.
+
+        Whole sums of frames are differences of cumulative sums, and read no rows.
+        """
+        inexact = any(not isinstance(each, Slot) and each.type in (FLOAT, DOUBLE) for each in self.args)
+        is_sum = self.function == "count" or (self.function in ("sum", "avg") and not inexact)
+        return 0 if self.function == LAG or (is_sum and not self.distinct) else (self.rows or 0)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -8,13 +8,16 @@ from typing import Any, ClassVar
 import msgspec
 
 from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.reference import Framed, read_reference
 from grouping.plan.expression_text import render_reference
-from grouping.plan.frame_value import FrameValue
+from grouping.plan.frame_value import FrameValue, frame_value
 
 __all__ = ["HIDDEN", "Frames"]
 
 HIDDEN = ("?",)
 """The text in the place of the constants of `Frames.conditions`, for `render_part`."""
+_ROW_MICROS = 0.02
+"""Microseconds to read one row of a frame, estimated."""
 
 
 class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,6 +44,12 @@ class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the node of a key, of conditions, and of a query's values."""
         apart = {value.column.stored for value in values if not value.is_shared}
         return cls(tuple(sorted(set(by), key=lambda column: column.stored)), where, tuple(sorted(apart)))
+
+    @property
+    def event_micros(self) -> float:
+        """Expected time for each event in microseconds, by the rows that the values read."""
+        references = map(read_reference, self.apart)
+        return _ROW_MICROS * sum(frame_value(each).read_rows for each in references if isinstance(each, Framed))
 
     @property
     def identity(self) -> dict[str, Any]:

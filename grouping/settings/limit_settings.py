@@ -35,7 +35,9 @@ class LimitSettings(BaseModel):
     )
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
     residual_micros: float = Field(
-        5_000.0, description="expected time to check conjuncts that no index decides, per event of one group, in µs"
+        5_000.0,
+        description="expected time to check conjuncts that no index decides, per event of one group, in µs; and to "
+        "read the rows of frames, per event of one stream",
     )
     batch_milliseconds: float = Field(
         2_000.0, description="expected time of a micro-batch of one stream whatever its events, by its groups and joins"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged
 from spark_jobs.engine.rows.events import Events
 from tests.unit.matching.event_batches import SETTINGS, stream
 from tests.unit.operators.cutting import driven, pieces
@@ -215,6 +217,33 @@ def test_a_state_forgets_rows_out_of_reach() -> None:
             state.begin()
         assert state.rows <= most
     assert by_time.size(state) > 0
+
+
+def test_keys_without_rows_are_forgotten() -> None:
+    """When most keys have no row in any frame by time, their numbers go, and the values of other keys stay."""
+    one, state = operator((S,), False, (VALUES[6],)), FrameRows()
+    state.reach = one.reach
+    times = [*range(400), *[1_000] * 200]
+    rows = [{"s": f"{place}" if place < 400 else "ab"[place % 2], "at": at} for place, at in enumerate(times)]
+    for first in range(0, 600, 10):
+        one.fold(state, decoded(rows[first : first + 10], first))
+        state.position = first + 10
+        state.begin()
+    assert state.count <= 4
+    again = FrameRows.restored(state.stored())
+    for kept in (state, again):
+        _, [made] = one.step(kept, decoded([{"s": each, "at": 1_001} for each in "ab7"], 600))
+        assert [101, 101, 1] == made.column(VALUES[6].column.reference).to_pylist()
+
+
+def test_a_costly_frame_is_stopped() -> None:
+    """The rows of frames are charged to the computation, whatever the number of its rows."""
+    one, clock = operator((S,), False, (FrameValue("max", (D,), "DOUBLE", rows=9),)), itertools.count()
+    budget = CpuBudget(1.5, clock=lambda: float(next(clock)))
+    rows = decoded([{"s": "a", "d": 1.0, "at": 0}], 0)
+    with budget.batch(1), pytest.raises(CpuExceeded), charged("j_1", lambda: ["g_1"]):
+        one.step(FrameRows(), rows)
+    assert {"g_1"} == budget.stopped.suspects
 
 
 def test_one_time_far_ahead_forgets_nothing() -> None:

@@ -12,6 +12,8 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.ids import GroupId, StreamId
 from grouping.plan.computation import Computation
+from grouping.plan.frame_value import FrameValue
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
 from grouping.plan.lookup_join import LookupJoin
 from grouping.plan.row_before import RowBefore
@@ -78,6 +80,29 @@ def test_states_are_limited() -> None:
     assert "quota-exceeded" == refused.value.code
     working.live.pop(plan("b").group_id)
     computations.check(plan("a", "b"), limits)
+
+
+def test_the_rows_of_frames_are_limited() -> None:
+    """Long frames of all queries of a stream count, by the rows that their values read for each event."""
+    working = _Working()
+    computations, limits = Computations(working), LimitSettings(residual_micros=300)  # type: ignore[arg-type]
+
+    def plan(name: str, function: str, rows: int) -> GroupPlan:
+        value = FrameValue(function, (Column(name, "DOUBLE"),), "DOUBLE", rows=rows)
+        frames = Frames.of([Column("k", "STRING")], (), [value])
+        return GroupPlan(GroupId(f"g_{name}"), _STREAM, "", (), Computation.of(_STREAM, (), frames=frames))
+
+    long = plan("a", "max", 10_000)
+    computations.check(long, limits)
+    computations.add(long)
+    working.live[long.group_id] = 1
+    for name, function, rows in (("b", "max", 10), ("c", "count", 10_000), ("d", "lag", 10), ("a", "max", 10_000)):
+        computations.check(plan(name, function, rows), limits)
+    with pytest.raises(InputError, match="read too many rows") as refused:
+        computations.check(plan("b", "min", 10_000), limits)
+    assert "quota-exceeded" == refused.value.code
+    del working.live[long.group_id]
+    computations.check(plan("b", "min", 10_000), limits)
 
 
 def test_the_time_of_a_stream_counts_each_join() -> None:

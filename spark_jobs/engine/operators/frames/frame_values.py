@@ -16,6 +16,7 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.aggregate.aggregate_state import AggregateState
 from spark_jobs.engine.operators.aggregate.states import state_of
 from spark_jobs.engine.operators.frames.key_rows import Frame, KeyRows
+from spark_jobs.engine.rows.cpu_budget import check_cpu
 from spark_jobs.engine.rows.events import arrow_type
 
 __all__ = ["FrameValues", "column_name", "kept_columns"]
@@ -103,6 +104,7 @@ def _gathered(state: AggregateState, lifted: dict[str, pl.Series], frame: Frame,
     """Return the state of each frame, made of its rows in their order: the same whatever rows other frames have."""
     found = []
     for _, place, row in frame.pairs(rows.part.times):
+        check_cpu()
         columns = {f"{_STEM}{name}": values[row] for name, values in lifted.items()}
         pairs = pl.DataFrame({"frame": place, **columns})
         found.append(pairs.group_by("frame", maintain_order=True).agg(state.begin(_STEM)))
