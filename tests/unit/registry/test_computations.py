@@ -83,7 +83,7 @@ def test_states_are_limited() -> None:
 
 
 def test_the_rows_of_frames_are_limited() -> None:
-    """Long frames of all queries of a stream count, by the rows that their values read for each event."""
+    """Queries of a stream share one limit of the rows that frames read for an event."""
     working = _Working()
     computations, limits = Computations(working), LimitSettings(residual_micros=300)  # type: ignore[arg-type]
 

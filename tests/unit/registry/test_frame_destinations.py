@@ -70,7 +70,7 @@ def test_constants_above_frames_share_a_group() -> None:
     ],
 )
 def test_virtual_is_refused_for_its_true_cause(text: str, cause: str) -> None:
-    """Readers of a virtual destination get single events, whatever the query needs besides."""
+    """Readers of a virtual destination get single events, without the events before and without tables."""
     with pytest.raises(InputError, match="cannot be published VIRTUAL") as refused:
         check_virtual(compile_select(text, catalog(ASSETS)))
     assert cause in refused.value.detail
