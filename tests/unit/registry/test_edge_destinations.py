@@ -158,7 +158,7 @@ def test_texts_of_one_template_have_their_edges() -> None:
 @pytest.mark.parametrize("column", ["price", "volume", "at"])
 @pytest.mark.parametrize("ops", [(">", "<"), ("<=", ">="), ("<", ">=")], ids=" ".join)
 def test_texts_of_one_template_with_until(column: str, ops: tuple[str, str]) -> None:
-    """The fast path gives the same query as the full compilation, or the same refusal of constants that overlap."""
+    """The fast path and the full compilation give the same query, or the same refusal of overlapping constants."""
     times = ("'2026-01-01'", "'2026-01-02T00:00:00Z'", "'2026-01-03T00:00:00.5Z'")
     values = times if column == "at" else ("-1", "5", "5.0", "5.5", "2e1", "NULL", "9223372036854775807")
     preparer, refused, groups = Preparer(catalog()), set(), set()
@@ -203,7 +203,7 @@ def test_conditions_for_which_until_is_refused(query: str, part: str) -> None:
 
 
 def test_until_is_explained() -> None:
-    """EXPLAIN shows the second condition, and which constant it has."""
+    """EXPLAIN shows the second condition and its constant."""
     query = compile_select(
         "SELECT price FROM trades WHERE price > 9 EMIT ON EXIT BY symbol UNTIL price <= 8", catalog()
     )
