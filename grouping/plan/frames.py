@@ -16,8 +16,8 @@ __all__ = ["HIDDEN", "Frames"]
 
 HIDDEN = ("?",)
 """The text in the place of the constants of `Frames.conditions`, for `render_part`."""
-_ROW_MICROS = 0.02
-"""Microseconds to read one row of a frame, estimated."""
+_ROW_MICROS = 0.03
+"""Microseconds to read one row of a frame: measured 0.025 for max, 0.03 for a sum of DOUBLEs, 0.08 for stddev."""
 
 
 class Frames(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -85,7 +85,7 @@ def test_states_are_limited() -> None:
 def test_the_rows_of_frames_are_limited() -> None:
     """Queries of a stream share one limit of the rows that frames read for an event."""
     working = _Working()
-    computations, limits = Computations(working), LimitSettings(residual_micros=300)  # type: ignore[arg-type]
+    computations, limits = Computations(working), LimitSettings(residual_micros=400)  # type: ignore[arg-type]
 
     def plan(name: str, function: str, rows: int) -> GroupPlan:
         value = FrameValue(function, (Column(name, "DOUBLE"),), "DOUBLE", rows=rows)
