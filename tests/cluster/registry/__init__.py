@@ -1,0 +1,1 @@
+"""Schemas from a registry as people run it."""
