@@ -32,27 +32,31 @@ _names = lru_cache(maxsize=16)(TopicNames)
 class KafkaSettings(BaseModel):
     """The Kafka cluster."""
 
-    bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers, HOST:PORT with commas between")
-    replication: int = Field(-1, description="copies of each topic that the gateway makes; -1 for the broker's default")
+    bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers: HOST:PORT, separated by commas")
+    replication: int = Field(
+        -1, description="replicas of each topic that the gateway creates; -1 for the broker's default"
+    )
     min_isr: int = Field(
-        -1, description="copies that must have a record before it counts as written; -1 for the broker's default"
+        -1, description="replicas that must be in sync for a write to succeed; -1 for the broker's default"
     )
     security: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "", description="how brokers are spoken to: `PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` or `SASL_SSL`"
+        "", description="security protocol of the brokers: `PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` or `SASL_SSL`"
     )
     mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
-        "", description="how SASL logs in: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`"
+        "", description="SASL mechanism: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`"
     )
-    username: str = Field("", description="who logs in; with OAUTHBEARER the client's id")
-    password: SecretStr = Field(SecretStr(""), description="its password; with OAUTHBEARER the client's secret")
-    token_url: str = Field("", description="where OAUTHBEARER gets tokens: an OAuth 2 token endpoint")
-    token_scope: str = Field("", description="the scope that is asked for there")
+    username: str = Field("", description="user name; with OAUTHBEARER the client's id")
+    password: SecretStr = Field(SecretStr(""), description="password of the user; with OAUTHBEARER the client's secret")
+    token_url: str = Field("", description="OAuth 2 token endpoint for OAUTHBEARER")
+    token_scope: str = Field("", description="scope to request at the token endpoint")
     ca_file: Path | None = Field(None, description="PEM file of the authorities that sign the brokers' certificates")
-    certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where brokers ask")
-    key_file: Path | None = Field(None, description="PEM file of its key, in PKCS #8")
+    certificate_file: Path | None = Field(
+        None, description="PEM file of the client certificate, if the brokers require one"
+    )
+    key_file: Path | None = Field(None, description="PEM file of the certificate's key, in PKCS #8")
     key_password: SecretStr = Field(SecretStr(""), description="password of the key")
     extra: Options = Field(
-        {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
+        {}, repr=False, description="further librdkafka and Spark options (JSON); the settings above take precedence"
     )
 
     @field_validator("bootstrap")
@@ -81,21 +85,26 @@ class RedisSettings(BaseModel):
     """The Redis or Valkey server."""
 
     url: SecretStr = Field(
-        SecretStr("redis://127.0.0.1:6379/0"), description="where the working copy lives; `rediss://` with TLS"
+        SecretStr("redis://127.0.0.1:6379/0"),
+        description="URL of the server that holds the working copy; `rediss://` for TLS",
     )
-    username: str = Field("", description="ACL user, where the URL has none")
-    password: SecretStr = Field(SecretStr(""), description="its password, where the URL has none")
+    username: str = Field("", description="ACL user, if the URL names none")
+    password: SecretStr = Field(SecretStr(""), description="password of the ACL user, if the URL has none")
     ca_file: Path | None = Field(None, description="PEM file of the authorities that sign the server's certificate")
-    certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where servers ask")
-    key_file: Path | None = Field(None, description="PEM file of its key")
-    sentinels: str = Field(
-        "", description="Sentinels that say which server is the primary, HOST:PORT with commas between; empty for none"
+    certificate_file: Path | None = Field(
+        None, description="PEM file of the client certificate, if the server requires one"
     )
-    sentinel_name: str = Field("mymaster", description="name of the primary at the Sentinels")
+    key_file: Path | None = Field(None, description="PEM file of the certificate's key")
+    sentinels: str = Field(
+        "", description="Sentinels that name the primary: HOST:PORT, separated by commas; empty for none"
+    )
+    sentinel_name: str = Field("mymaster", description="name by which the Sentinels know the primary")
     sentinel_username: str = Field("", description="ACL user of the Sentinels")
-    sentinel_password: SecretStr = Field(SecretStr(""), description="its password; empty where they ask for none")
+    sentinel_password: SecretStr = Field(
+        SecretStr(""), description="password of the Sentinels' ACL user; empty if they require none"
+    )
     sentinel_tls: bool | None = Field(
-        None, description="whether Sentinels are spoken to over TLS; empty: as the server is, by its URL"
+        None, description="whether connections to Sentinels use TLS; empty: as the URL of the server says"
     )
 
     @field_validator("url")
@@ -108,70 +117,79 @@ class RedisSettings(BaseModel):
 class CommandSettings(BaseModel):
     """Commands and replies."""
 
-    partitions: int = Field(4, description="partitions of cq.commands and of cq.replies, when the gateway makes them")
-    batch: int = Field(5000, description="commands carried out in one commit, at most")
-    remember_days: float = Field(7.0, description="how long a command id is remembered")
-    text_bytes: int = Field(512 * 1024, description="longest statement")
+    partitions: int = Field(4, description="partitions of cq.commands and of cq.replies when the gateway creates them")
+    batch: int = Field(5000, description="most commands executed in one commit")
+    remember_days: float = Field(7.0, description="days for which a command id is remembered")
+    text_bytes: int = Field(512 * 1024, description="longest statement, in bytes")
 
 
 class StreamSettings(BaseModel):
     """Source topics."""
 
-    topics: str = Field("*", description="topics that CREATE STREAM may read: shell patterns, with commas between")
+    topics: str = Field("*", description="topics that CREATE STREAM may read: shell patterns, separated by commas")
     grants: dict[str, str] = Field(
         {},
         description="which of these topics a subscriber, or a role `@name`, may read (JSON of patterns); empty for all",
     )
     access: Literal["open", "granted"] = Field(
         "open",
-        description="who may read streams, tables and views whose CREATE does not say it: `open`, everybody; "
-        "`granted`, their owners, operators and those that a GRANT names",
+        description="who may read streams, tables and views whose CREATE does not say: `open` for everybody; "
+        "`granted` for their owners, operators and those named by a GRANT",
     )
     registries: SecretStr = Field(
         SecretStr(""),
-        description="URLs of registries of schemas that CREATE STREAM may name, with commas between; a login "
-        "(`https://user:password@host`) stays here",
+        description="URLs of the schema registries that CREATE STREAM may name, separated by commas; a login "
+        "(`https://user:password@host`) belongs here, not in the statement",
     )
     compaction_lag_ms: int = Field(
-        86_400_000, description="how long rows of a table that changed must still be there for a replay, in ms"
+        86_400_000,
+        description="least `min.compaction.lag.ms` of a table's compacted topic, so that a replay finds the "
+        "rows that changed since, in ms",
     )
 
 
 class ResultSettings(BaseModel):
     """Where results go."""
 
-    partitions: int = Field(32, description="partitions of cq.results, when the gateway makes it")
+    partitions: int = Field(32, description="partitions of cq.results when the gateway creates it")
     dedicated_limit: int = Field(
-        500, description="dedicated destinations at most, and as many topics of ended ones; 0 for never"
+        500, description="most dedicated destinations, and most topics of ended ones; 0 for none"
     )
     compression: Codec = Field(
-        "lz4", description="codec of results: `lz4`, `gzip` or `none`; replies, ends and digests are in gzip"
+        "lz4", description="compression of results: `lz4`, `gzip` or `none`; replies, ends and digests use gzip"
     )
-    shared: bool = Field(True, description="whether subscribers may share topics of results: as SHARED and VIRTUAL do")
-    virtual_limit: int = Field(200, description="topics of groups with virtual destinations at most")
-    retention_hours: float = Field(168.0, description="how long results are kept")
-    linger_seconds: float = Field(3600.0, description="a dedicated topic is deleted this long after its cq.end")
+    shared: bool = Field(
+        True, description="whether subscribers may share topics of results, as SHARED and VIRTUAL destinations do"
+    )
+    virtual_limit: int = Field(200, description="most topics of groups with virtual destinations")
+    retention_hours: float = Field(168.0, description="hours for which results are kept")
+    linger_seconds: float = Field(3600.0, description="seconds after its cq.end at which a dedicated topic is deleted")
 
 
 class MetricsSettings(BaseModel):
     """Metrics and health over HTTP."""
 
-    address: str = Field("127.0.0.1", description="where gateway and evaluator serve them; 0.0.0.0 for every address")
-    port: int = Field(0, ge=0, le=65535, description="the gateway's port, 0 for any")
-    evaluator_port: int = Field(0, ge=0, le=65535, description="the evaluator's port, 0 for any")
+    address: str = Field(
+        "127.0.0.1",
+        description="address on which gateway and evaluator serve metrics and health; 0.0.0.0 for every address",
+    )
+    port: int = Field(0, ge=0, le=65535, description="the gateway's port; 0 for any free one")
+    evaluator_port: int = Field(0, ge=0, le=65535, description="the evaluator's port; 0 for any free one")
 
 
 class LogSettings(BaseModel):
     """The logs of the roles."""
 
-    form: Literal["text", "json"] = Field("text", description="lines of logs: `text`, or `json`, an object each")
+    form: Literal["text", "json"] = Field(
+        "text", description="form of log lines: `text`, or `json` for one object a line"
+    )
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="lowest level of what gateway and evaluator log; SIGUSR1 makes it DEBUG, SIGUSR2 ends that"
+        "INFO", description="lowest level that gateway and evaluator log; SIGUSR1 changes it to DEBUG, SIGUSR2 back"
     )
     bytes: int = Field(
         100_000_000,
         ge=10_000,
-        description="size at which `cq up` begins a role's log anew; the log before it is kept as `ROLE.log.1`",
+        description="size at which `cq up` rotates a role's log; the previous log is kept as `ROLE.log.1`",
     )
 
 
@@ -179,11 +197,13 @@ class TraceSettings(BaseModel):
     """Traces of OpenTelemetry."""
 
     endpoint: str = Field(
-        "", description="a collector, such as `http://127.0.0.1:4318`, which gets traces over OTLP; empty for none"
+        "", description="collector that gets traces over OTLP, such as `http://127.0.0.1:4318`; empty for none"
     )
-    headers: SecretStr = Field(SecretStr(""), description="headers that it asks for, `NAME=VALUE` with commas between")
+    headers: SecretStr = Field(
+        SecretStr(""), description="headers that the collector requires: `NAME=VALUE`, separated by commas"
+    )
     share: float = Field(
-        0.0001, ge=0, le=1, description="how many of all events are traced, and of commands without `traceparent`"
+        0.0001, ge=0, le=1, description="share of events that are traced, and of commands without `traceparent`"
     )
 
     @field_validator("endpoint")
@@ -197,7 +217,7 @@ class TraceSettings(BaseModel):
 class SupervisorSettings(BaseModel):
     """The supervisor of `cq up`."""
 
-    hang_seconds: float = Field(60.0, description="a role that gives no sign of life for so long is started again")
+    hang_seconds: float = Field(60.0, description="seconds without a sign of life after which a role is restarted")
 
 
 class JarSettings(BaseModel):
@@ -210,9 +230,10 @@ class JarSettings(BaseModel):
 class TimerSettings(BaseModel):
     """Digests."""
 
-    wait_seconds: float = Field(30.0, description="how long a tick waits for events published before it")
+    wait_seconds: float = Field(30.0, description="seconds that a tick waits for events published before it")
     spark_from: int = Field(
-        100_000, description="destinations due at one instant whose digests Spark makes, at least; 0 for never"
+        100_000,
+        description="number of destinations due at one time from which Spark computes their digests; 0 for never",
     )
 
 
@@ -233,11 +254,11 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    prefix: str = Field("cq.", description="beginning of the names of the gateway's topics and Redis keys")
+    prefix: str = Field("cq.", description="prefix of the names of the gateway's topics and Redis keys")
     data: Path = Field(Path("cq-data"), description="folder for checkpoints and, with `cq up`, the embedded servers")
     standby: bool = Field(
         default=False,
-        description="whether a gateway, or an evaluator, waits while another one runs on the prefix, to take over",
+        description="whether a gateway or an evaluator waits as a standby while another one runs under the prefix",
     )
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
