@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -179,7 +180,7 @@ class Tail:
                     raise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """A record of a result topic."""
 
@@ -201,9 +202,9 @@ class Result:
         stream, partition, offset, *_ = self.headers["ce_id"].split("/")
         return stream, int(partition), int(offset)
 
-    @property
+    @cached_property
     def row(self) -> dict[str, Any]:
-        """The value as an object."""
+        """The value as an object, decoded once: tests that wait look at all results again and again."""
         return json.loads(self.value)
 
 
