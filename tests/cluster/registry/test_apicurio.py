@@ -1,4 +1,4 @@
-"""A real registry, Apicurio, by the API that it shares with Confluent's: schemas by id, and answers that have none."""
+"""Apicurio, a real registry, by the API of Confluent's: schemas by id, and answers without a schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATH = "/apis/ccompat/v7"
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the URL of a registry that keeps schemas in memory."""
+    """Return the URL of a registry with schemas in memory."""
     folder = tmp_path_factory.mktemp("apicurio")
     _fetch(folder)
     [port] = free_ports(1)
@@ -44,7 +44,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_schemas_by_id(registry: str) -> None:
-    """The schema of an id is the one registered; an id that nobody registered has none."""
+    """The registered schema has its id; an unknown id has no schema."""
     schema_id = _register(registry, "quotes-value", schema=json.dumps(_RECORD))
     found = SchemaRegistry(registry).schema(schema_id)
     assert found is not None
@@ -64,7 +64,7 @@ def test_a_schema_of_another_format(registry: str) -> None:
 
 
 def test_a_schema_with_references(registry: str) -> None:
-    """A schema that refers to another one is not read, and the reason is told."""
+    """A schema with references is not read, and the reason is told."""
     _register(registry, "quote", schema=json.dumps(_RECORD))
     outer = {"type": "record", "name": "Trade", "fields": [{"name": "quote", "type": "Quote"}]}
     references = [{"name": "Quote", "subject": "quote", "version": 1}]
@@ -75,7 +75,7 @@ def test_a_schema_with_references(registry: str) -> None:
 
 
 def _fetch(folder: Path) -> None:
-    """Unpack the registry's package, which Maven brings."""
+    """Unpack the registry's package from Maven."""
     if shutil.which("mvn") is None:
         pytest.skip("there is no Maven")
     command = ["mvn", "-q", "-B", _MAVEN, f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={folder}"]
