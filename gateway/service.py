@@ -18,6 +18,7 @@ from gateway.commands.stored_queries import StoredQueries
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
+from gateway.ends.made_snapshots import MadeSnapshots
 from gateway.kafka import CommandConsumer, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import COMMIT_SECONDS
@@ -164,6 +165,7 @@ class _Service:
         self._read_at = 0.0
         self._sources = SourceWatch(settings, working, self._topics)
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
+        self._made_snapshots = MadeSnapshots(working)
         self._store = TableStore(settings)
         self._notes = RoleNotes(settings)
         self._epoch = 0
@@ -278,6 +280,7 @@ class _Service:
         work = Work()
         work.take(shorten_visibility(working, self._timers.shortened()))
         work.take(self._stored_queries.step(now_ms()))
+        work.take(self._made_snapshots.step())
         work.take(self._lifetimes.step(now_ms()))
         work.take(self._ends.step(now_ms(), self._epoch))
         sources = self._sources.step(now_ms())

@@ -20,7 +20,7 @@ from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
 from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.registry import Registry
-from gateway.registry.table_changes import check_untimed
+from gateway.registry.table_changes import check_unstarted, check_untimed
 from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
@@ -105,6 +105,7 @@ class Statements:
         check_aggregation(create.trigger, clause, self._settings.limits, aggregated=aggregated)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         check_untimed(query.edge, timed=not isinstance(create.trigger, ChangeBased))
+        check_unstarted(query, create)
         if create.publish.mode == "virtual":
             check_virtual(query)
         key = CqKey.of(subscriber, create.name)

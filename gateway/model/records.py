@@ -23,6 +23,7 @@ __all__ = [
     "Cq",
     "Destination",
     "EdgeSpec",
+    "OwedSnapshot",
     "PENDING_PARTITIONS",
     "TimedNote",
     "TriggerSpec",
@@ -128,7 +129,17 @@ CHANGE_BASED = TriggerSpec()
 _MINUTE_MS = 60_000
 
 
-class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
+class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A snapshot that a CQ has asked for, until its destination is known to have the snapshot."""
+
+    subscriber: str
+    name: str
+    """The CQ's name."""
+    at_ms: int
+    """When the CQ was created: the time of the record ``cq.snapshot``."""
+
+
+class EdgeSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
 
     For a query with frames: where its first CQ began. Equal CQs then share the destination.
@@ -140,12 +151,15 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
+    owed: OwedSnapshot | None = None
+    """The snapshot that the destination lacks so far."""
 
     @classmethod
-    def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int) -> EdgeSpec:
+    def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
         """Return the edges of a CQ that begins at an instant, epoch milliseconds; where they begin is open."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
-        return cls(edge, hashlib.blake2b(text, digest_size=8).hexdigest())
+        owed = OwedSnapshot(subscriber, name, begin_ms) if snapshot else None
+        return cls(edge, hashlib.blake2b(text, digest_size=8).hexdigest(), owed=owed)
 
     @property
     def id_text(self) -> str:

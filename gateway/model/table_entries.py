@@ -11,9 +11,10 @@ from gateway.model.departures import Departures
 from gateway.model.membership import Membership
 from gateway.model.records import Destination
 from grouping.digests.cursor import Window
-from grouping.store.constant_table import FRAMES, Block, Entry
+from grouping.store.constant_table import FRAMES, Block, Entry, Segment
+from grouping.store.snapshot_notes import SnapshotNote
 
-__all__ = ["TableEntries", "rows_of", "table_entries"]
+__all__ = ["TableEntries", "rows_of", "snapshot_note", "table_entries"]
 
 
 class TableEntries(msgspec.Struct, frozen=True):
@@ -68,6 +69,25 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
                 bounds,
                 since,
             )
+
+
+def snapshot_note(membership: Membership) -> SnapshotNote | None:
+    """Return the note of the snapshot that a destination is owed, None where it is owed none."""
+    destination = membership.destination
+    edges = destination.edges
+    if edges is None or edges.owed is None:
+        return None
+    entries = TableEntries(membership.number, [((), [(None, None)])])
+    return SnapshotNote(
+        destination.stream_id,
+        edges.owed.subscriber,
+        edges.owed.name,
+        edges.owed.at_ms,
+        edges.since,
+        destination.mode,
+        destination.partition,
+        Segment.of((), rows_of(destination, entries)).encode(),
+    )
 
 
 _block = lru_cache(maxsize=1_000)(Block)

@@ -312,12 +312,17 @@ class Unit:
             self.set_pause(stream_id, group_id, None)
         return groups
 
-    def move_edges(self, name: DestinationId, since: tuple[int, ...]) -> Destination | None:
-        """Move the beginning of a loaded destination's edges; return the destination, None without a change."""
+    def move_edges(
+        self, name: DestinationId, since: tuple[int, ...] | None = None, *, settled: bool = False
+    ) -> Destination | None:
+        """Move the beginning of a loaded destination's edges, or settle its snapshot; return a changed destination."""
         membership = self.memberships[name]
-        if membership is None or (old := membership.destination.edges) is None or old.since == since:
+        if membership is None or (old := membership.destination.edges) is None:
             return None
-        edges = msgspec.structs.replace(old, since=since)
+        owed = None if settled else old.owed
+        edges = msgspec.structs.replace(old, since=old.since if since is None else since, owed=owed)
+        if edges == old:
+            return None
         moved = msgspec.structs.replace(membership.destination, edges=edges)
         for joined in joined_with(moved):
             own = self._touch(joined)

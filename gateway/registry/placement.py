@@ -93,7 +93,7 @@ class Placement:
         slots = None if kept is None else kept.slots
         edges = EdgeSpec("", "") if plan.frames is not None else None
         if query.edge:
-            edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms)
+            edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms, snapshot=query.snapshot)
         family = DestinationFamily(
             plan.stream_id,
             plan.group_id,

@@ -11,12 +11,13 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import TopicEnds
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from grouping.model.query import Edge
+from grouping.model.query import CreateCq, Edge
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
+from grouping.plan.group import CompiledQuery
 from grouping.plan.table_changes import changes_id, table_changes
 
-__all__ = ["TableChanges", "check_untimed", "end_changes"]
+__all__ = ["TableChanges", "check_unstarted", "check_untimed", "end_changes"]
 
 
 class TableChanges:
@@ -74,6 +75,20 @@ def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
     working.unit.sources.remove_stream(stream.stream_id)
     pauses = [pause_record(stream.stream_id, group_id, None) for group_id in ended]
     return [source_record(stream, gone=True), *pauses]
+
+
+def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
+    """Check that WITH SNAPSHOT stands without START, which would leave out rows by the times of their records.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if query.snapshot and create.start is not None:
+        raise unsupported(
+            "WITH SNAPSHOT with START",
+            "The rows of the snapshot are those of the moment of the reply, and their records are older.",
+            "Leave START out.",
+        )
 
 
 def check_untimed(edge: Edge, *, timed: bool) -> None:

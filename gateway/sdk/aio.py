@@ -71,6 +71,11 @@ class AsyncSubscription:
         return self._subscription.ends
 
     @property
+    def snapshots(self) -> Mapping[str, int]:
+        """By name of a CQ: the number of rows of its snapshot (EMIT CHANGES WITH SNAPSHOT), once all were taken."""
+        return self._subscription.snapshots
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more comes from any CQ."""
         return self._subscription.ended

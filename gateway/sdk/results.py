@@ -165,7 +165,8 @@ class Match(msgspec.Struct, frozen=True):
     edge: str | None = None
     """`enter` or `exit`, of a CQ with EMIT ON ENTER or EXIT."""
     op: str | None = None
-    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; `row` is that of the removed row for a delete."""
+    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; `row` is that of the removed row for a delete.
+    `snapshot` for a row of its snapshot."""
     before: Mapping[str, Any] | None = None
     """For an update: the SELECT list of the row before."""
 

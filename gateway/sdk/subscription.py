@@ -86,6 +86,11 @@ class Subscription:
         return self._feed.ends
 
     @property
+    def snapshots(self) -> Mapping[str, int]:
+        """By name of a CQ: the number of rows of its snapshot (EMIT CHANGES WITH SNAPSHOT), once all were taken."""
+        return self._feed.snapshots
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more comes from any CQ."""
         return self._feed.ended

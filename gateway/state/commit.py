@@ -11,6 +11,7 @@ start (recovery.py).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -36,6 +37,9 @@ from grouping.store.record_keys import CatalogKey
 __all__ = ["Commits"]
 
 Listener = Callable[[Work], None]
+
+_HELD_SECONDS = 20
+"""How long no micro-batch of a stream is pinned where a gateway ends amid a unit with a snapshot."""
 
 
 class Commits:
@@ -114,6 +118,7 @@ class Commits:
             # A unit that has only offsets needs no mark: recovery finds it by its offsets.
             journal.records.append(self._mark())
         begun = self._working.unit.begun_edges
+        self._begin_snapshots(begun, journal)
         run_id = self._working.commit(journal.pack())
         if begun:
             run_id = self._begin_edges(begun, journal) or run_id
@@ -122,6 +127,38 @@ class Commits:
         self._published = self._thread.submit(self.publish, journal, now_ms)
         for listener in self.after_write:
             listener(work)
+
+    def _begin_snapshots(self, begun: Collection[DestinationId], journal: Journal) -> None:
+        """Have new queries with snapshots begin where the tables' topics end while no micro-batch is pinned.
+
+        A micro-batch that was pinned before has events below these ends only, and later ones have the queries. So the
+        snapshot has all that happened before, and each later change is a result. The commit ends the pause.
+
+        Args:
+            begun: The destinations of the unit whose edges begin.
+            journal: The journal of the unit; its records of the catalog are changed.
+
+        Raises:
+            OperationalError: A partition does not tell its end; nothing was written.
+        """
+        unit, changed = self._working.unit, dict[DestinationId, Destination]()
+        there = [membership.destination for name in begun if (membership := unit.memberships.get(name)) is not None]
+        owed = [each for each in there if each.edges is not None and each.edges.owed is not None]
+        for stream_id in {destination.stream_id for destination in owed}:
+            began = time.monotonic()
+            with self._connection.writing() as pipeline:
+                pipeline.set(self._connection.keys.held(stream_id), b"", px=_HELD_SECONDS * 1000)
+            try:
+                since = self.source_ends(stream_id)
+            except InputError as error:
+                raise OperationalError(error.message, detail=error.detail) from error
+            if time.monotonic() - began > _HELD_SECONDS / 2:
+                raise OperationalError("the ends of a table's topic came late", detail="Micro-batches may go on.")
+            for name in (each.destination_id for each in owed if each.stream_id == stream_id):
+                if (moved := unit.move_edges(name, since)) is not None:
+                    changed[name] = moved
+        if changed:
+            journal.records = list(with_destinations(journal.records, self._settings.topics.catalog, changed))
 
     def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
         """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
@@ -140,6 +177,7 @@ class Commits:
         changed: dict[DestinationId, Destination] = {}
         loaded = working.load_memberships(begun)
         there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
+        there = [each for each in there if each.edges is None or each.edges.owed is None]  # these have begun
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
         for stream_id in {destination.stream_id for destination in there}:

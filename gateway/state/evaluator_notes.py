@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
-from grouping.model.ids import StreamId
+from grouping.model.ids import DestinationId, StreamId
 from grouping.store.connection import mapped
 from grouping.store.first_records import FirstRecords
 from grouping.store.keys import role_title
 from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
 from grouping.store.ownership import Owner
+from grouping.store.snapshot_notes import SnapshotNote
 
 __all__ = ["EvaluatorNotes"]
 
@@ -52,6 +53,17 @@ class EvaluatorNotes:
             for source_id in source_ids:
                 pipeline.hvals(self._connection.keys.replicas(source_id))
             return dict(zip(source_ids, pipeline.execute(), strict=True))
+
+    def made_snapshots(self) -> dict[DestinationId, SnapshotNote]:
+        """Return by destination the snapshots that are written, until `forget_snapshots` or a unit says so."""
+        with mapped():
+            bodies = self._connection.redis.hgetall(self._connection.keys.snapshots_made)
+        return {DestinationId(name.decode()): SnapshotNote.unpack(body) for name, body in bodies.items()}
+
+    def forget_snapshots(self, names: Sequence[DestinationId]) -> None:
+        """Remove the notes of written snapshots, of destinations that are owed none."""
+        with self._connection.writing() as pipeline:
+            pipeline.hdel(self._connection.keys.snapshots_made, *names)
 
     def states(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, list[bytes]]:
         """Return the workers' reports on states by source partition, undecoded, by stream; Redis is asked once."""

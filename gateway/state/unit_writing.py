@@ -10,6 +10,7 @@ import msgspec
 from gateway.model.dependencies import definition_hash
 from gateway.model.records import feed_of
 from gateway.model.stored_form import pack_cq, pack_key, pack_membership, raw_id
+from gateway.model.table_entries import snapshot_note
 from gateway.model.unit import Unit
 from gateway.model.unit_outcome import segments
 from grouping.model.ids import DestinationId, StreamId, Subscriber
@@ -24,6 +25,7 @@ def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Queue all changes of a unit; the versions of its touched streams go up by one."""
     _write_cqs(unit, pipeline, keys)
     _write_memberships(unit, pipeline, keys)
+    _write_snapshots(unit, pipeline, keys)
     _write_timed(unit, pipeline, keys)
     _write_listed(unit, pipeline, keys)
     _write_dependencies(unit, pipeline, keys)
@@ -130,6 +132,21 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     numbers = {name: unit.inventory.next_numbers[name] for name in touched if name in unit.inventory.next_numbers}
     if numbers:
         pipeline.hset(keys.numbers, mapping=numbers)
+
+
+def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
+    """Write the notes of snapshots that destinations are owed, and let the evaluator begin with them."""
+    for name, (destination, _) in unit.touched.items():
+        if destination.edges is None or destination.edges.edge != "changes":
+            continue
+        membership = unit.memberships[name]
+        note = None if membership is None else snapshot_note(membership)
+        if note is not None:
+            pipeline.hset(keys.snapshots, name, note.pack())
+            pipeline.delete(keys.held(note.stream_id))
+        else:
+            pipeline.hdel(keys.snapshots, name)
+            pipeline.hdel(keys.snapshots_made, name)
 
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:

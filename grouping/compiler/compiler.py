@@ -54,6 +54,7 @@ def _planned(draft: Draft) -> Draft:
         computation=query.computation,
         edge=query.edge,
         until=() if query.until is None else (query.until,),
+        snapshot=query.snapshot,
         reads=query.reads,
         named=query.named,
         aggregation=query.aggregation,
@@ -194,7 +195,7 @@ def finish(draft: Draft) -> CompiledQuery:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
         group_plan = msgspec.structs.replace(group_plan, kept=AggregateFilter(draft.kept, slots))
     select = SelectList(select_id, draft.select, aggregation)
-    return CompiledQuery(group_plan, draft.row, select, tuple(sorted(draft.reads)), draft.edge)
+    return CompiledQuery(group_plan, draft.row, select, tuple(sorted(draft.reads)), draft.edge, draft.snapshot)
 
 
 def _distinct_text(draft: Draft) -> str:

@@ -36,6 +36,8 @@ class Draft(NamedTuple):
     """The nodes between the stream and the group; None for a stream alone."""
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
+    snapshot: bool = False
+    """Whether the rows of the table come before its changes."""
     reads: frozenset[str] = frozenset()
     """The views that the query reads, directly or through other views."""
     named: frozenset[str] = frozenset()

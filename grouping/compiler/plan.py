@@ -77,6 +77,8 @@ class BoundQuery(NamedTuple):
     """Which edges are results; "" where each match is a result."""
     until: Bound | None = None
     """The condition of UNTIL."""
+    snapshot: bool = False
+    """Whether the rows of the table come before its changes."""
 
 
 _ORDER = "Results come in the order of the events of a partition."
@@ -138,7 +140,8 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     computation = inlined.scope.computation if inlined.scope else None
     reads, edge = frozenset(planner.reads), emit.edge if emit else ""
     aggregation, until = planner.aggregation, planner.until
-    return BoundQuery(inlined.base, condition, items, computation, reads, aggregation, named, edge, until)
+    snapshot = emit is not None and emit.snapshot
+    return BoundQuery(inlined.base, condition, items, computation, reads, aggregation, named, edge, until, snapshot)
 
 
 def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:

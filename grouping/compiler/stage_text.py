@@ -41,7 +41,8 @@ def planned_text(draft: Draft) -> str:
     """Return the tree after `plan`: names are resolved, and constants are typed by the other operands."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     source = render_source(Scan(draft.stream), draft.computation)
-    edges = [f"{render_before(draft.computation).strip()} ({draft.edge})"] if draft.edge else []
+    shown = f"{draft.edge} with snapshot" if draft.snapshot else draft.edge
+    edges = [f"{render_before(draft.computation).strip()} ({shown})"] if draft.edge else []
     edges += _until(draft.until)
     framed = _planned_frames(draft.computation.frames if draft.computation else None)
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])

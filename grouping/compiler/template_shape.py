@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
@@ -160,7 +162,7 @@ class TemplateShape(NamedTuple):
             return None  # the full compilation gives the refusal
         like = variant.command
         command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
-        return command, CompiledQuery(self.query.plan, row, variant.select, self.query.views, self.query.edge)
+        return command, msgspec.structs.replace(self.query, row=row, select=variant.select)
 
     def _row(self, literals: Sequence[str]) -> ConstantRow:
         """Return the constants of a text.

@@ -116,6 +116,8 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     """The views read by the query, directly or through other views."""
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
+    snapshot: bool = False
+    """Whether the rows of the table come before its changes."""
 
 
 def _with_frames(expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:

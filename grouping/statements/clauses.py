@@ -75,6 +75,8 @@ class EmitClause(NamedTuple):
     """The refusal of ON ENTER or EXIT without BY, which a stream needs and a table does not."""
     until: str = ""
     """A SELECT with UNTIL's condition as WHERE, at its place in the query; "" without UNTIL."""
+    snapshot: bool = False
+    """WITH SNAPSHOT, of EMIT CHANGES."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -123,13 +125,10 @@ def _read_emit(tokens: Tokens) -> EmitClause:
 
 
 def _read_changes(tokens: Tokens) -> EmitClause:
-    if tokens.accept("WITH", "SNAPSHOT"):
-        raise unsupported(
-            "EMIT CHANGES WITH SNAPSHOT", "The results are the changes after the reply.", "Leave WITH SNAPSHOT out."
-        )
+    snapshot = tokens.accept("WITH", "SNAPSHOT")
     if tokens.type() is not None:
         raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
-    return EmitClause("changes")
+    return EmitClause("changes", snapshot=bool(snapshot))
 
 
 def _key_name(tokens: Tokens) -> KeyName:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 __all__ = ["COUNT", "PIN"]
 
-# KEYS: epoch, version, pins, streams, pauses, next batch, and the stream's fence where there is one. ARGV: stream,
-# batch, the fence's holder. Nil: the tables are not confirmed, or the record of their version is lost; empty: another
-# evaluator has the fence; "committed": the batch is committed. A dropped stream has tables without rows. A pattern
-# reads the number of the stream's declaration, since texts within JSON have their quotes escaped.
+# KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence where there is one. ARGV:
+# stream, batch, the fence's holder. Nil: the tables are not confirmed, the record of their version is lost, or the
+# stream is held; empty: another evaluator has the fence; "committed": the batch is committed. A dropped stream has
+# tables without rows. A pattern reads the number of the stream's declaration, since texts within JSON have their quotes
+# escaped.
 PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -21,7 +22,8 @@ local stream = redis.call('HGET', KEYS[4], ARGV[1])
 local live = stream ~= false
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
-if KEYS[7] and redis.call('GET', KEYS[7]) ~= ARGV[3] then return '' end
+if KEYS[8] and redis.call('GET', KEYS[8]) ~= ARGV[3] then return '' end
+if redis.call('EXISTS', KEYS[7]) == 1 then return nil end
 pinned = epoch.epoch .. ':' .. version
 local paused = {}
 for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do

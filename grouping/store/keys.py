@@ -143,6 +143,15 @@ class RedisKeys:
                                "partitions to offsets: dead letters of records before these are written", kept=True)
     letters_writer = _Each[str]("letters-writer:{table}", "string", "workers", "",
                                 "the worker in charge of a table's dead letters; lapses")
+    held = _OfStream("held:{stream}", "string", "gateway", "workers",
+                     "present while a query with a snapshot begins: no micro-batch is pinned; lapses", kept=True)
+    snapshots = _Single("snapshots", "hash", "gateway", "all", "destinations to `SnapshotNote`s that are owed")
+    snapshots_made = _Single("snapshots-made", "hash", "workers", "gateway",
+                             "destinations to `SnapshotNote`s that are written, until the catalog says so")
+    snapshot_tries = _Single("snapshot-tries", "hash", "workers", "",
+                             "destinations to how often a worker has begun their snapshot")
+    snapshot_writer = _Each[str]("snapshot-writer:{destination}", "string", "workers", "",
+                                 "the worker that writes a snapshot; lapses")
     replicas = _Each[str]("replicas:{source}", "hash", "workers", "gateway", "workers to `ReplicaNote`; lapses")
 
     # -- CQs and destinations (gateway/model/stored_form.py) --

@@ -28,6 +28,7 @@ from grouping.store.keys import RedisKeys
 from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, PartitionStates, Pin, ReplicaNote, TablePins
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.segment_log import SegmentLog, VersionSpan, chain
+from grouping.store.snapshot_notes import SnapshotStore
 from grouping.store.task_counts import CountWriter
 
 __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
@@ -67,6 +68,8 @@ class TableStore:
         self._pin = self._redis.register_script(PIN)
         self.counts = CountWriter(self._redis, self._keys, fences)
         """The counts of matches."""
+        self.snapshots = SnapshotStore(self._redis, self._keys)
+        """The snapshots that queries are owed."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
         """Return the tables that this micro-batch sees; the first task to ask decides.
@@ -107,6 +110,7 @@ class TableStore:
         """Return the keys and arguments of the script `PIN`."""
         keys = self._keys
         asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses, keys.next_batch(stream_id)]
+        asked.append(keys.held(stream_id))
         if self._fences is None:
             return asked, [stream_id, batch]
         fence = self._fences.stream(stream_id)

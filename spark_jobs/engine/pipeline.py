@@ -20,7 +20,7 @@ from spark_jobs.engine.stages.operator_stage import operated
 from spark_jobs.engine.stages.output_stage import output
 from spark_jobs.engine.stages.task import Task, Then
 
-__all__ = ["OPERATORS", "STAGES", "PipelineStage", "end_records", "evaluate"]
+__all__ = ["OPERATORS", "ROWS", "STAGES", "PipelineStage", "end_records", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class PipelineStage:
 
 OPERATORS = PipelineStage(operated, (PipelineStage(matched, (PipelineStage(output),)), PipelineStage(counted)))
 """The stages behind decoding."""
+ROWS = PipelineStage(matched, (PipelineStage(output),))
+"""The stages for rows that are results of a snapshot where they match: match → output."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → operators → match → output; and behind the matches of all rows: operators → count."""
 

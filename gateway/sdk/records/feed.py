@@ -82,6 +82,11 @@ class Feed:
         """Whether nothing more comes from any CQ."""
         return all(reader.ended for reader in self._readers)
 
+    @property
+    def snapshots(self) -> dict[str, int]:
+        """By name, the numbers of rows of the snapshots that were read to their ends."""
+        return {reader.name: reader.snapshot for reader in self._readers if reader.snapshot is not None}
+
     def positions(self) -> dict[tuple[str, int], int]:
         """Where to read from: each partition from the earliest offset that a reader still wants."""
         starts: dict[tuple[str, int], int] = {}

@@ -22,12 +22,14 @@ from gateway.sdk.records.record import (
     END,
     LEAVE,
     MATCH,
+    SNAPSHOT,
     DigestPart,
     Mark,
     ResultRecord,
     digest_part,
     end_note,
     match_fields,
+    snapshot_rows,
     source_of,
 )
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
@@ -63,6 +65,8 @@ class QueryReader:
         self._apply = apply
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
         """Partition and offset of a virtual destination's records that were sifted → row, or None for no match."""
+        self.snapshot: int | None = None
+        """The number of rows of the CQ's snapshot, once all of them were handed over by this reader."""
         self._end = place.end
         self.closing: CqEnd | None = None
         """The CQ's end, known but not reached."""
@@ -174,6 +178,8 @@ class QueryReader:
                 return self._match(record, sifted)
             case kind if kind == DIGEST:
                 return self._digest(record)
+            case kind if kind == SNAPSHOT:
+                self.snapshot = snapshot_rows(record)
             case kind if kind == END:
                 return self._ending(record)
             case kind if kind == LEAVE:

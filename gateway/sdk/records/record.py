@@ -13,6 +13,7 @@ __all__ = [
     "END",
     "LEAVE",
     "MATCH",
+    "SNAPSHOT",
     "DigestPart",
     "EndNote",
     "ResultRecord",
@@ -21,10 +22,11 @@ __all__ = [
     "digest_part",
     "end_note",
     "match_fields",
+    "snapshot_rows",
     "source_of",
 ]
 
-MATCH, DIGEST, END, LEAVE = "cq.match", "cq.digest", "cq.end", "cq.leave"
+MATCH, DIGEST, END, LEAVE, SNAPSHOT = "cq.match", "cq.digest", "cq.end", "cq.leave", "cq.snapshot"
 """The values of `ce_type`."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
@@ -92,6 +94,15 @@ class EndNote(msgspec.Struct, frozen=True):
 
 
 _decode_part = msgspec.json.Decoder(DigestPart).decode
+
+
+class _SnapshotEnd(msgspec.Struct, frozen=True):
+    """The value of `cq.snapshot`."""
+
+    rows: int
+
+
+_decode_snapshot = msgspec.json.Decoder(_SnapshotEnd).decode
 _decode_end = msgspec.json.Decoder(EndNote).decode
 
 
@@ -116,3 +127,8 @@ def end_note(fields: ResultRecord) -> tuple[str, EndNote]:
     """Read `cq.end` or `cq.leave`, and the id of the destination that ends or is left."""
     destination, _, _ = fields.headers["ce_id"].rsplit("/", 2)
     return destination, _decode_end(fields.value)
+
+
+def snapshot_rows(fields: ResultRecord) -> int:
+    """Read `cq.snapshot`: the number of rows in the snapshot, all of which came before."""
+    return _decode_snapshot(fields.value).rows

@@ -18,13 +18,16 @@ from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["DELETE", "EDGE", "ENTER", "EXIT", "INSERT", "KINDS", "KIND_BITS", "UPDATE", "EdgeRows"]
+__all__ = ["DELETE", "EDGE", "ENTER", "EXIT", "INSERT", "KINDS", "KIND_BITS", "SNAPSHOT", "UPDATE", "EdgeRows"]
 
 EDGE = "_edge"
 """The field of a result that says which edge the result is; a declared column of this name hides the field."""
-KINDS = ("enter", "exit", "insert", "delete", "update")
-"""How a row differs from the row before. The columns of a delete are those of the row before."""
-ENTER, EXIT, INSERT, DELETE, UPDATE = range(len(KINDS))
+KINDS = ("enter", "exit", "insert", "delete", "update", "snapshot")
+"""How a row differs from the row before. The columns of a delete are those of the row before.
+
+A row of a snapshot is a row of the table as it was when a query began.
+"""
+ENTER, EXIT, INSERT, DELETE, UPDATE, SNAPSHOT = range(len(KINDS))
 KIND_BITS = 3
 """Bits of a kind."""
 

@@ -24,6 +24,7 @@ from spark_jobs.runtime.application.session import core_count, executor_count, j
 from spark_jobs.runtime.driver.digest_jobs import DigestJobThread
 from spark_jobs.runtime.driver.executors import Executors
 from spark_jobs.runtime.driver.metrics import StreamMetrics
+from spark_jobs.runtime.driver.snapshot_jobs import SnapshotJobThread
 from spark_jobs.runtime.driver.status_file import EvaluatorStatusFile
 from spark_jobs.runtime.driver.warm_up import warm_up
 from spark_jobs.runtime.kafka.broker import Broker
@@ -80,6 +81,7 @@ def serve(
         time.monotonic,
     )
     DigestJobThread(spark, settings, fences.lease, digests_failed).start()
+    SnapshotJobThread(spark, settings, fences).start()
     try:
         for _ in streams.reconcile():  # batches waiting since an earlier evaluator's death go on at once
             status.still()

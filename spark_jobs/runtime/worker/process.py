@@ -17,6 +17,7 @@ from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
 from grouping.store.notes import Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
+from grouping.store.snapshot_notes import SnapshotNote
 from grouping.store.table_store import BatchCommitted, TableStore
 from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
@@ -122,7 +123,7 @@ class WorkerProcess:
         waits, stream_id = 0, stream.stream_id
         while True:
             try:
-                store = self._store(settings)
+                store = self.store(settings)
                 pin = self._pins.get(stream_id) or store.pin(stream_id, batch.number)
                 version, paused, revision = pin
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
@@ -140,6 +141,16 @@ class WorkerProcess:
                 waits += 1
                 self._sleep(WAIT_SECONDS)
 
+    def owed_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
+        """Return by destination the snapshots that queries of a stream are owed; waits until Redis answers."""
+        while True:
+            try:
+                return self.store(settings).snapshots.owed(stream_id)
+            except OperationalError as error:
+                log.warning("owed snapshots not known", extra={"stream": stream_id, "reason": error.message})
+                self._stores.clear()
+                self._sleep(WAIT_SECONDS)
+
     def log_states(self, settings: Settings) -> LogStates:
         """Return the states of operators, for a stream with computations that have states."""
         if self._log_states is None:
@@ -154,7 +165,7 @@ class WorkerProcess:
         if report is None:
             return
         try:
-            self._store(settings).tell_states(stream.stream_id, partition, *report)
+            self.store(settings).tell_states(stream.stream_id, partition, *report)
         except OperationalError as error:
             self._stores.clear()
             log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
@@ -194,7 +205,7 @@ class WorkerProcess:
     def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of joined tables that no worker has written; none where Redis does not answer."""
         try:
-            yield from self._joined(settings).letters(self._store(settings))
+            yield from self._joined(settings).letters(self.store(settings))
         except OperationalError as error:
             self._stores.clear()
             log.warning("dead letters of tables wait", extra={"reason": error.message})
@@ -217,7 +228,7 @@ class WorkerProcess:
         if told is None:
             return
         try:
-            self._store(settings).tell_statistics(stream_id, *told)
+            self.store(settings).tell_statistics(stream_id, *told)
         except OperationalError as error:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
@@ -232,7 +243,7 @@ class WorkerProcess:
         """Write the counts of tasks to Redis; they are not counted where Redis does not answer."""
         counts, self._counts = self._counts, []
         try:
-            self._store(settings).counts.add(counts)
+            self.store(settings).counts.add(counts)
         except OperationalError as error:
             self._stores.clear()
             log.warning("matches not counted", extra={"tasks": len(counts), "reason": error.message})
@@ -252,7 +263,7 @@ class WorkerProcess:
         self._fences, self._in_lane = fences, True
         try:
             with suppress(OperationalError):  # each stream asks for itself then
-                self._pins = self._store(settings).pin_together(stream_ids, batch)
+                self._pins = self.store(settings).pin_together(stream_ids, batch)
             yield
             self._write_counts(settings)
         finally:
@@ -263,7 +274,8 @@ class WorkerProcess:
             self._joined_tables = JoinedTables(settings)
         return self._joined_tables
 
-    def _store(self, settings: Settings) -> TableStore:
+    def store(self, settings: Settings) -> TableStore:
+        """Return the worker's side of Redis."""
         url = settings.redis.url.get_secret_value()
         if url not in self._stores:
             self._stores[url] = self._open_store(settings, self._fences)

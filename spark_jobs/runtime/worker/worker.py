@@ -5,43 +5,41 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
 from grouping.settings.settings import Settings
-from grouping.store.match_tally import MatchTally
-from grouping.store.notes import Output
+from grouping.store.notes import TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.task_counts import TaskCount
 from grouping.store.work_units import FULL, SLOW
+from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
-from spark_jobs.engine.match.matched_pairs import NO_NUMBER
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.pipeline import end_records, evaluate
+from spark_jobs.engine.pipeline import ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
-from spark_jobs.engine.rows.events import Events
-from spark_jobs.engine.rows.matches import Matches
-from spark_jobs.engine.rows.output import dead_letter_code, record_bytes
-from spark_jobs.engine.rows.row_source import RowSource
-from spark_jobs.engine.stages.task import Observer, Task
+from spark_jobs.engine.rows.edge_rows import EdgeRows
+from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.stages.task import GroupRows, Task
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.worker import digest_task
-from spark_jobs.runtime.worker.event_traces import EventTraces, Trail
+from spark_jobs.runtime.worker.event_traces import EventTraces
 from spark_jobs.runtime.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
+from spark_jobs.runtime.worker.table_snapshots import TableSnapshots
+from spark_jobs.runtime.worker.task_observer import TaskObserver
 from spark_jobs.runtime.worker.watch import StreamWatch
 
-__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation"]
+__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "complete_owed", "complete_snapshots"]
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -100,6 +98,7 @@ class Evaluation:
                 tables = PROCESS.tables(stream, micro_batch, settings)
                 stream = tables.stream
                 watch.declare(stream)
+                complete_snapshots(stream, watch, self.settings, self.fences)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
                 states = _states(tables, batch, watch, settings)
                 task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states)
@@ -138,13 +137,13 @@ class _TaskRun:
         cautious: bool,
         singly_until: Mapping[int, int],
         traces: EventTraces | None,
-        states: Mapping[str, LogState],
+        states: Mapping[str, LogState] | None,
     ) -> None:
         self._settings = settings
         self._last: pa.RecordBatch | None = None
         self._version, self._snapshot, self._views, _ = tables
         self._watch = watch
-        self._observer = _TaskObserver(watch, traces)
+        self._observer = TaskObserver(watch, traces)
         self._letters: Counter[str] = Counter()
         watch.schemas.begin_task()
         notes = watch.notes
@@ -178,6 +177,16 @@ class _TaskRun:
             self._observer.begin()
             yield from self._counted(self._hang_guard.pieces(evaluate(task, part)))
             self._observer.end()
+
+    def snapshot(self, rows: EdgeRows) -> Iterator[pa.RecordBatch]:
+        """Yield the results among the rows of a table, by a task with the tables of a single query."""
+        [joined] = self._task.joins
+        with self._guard.batch(rows.count):
+            given = GroupRows(rows, joined.snapshot)
+            yield from self._counted(self._hang_guard.pieces(evaluate(self._task, given, ROWS)))
+        if self._letters:
+            self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
+            self._letters.clear()
 
     @property
     def end_of_records(self) -> tuple[int, int]:
@@ -223,6 +232,49 @@ class _TaskRun:
         self._watch.first.report()
 
 
+def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fences: EvaluatorFences | None) -> None:
+    """Write the snapshots that queries over a table's changes are owed, before any of their changes.
+
+    Args:
+        stream: The stream; only streams of tables' changes have such queries.
+        watch: The observations of the stream.
+        settings: The evaluator's settings, pickled.
+        fences: The fences of the evaluator.
+
+    Raises:
+        OperationalError: Kafka or Redis failed.
+    """
+    if not stream.changes_of:
+        return
+    unpacked: Settings = pickle.loads(settings)
+    owed = PROCESS.owed_snapshots(stream.stream_id, unpacked)
+    if not owed:
+        return
+
+    def opened(constants: Snapshot) -> Callable[[EdgeRows], Iterator[pa.RecordBatch]]:
+        tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
+        return _TaskRun(stream, unpacked, tables, watch, True, {}, None, None).snapshot
+
+    fence = None if fences is None else fences.stream(stream.stream_id)
+    TableSnapshots(stream, unpacked, PROCESS.store(unpacked), opened).complete(owed, settings, fence)
+
+
+def complete_owed(stream: bytes, settings: bytes, fences: EvaluatorFences) -> None:
+    """Write the snapshots that a stream's queries are owed, outside of a micro-batch.
+
+    Args:
+        stream: The `Stream`, as JSON.
+        settings: The evaluator's settings, pickled.
+        fences: The fences of the evaluator.
+
+    Raises:
+        OperationalError: Kafka or Redis failed.
+    """
+    found, unpacked = _unpacked(stream, settings)
+    complete_snapshots(found, PROCESS.begin(found, unpacked, fences), settings, fences)
+    PROCESS.end()
+
+
 @lru_cache(maxsize=1024)
 def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     """Decode a task's stream and settings; cached, since reading the same bytes takes 5 ms of a small batch."""
@@ -251,75 +303,3 @@ def _stop_full(states: Mapping[str, LogState], tables: BatchTables, watch: Strea
 def _task_number() -> int:
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
-
-
-class _TaskObserver(Observer):
-    """Observes a task for statistics, counts and traces."""
-
-    def __init__(self, watch: StreamWatch, traces: EventTraces | None) -> None:
-        self._watch = watch
-        self._traces = traces
-        self._trail: Trail | None = None
-        self._began_ns = 0
-        self.counts = _TaskCounts()
-        self.misfits: Counter[str] = Counter()
-
-    def begin(self) -> None:
-        """Begin a batch of records."""
-        self._began_ns, self._trail = time.time_ns(), None
-
-    def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
-        """Note which values and records did not fit, and follow sampled events."""
-        self._watch.first.take(events, letters)
-        self.misfits.update(events.misfits)
-        if events.count:
-            self._trail = self._traces.trail(events, self._began_ns) if self._traces else None
-            self._watch.last = events
-
-    def found(self, rows: RowSource, matches: Matches) -> None:
-        """Note which sampled events match."""
-        if self._trail is not None:
-            self._trail.found(rows, matches)
-
-    def written(self, results: pa.RecordBatch) -> None:
-        """Count results."""
-        self.counts.written(results)
-
-    def finished(self, rows: RowSource, matches: Matches) -> None:
-        """Count matches."""
-        self.counts.add(matches.number, rows)
-
-    def end(self) -> None:
-        """End a batch of records: its output is with Spark."""
-        if self._trail is not None:
-            self._trail.end()
-
-
-class _TaskCounts:
-    """A task's matches per destination number, for DESCRIBE, and its results."""
-
-    def __init__(self) -> None:
-        self._met: list[np.ndarray] = []
-        self._last_ms = 0
-        self._results = self._bytes = 0
-        self.partition = 0
-        """The source partition: a task has one."""
-
-    def add(self, numbers: np.ndarray, events: RowSource) -> None:
-        numbers = numbers[numbers != NO_NUMBER]
-        self.partition = int(events.partitions[0])
-        if numbers.size:
-            self._met.append(numbers)
-            self._last_ms = max(self._last_ms, int(events.time_ms.max()))
-
-    def written(self, rows: pa.RecordBatch) -> None:
-        """Count results; dead letters among them count elsewhere."""
-        if dead_letter_code(rows) is None:
-            self._results += rows.num_rows
-            self._bytes += record_bytes(rows)
-
-    def output(self) -> Output:
-        return Output(sum(map(len, self._met)), self._results, self._bytes)
-
-    def tally(self) -> MatchTally | None:
-        return MatchTally.of(np.concatenate(self._met), self._last_ms) if self._met else None

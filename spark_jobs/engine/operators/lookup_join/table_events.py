@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from grouping.plan.table_changes import changed_table
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.operators.lookup_join.changes import decode_changes
+from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.events import Events, arrow_type
 
 __all__ = ["TableEvents", "decode_stream"]
@@ -46,7 +47,12 @@ class TableEvents(Events):
     """Changes of a table as events. A removal has the columns of the PRIMARY KEY, and NULL in the others."""
 
     def __init__(
-        self, stream: Stream, source: pa.RecordBatch, arrays: Mapping[str, pa.Array], removals: NDArray[np.bool_]
+        self,
+        stream: Stream,
+        source: pa.RecordBatch,
+        arrays: Mapping[str, pa.Array],
+        removals: NDArray[np.bool_],
+        sizes: Callable[[], Ints] | None = None,
     ) -> None:
         """Keep the changes.
 
@@ -55,8 +61,9 @@ class TableEvents(Events):
             source: The good records.
             arrays: The columns by name.
             removals: Whether each record removes the row.
+            sizes: As in `Events`.
         """
-        super().__init__(stream, source, self._values_of)
+        super().__init__(stream, source, self._values_of, sizes=sizes)
         self.removals = removals
         self._columns = arrays
 

@@ -1,0 +1,44 @@
+"""Snapshots that the evaluator has written: the catalog learns that their destinations are owed none any more."""
+
+from __future__ import annotations
+
+from gateway.model.unit import CqKey
+from gateway.state.catalog_records import cq_record
+from gateway.state.work import CatalogChange, Change
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import DestinationId
+
+__all__ = ["MadeSnapshots"]
+
+
+class MadeSnapshots:
+    """Takes the evaluator's notes over into the records of CQs, so that a lost Redis does not repeat the snapshots."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+
+    def step(self) -> Change:
+        """Take the notes over within the unit of work, and return the change.
+
+        Raises:
+            OperationalError: Redis does not answer, or is another gateway's by now.
+        """
+        made = self._working.evaluator.made_snapshots()
+        if not made:
+            return Change()
+        keys = {name: CqKey.of(note.subscriber, note.name) for name, note in made.items()}
+        loaded = self._working.load(keys.values())
+        catalog: list[CatalogChange] = []
+        gone: list[DestinationId] = []
+        for name, key in keys.items():
+            cq = loaded.cq(key)
+            moved = None
+            if cq is not None and cq.destination_id == name:
+                moved = self._working.unit.move_edges(name, settled=True)
+            if cq is None or moved is None:
+                gone.append(name)  # the CQ was dropped or replaced, or its record says so already
+            else:
+                catalog.append(cq_record(key, cq, moved))
+        if gone:
+            self._working.evaluator.forget_snapshots(gone)
+        return Change(catalog=tuple(catalog))

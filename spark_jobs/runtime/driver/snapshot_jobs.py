@@ -1,0 +1,100 @@
+"""Snapshots of tables that do not change: a Spark job completes the snapshots that no task of the stream meets."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings.assignment import Assignment
+from grouping.settings.settings import Settings
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.table_store import TableStore
+from spark_jobs.runtime.kafka.sink import run_tasks
+from spark_jobs.runtime.worker.worker import complete_owed
+
+__all__ = ["SnapshotJobThread", "SnapshotTask"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.3
+_LONGEST_WAIT_SECONDS = 10.0
+"""The longest wait after a failed job; each failure doubles the wait."""
+_POOL = "digests"
+"""The pool of jobs beside the streams, which keep their share of the cores."""
+
+
+class SnapshotTask:
+    """The function that `mapInArrow` runs: it completes the snapshots of one stream."""
+
+    def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences) -> None:
+        """Take the stream along to the worker."""
+        self._stream = msgspec.json.encode(stream)
+        self._settings = pickle.dumps(settings)
+        self._fences = fences
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return when Kafka has the snapshots; yields nothing.
+
+        Raises:
+            OperationalError: Kafka or Redis failed.
+        """
+        for _ in batches:
+            pass  # the row has nothing but the number of the task
+        complete_owed(self._stream, self._settings, self._fences)
+        yield from ()
+
+
+class SnapshotJobThread:
+    """Looks for snapshots that are owed, in a thread of its own."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, fences: EvaluatorFences) -> None:
+        """Prepare to look.
+
+        Args:
+            spark: The session.
+            settings: The evaluator's settings.
+            fences: The fences of the evaluator.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._fences = fences
+        self._assignment = Assignment.of(settings)
+        self._store = TableStore(settings, fences)
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._run, name="snapshot-jobs", daemon=True).start()
+
+    def _run(self) -> None:
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
+        wait = _LOOK_SECONDS
+        while True:
+            time.sleep(wait)
+            try:
+                for stream in self._streams():
+                    run_tasks(self._spark, SnapshotTask(stream, self._settings, self._fences), 1)
+                wait = _LOOK_SECONDS
+            except OperationalError:
+                pass  # Redis is away: the lease's thread handles the consequences
+            except Exception as error:  # pyspark's and py4j's have no common base
+                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+                reason = (str(error) or type(error).__name__).splitlines()[0]
+                log.warning("snapshots not written, will be tried again", extra={"reason": reason})
+
+    def _streams(self) -> list[Stream]:
+        """Return the streams of this evaluator with snapshots that are owed."""
+        owed = {note.stream_id for note in self._store.snapshots.owed().values()}
+        if not owed:
+            return []
+        mine = self._settings.evaluator.name
+        streams = [stream for stream in self._store.streams() if stream.stream_id in owed]
+        return [stream for stream in streams if self._assignment.evaluator_of(stream.name) == mine]

@@ -1,0 +1,203 @@
+"""Writes the rows of a table for queries with EMIT CHANGES WITH SNAPSHOT, before the changes of these rows.
+
+A snapshot is the rows of the table as of the position from which on changes are results, by source partition. It is a
+function of the topic up to there, so a worker that begins it anew writes the same records. Tasks of the stream complete
+all snapshots that are owed before they evaluate anything; a job of the driver does so where the table does not change.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.plan.group import GroupPlan, SelectList
+from grouping.settings.settings import Settings
+from grouping.store.constant_table import Segment
+from grouping.store.fence import Fence
+from grouping.store.notes import TableVersion
+from grouping.store.snapshot_notes import SnapshotNote
+from grouping.store.table_store import TableStore
+from grouping.values.times import instant
+from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
+from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
+from spark_jobs.engine.rows.edge_rows import EdgeRows
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT, dead_letter_code, dead_letters, no_record
+from spark_jobs.engine.stages.table_rows import TableRows
+from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
+from spark_jobs.runtime.kafka.record_writer import record_writer
+from spark_jobs.runtime.kafka.sink import fence_watch
+
+__all__ = ["OpenRun", "TableSnapshots", "end_record", "one_query"]
+
+log = logging.getLogger(__name__)
+
+_WAIT_SECONDS = 0.05
+_MOST_TRIES = 10
+"""After this many workers have begun a snapshot and died, the snapshot is given up: the changes go on."""
+_VERSION = TableVersion(1, 1)
+
+OpenRun = Callable[[Snapshot], Callable[[EdgeRows], Iterator[pa.RecordBatch]]]
+"""Returns the function that makes records of rows, by the constant tables of a single query."""
+
+
+class TableSnapshots:
+    """Completes the snapshots of a stream of a table's changes."""
+
+    def __init__(self, stream: Stream, settings: Settings, store: TableStore, opened: OpenRun) -> None:
+        """Prepare.
+
+        Args:
+            stream: The stream of the table's changes.
+            settings: The evaluator's settings.
+            store: The worker's side of Redis.
+            opened: Returns the function that makes the records.
+        """
+        self._stream = stream
+        self._settings = settings
+        self._store = store
+        self._notes = store.snapshots
+        self._opened = opened
+        self._worker = f"{os.getpid()}/{secrets.token_hex(8)}"
+        self._rows: dict[tuple[int, int], EdgeRows] = {}
+        """By partition and position, the rows of the table; of the snapshot that was written last."""
+
+    def complete(self, owed: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
+        """Return when Kafka has all of these snapshots, whichever worker writes them.
+
+        Args:
+            owed: By destination.
+            settings: The evaluator's settings, pickled, by which the process has a writer.
+            fence: The fence under which records are written.
+
+        Raises:
+            OperationalError: Kafka or Redis failed.
+        """
+        writer, watch = record_writer(settings), fence_watch(settings)
+
+        def write(rows: pa.RecordBatch) -> None:
+            writer.write(rows, lambda: None if fence is None else watch.check(fence))
+
+        for destination, note in owed.items():
+            tries = self._taken(destination)
+            if not tries:
+                continue
+            began, rows = time.monotonic(), 0
+            for made in self._records(destination, note, tries):
+                write(made)
+                rows += made.num_rows
+            writer.flush()
+            if not self._notes.keep(destination, self._worker):
+                self._notes.release(destination)
+                continue
+            self._notes.made(destination, note)
+            seconds = round(time.monotonic() - began, 3)
+            log.info("snapshot written", extra={"destination": destination, "records": rows, "seconds": seconds})
+
+    def _taken(self, destination: str) -> int:
+        """Take charge of a snapshot; returns 0 once another worker has completed it, or it is not owed any more."""
+        while not (tries := self._notes.take(destination, self._worker)):
+            if destination not in self._notes.owed(self._stream.stream_id):
+                return 0
+            time.sleep(_WAIT_SECONDS)
+        if self._notes.keep(destination, self._worker):
+            return tries
+        self._notes.release(destination)
+        return 0
+
+    def _records(self, destination: str, note: SnapshotNote, tries: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a snapshot; ends early once the snapshot is not owed any more."""
+        if tries > _MOST_TRIES:
+            log.error("snapshot given up", extra={"destination": destination, "tries": tries - 1})
+            detail = f"The snapshot of {destination} was not made: {tries - 1} workers died of it."
+            yield dead_letters(no_record(0, note.since[0]), {0: detail}, "not-evaluated", self._stream, self._settings)
+            return
+        run, rows = self._opened(one_query(self._stream.stream_id, note, self._store)), 0
+        for partition, since in enumerate(note.since):
+            table = self._table(destination, partition, since)
+            for made in run(table) if table.count else ():
+                if not self._notes.keep(destination, self._worker):
+                    return
+                rows += made.num_rows if dead_letter_code(made) is None else 0
+                yield made
+        yield end_record(self._stream, destination, note, rows, self._settings)
+
+    def _table(self, destination: str, partition: int, since: int) -> EdgeRows:
+        """Return the rows of the table in a partition before a position."""
+        place = (partition, since)
+        if place not in self._rows:
+            self._rows = {known: rows for known, rows in self._rows.items() if known[0] != partition}
+            self._rows[place] = self._read(destination, partition, since)
+        return self._rows[place]
+
+    def _read(self, destination: str, partition: int, since: int) -> EdgeRows:
+        stream, rows = self._stream, TableRows(self._stream, partition)
+        end = since - stream.base
+        if end <= 0:
+            return rows.snapshot()
+        reader = RangeReader(self._settings)
+        try:
+            for _, batches in reader.read([SourceRange(stream.topic, partition, 0, end)]):
+                for batch in batches:
+                    self._notes.keep(destination, self._worker)
+                    for events, _ in decode_stream(batch, stream, self._settings) if batch.num_rows else ():
+                        rows.fold(events)
+        finally:
+            reader.close()
+        return rows.snapshot()
+
+
+class _OneSegment:
+    """Where the constant tables of a single query are read from."""
+
+    def __init__(self, note: SnapshotNote, store: TableStore) -> None:
+        self._note = note
+        self._store = store
+
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        return iter([Segment.decode(self._note.segment)[0]])
+
+    def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
+        return self._store.plans(stream_id, ids)
+
+    def selects(self, stream_id: StreamId, ids: Sequence[SelectId]) -> dict[SelectId, SelectList]:
+        return self._store.selects(stream_id, ids)
+
+
+def one_query(stream_id: StreamId, note: SnapshotNote, store: TableStore) -> Snapshot:
+    """Return the constant tables with the entry of a snapshot's query alone.
+
+    Raises:
+        OperationalError: The query's plan is gone.
+    """
+    return ConstantTables(stream_id).at(_VERSION, _OneSegment(note, store))
+
+
+def end_record(stream: Stream, destination: str, note: SnapshotNote, rows: int, settings: Settings) -> pa.RecordBatch:
+    """Return the record ``cq.snapshot``, which follows all rows of a snapshot and comes before all changes."""
+    shared = note.mode == "shared"
+    headers = (
+        ("ce_specversion", b"1.0"),
+        ("ce_type", b"cq.snapshot"),
+        ("ce_source", stream.name.encode()),
+        ("ce_id", f"{destination}/snapshot".encode()),
+        ("ce_time", instant(note.at_ms).encode()),
+    )
+    columns = (
+        [destination.encode()],
+        [msgspec.json.encode({"rows": rows})],
+        [settings.topics.results if shared else settings.topics.own_results(destination)],
+        [note.partition if shared else 0],
+        [packed_headers(headers)],
+    )
+    return pa.record_batch(
+        [pa.array(values, kind.type) for values, kind in zip(columns, OUTPUT, strict=True)], schema=OUTPUT
+    )
