@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.results import ContinuousQuery, Destination, Trigger
 
@@ -51,11 +53,18 @@ def match(
     row: Mapping[str, Any] | None = None,
     key: str = "d_1",
     stream: str = "quotes",
+    op: str | None = None,
 ) -> ResultRecord:
     """A match at an offset of the result topic, of the event at (partition, offset) or the event's n-th."""
     at = NOON + timedelta(seconds=seconds)
     ce_id = "/".join((stream, *map(str, source)))
-    return _record(offset, "cq.match", ce_id, at, row or {"n": source[1]}, key, stream)
+    made = _record(offset, "cq.match", ce_id, at, row or {"n": source[1]}, key, stream)
+    return made if op is None else msgspec.structs.replace(made, headers={**made.headers, "op": op})
+
+
+def snapshot(offset: int, rows: int) -> ResultRecord:
+    """The end of a snapshot of some rows."""
+    return _record(offset, "cq.snapshot", "d_1/snapshot", NOON, {"rows": rows}, "d_1")
 
 
 def digest(

@@ -183,3 +183,22 @@ def test_other_texts_are_no_cursors(text: str) -> None:
     """Whatever is not a cursor is refused by name."""
     with pytest.raises(BadCursor):
         decode_cursor(text)
+
+
+def test_a_snapshot_that_is_written_again_is_handed_over_once() -> None:
+    """A worker that died amid a snapshot is succeeded by another: rows, end and changes come once, in their order."""
+    flow = feed("a")
+    rows = [records.match(place, source, op="snapshot") for place, source in enumerate([(0, 1), (0, 4), (1, 2)])]
+    again = [msgspec.structs.replace(each, offset=each.offset + 2) for each in rows]
+    assert flow.snapshots == {}
+    flow.add([*rows[:2], *again, records.snapshot(5, 3)])
+    flow.add([records.snapshot(6, 3), records.match(7, (0, 5), op="update"), records.match(8, (1, 2), op="snapshot")])
+    found = []
+    while isinstance(result := flow.take(), Match):
+        found.append((result.op, result.partition, result.offset, flow.snapshots))
+    assert found == [
+        ("snapshot", 0, 1, {}),
+        ("snapshot", 0, 4, {}),
+        ("snapshot", 1, 2, {}),
+        ("update", 0, 5, {"a": 3}),
+    ]
