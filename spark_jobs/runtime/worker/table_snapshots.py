@@ -1,8 +1,9 @@
 """Writes the rows of a table for queries with EMIT CHANGES WITH SNAPSHOT, before the changes of these rows.
 
 A snapshot has the rows of the table as of the position from which on changes are results, by source partition. The
-rows are a function of the topic up to there, so a worker that begins a snapshot anew writes the same records. Tasks of the stream complete
-all snapshots that are owed before they evaluate anything; a job of the driver does so where the table does not change.
+rows are a function of the topic up to there, so a worker that begins a snapshot anew writes the same records. Tasks of
+the stream complete all snapshots that are owed before they evaluate anything; a job of the driver does so where the
+table does not change.
 """
 
 from __future__ import annotations
