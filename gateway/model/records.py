@@ -132,6 +132,8 @@ _MINUTE_MS = 60_000
 class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """A snapshot that a CQ has asked for, until its destination is known to have the snapshot."""
 
+    own: str
+    """`EdgeSpec.own` once the snapshot is made."""
     subscriber: str
     name: str
     """The CQ's name."""
@@ -139,7 +141,7 @@ class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """When the CQ was created: the time of the record ``cq.snapshot``."""
 
 
-class EdgeSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
 
     For a query with frames: where its first CQ began. Equal CQs then share the destination.
@@ -147,24 +149,29 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
     edge: Edge
     """"" for a query with frames."""
-    own: str
-    """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames."""
+    own: str | OwedSnapshot
+    """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames. While the
+    destination lacks its snapshot, the name is part of `OwedSnapshot`."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
-    owed: OwedSnapshot | None = None
-    """The snapshot that the destination lacks so far."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
         """Return the edges of a CQ that begins at an instant, epoch milliseconds; where they begin is open."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
-        owed = OwedSnapshot(subscriber, name, begin_ms) if snapshot else None
-        return cls(edge, hashlib.blake2b(text, digest_size=8).hexdigest(), owed=owed)
+        own = hashlib.blake2b(text, digest_size=8).hexdigest()
+        return cls(edge, OwedSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
+
+    @property
+    def owed(self) -> OwedSnapshot | None:
+        """The snapshot that the destination lacks so far."""
+        return self.own if isinstance(self.own, OwedSnapshot) else None
 
     @property
     def id_text(self) -> str:
         """The part of the ids of its destinations."""
-        return f"{self.edge} {self.own}" if self.edge else ""
+        own = self.own.own if isinstance(self.own, OwedSnapshot) else self.own
+        return f"{self.edge} {own}" if self.edge else ""
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):

@@ -15,7 +15,7 @@ from grouping.store.constant_table import Segment, unpacked_since
 from grouping.store.snapshot_notes import SnapshotNote
 
 _SINCE = (7, 0, 2**40)
-_OWED = EdgeSpec("changes", "0f", _SINCE, OwedSnapshot("alice", "Mine", 5))
+_OWED = EdgeSpec("changes", OwedSnapshot("0f", "alice", "Mine", 5), _SINCE)
 
 
 def _membership(edges: EdgeSpec) -> Membership:
@@ -25,7 +25,7 @@ def _membership(edges: EdgeSpec) -> Membership:
 
 
 def test_a_note_has_the_entry_of_its_destination_alone() -> None:
-    """The evaluator learns constants, SELECT list and beginning from the note, whatever becomes of the table."""
+    """The evaluator learns constants, SELECT list and beginning of the CQ from the note."""
     membership = _membership(_OWED)
     note = snapshot_note(membership)
     assert note is not None
@@ -40,18 +40,19 @@ def test_a_note_has_the_entry_of_its_destination_alone() -> None:
 
 
 def test_a_settled_snapshot_leaves_the_edges() -> None:
-    """The destination is owed nothing any more, and begins where it began; a second time nothing changes."""
+    """The destination has the same id and the same beginning without the debt; a second call changes nothing."""
     membership, unit = _membership(_OWED), Unit(Inventory())
     name = membership.destination.destination_id
     unit.memberships[name] = membership
     moved = unit.move_edges(name, settled=True)
     assert moved is not None
     assert moved.edges == EdgeSpec("changes", "0f", _SINCE)
+    assert moved.edges.id_text == _OWED.id_text
     assert unit.move_edges(name, settled=True) is None
 
 
 def test_edges_without_snapshot_are_stored_as_before() -> None:
-    """Snapshots add a field to the stored edges that owe one, and to no others."""
+    """The stored edges of other CQs have the same bytes as without snapshots."""
     assert msgspec.json.encode(EdgeSpec("enter", "0f", (5,))) == b'["enter","0f",[5]]'
     for edges in (_OWED, EdgeSpec("changes", "0f", _SINCE)):
         membership = _membership(edges)
