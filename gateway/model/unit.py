@@ -319,8 +319,8 @@ class Unit:
         membership = self.memberships[name]
         if membership is None or (old := membership.destination.edges) is None:
             return None
-        own = old.owed.own if settled and old.owed is not None else old.own
-        edges = msgspec.structs.replace(old, since=old.since if since is None else since, own=own)
+        name_of_cq = old.owed.own if settled and old.owed is not None else old.own
+        edges = msgspec.structs.replace(old, since=old.since if since is None else since, own=name_of_cq)
         if edges == old:
             return None
         moved = msgspec.structs.replace(membership.destination, edges=edges)
