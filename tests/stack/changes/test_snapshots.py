@@ -40,7 +40,7 @@ class _Topic:
         rows = [
             (
                 None if value is None else json.dumps({"k": key, "v": value}).encode(),
-                str(key),
+                json.dumps({"k": key}),
                 key % _PARTITIONS,
                 0,
             )
