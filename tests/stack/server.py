@@ -88,6 +88,17 @@ class Stack:
         """Start everything, return when it is ready, and give the output."""
         return self._cq("up", "--data", str(self.data), *self._options, "--detach", timeout=400)
 
+    def foreground(self) -> subprocess.Popen[str]:
+        """Start everything as a child of this process, and return the child when it is ready."""
+        command = [*self._within, sys.executable, "-m", "gateway.cli", "up", "--data", str(self.data), *self._options]
+        up = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **_ENVIRONMENT, **self._environment}, start_new_session=True,
+        )  # fmt: skip
+        assert up.stdout is not None
+        assert up.stdout.readline().startswith("ready"), self.logs()
+        return up
+
     def down(self) -> None:
         """Stop everything; not one of its processes may be left."""
         pids = [pid for pid in self.endpoints()["pids"].values() if pid]

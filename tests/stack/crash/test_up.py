@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -141,21 +140,3 @@ def test_loopback_only(stack: Stack) -> None:
 def test_the_files_are_the_owners(stack: Stack) -> None:
     """Addresses, which may tell more than names, are readable by their owner alone."""
     assert 0o600 == (stack.data / "endpoints.json").stat().st_mode & 0o777
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_survives(stack: Stack, data: Path, number: signal.Signals) -> None:
-    """After a Ctrl-C, and even after the supervisor's SIGKILL every process of a started gateway is gone."""
-    command = [sys.executable, "-m", "gateway.cli", "up", "--data", str(data)]
-    command += ["--kafka", stack.bootstrap, "--redis", stack.redis_url]
-    told = {**os.environ, "CQ_PREFIX": f"{number.name.lower()}."}
-    with subprocess.Popen(command, env=told, stdout=subprocess.PIPE, text=True, start_new_session=True) as up:
-        assert up.stdout is not None
-        assert up.stdout.readline().startswith("ready")
-        assert 0 == _cq("status", "--data", data).returncode
-        family = supervised(data)
-        assert len(family) >= 3  # gateway, evaluator and its JVM
-        up.send_signal(number)
-        assert (number == signal.SIGKILL) == (up.wait(60) != 0)
-    assert not psutil.wait_procs(family, timeout=30)[1]
-    assert 1 == _cq("status", "--data", data).returncode
