@@ -50,7 +50,7 @@ class DependencyChanges:
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
         """The counters of dependencies that CQs of a subscriber got in this unit: thousands of CQs share them."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
-        """The names whose last use has gone."""
+        """The stream and the dependencies of the CQ that was removed last."""
         self._counted: list[tuple[dict[str, int], str]] = []
         """The counters of the dependencies in `_removed`."""
 
@@ -112,7 +112,7 @@ class DependencyChanges:
         """Subtract the dependencies of a CQ that goes."""
         self._counts.clear()  # the next CQ may be the first user again
         removed = (stream_id, dependencies)
-        if removed != self._removed:  # thousands of CQs dropped in succession had the same ones
+        if removed != self._removed:  # thousands of CQs dropped in a row had the same dependencies
             self._removed = removed
             self.changed.update((stream_id, used) for used in dependencies)
             by_kind = self._inventory.dependencies[stream_id]

@@ -18,21 +18,21 @@ __all__ = ["Departure", "Departures", "without"]
 
 
 class Departure(msgspec.Struct, array_like=True, frozen=True):
-    """Record times of events that still count below some offsets."""
+    """Record times whose events still count, if their offsets are below some bounds."""
 
     until: tuple[int, ...]
-    """By source partition."""
+    """By source partition: the first offset that does not count any more."""
     windows: tuple[Window, ...]
 
 
 class Departures(msgspec.Struct, array_like=True, frozen=True):
-    """A destination that members have left, with events of theirs still unevaluated."""
+    """A destination that members have left while events that count for these members are not evaluated yet."""
 
     destination: Destination
     number: int
     """The number under which its matches are counted."""
     departures: tuple[Departure, ...] = ()
-    """The earliest first. Their windows are disjoint: windows of later departures count for longer."""
+    """The earliest first. Windows are disjoint: a record time in several of them is kept for the latest departure."""
 
     def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
         """Return the same with one more departure."""

@@ -47,7 +47,7 @@ class DependencyKind(Enum):
     VIEW = auto()
     """A view: it is counted only, by its folded name."""
 
-    __hash__ = object.__hash__  # the members' own is Python code, and there are four for each CQ
+    __hash__ = object.__hash__  # Enum's own is Python code, and a CQ hashes four members
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)

@@ -30,7 +30,7 @@ class Inventory:
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
-        """By destination: when its last incarnation ended whose `cq.end` is still to be written."""
+        """By destination that still owes a `cq.end`: when the last incarnation that owes it ended."""
         self.epoch = 0
         """The confirmed epoch of the tables."""
         self.clear()
@@ -52,7 +52,7 @@ class Inventory:
         self.versions: dict[StreamId, int] = {}
         """Current version of each stream's constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}
-        """By stream: how many CQs need its groups, SELECT lists, templates, views and, virtual ones, topics."""
+        """By stream: how many CQs need each group, SELECT list, template and view, and virtual CQs each topic."""
         self.sole_users: dict[StreamId, dict[str, Subscriber]] = {}
         """By stream: the sole user of each group and SELECT list by its id, `SEVERAL` where there are more."""
         self.live_cqs: Counter[StreamId] = Counter()
@@ -62,17 +62,17 @@ class Inventory:
         self.topic_founders: dict[str, str] = {}
         """By dedicated destination, or group with virtual ones: the subscriber whose share its topic counts against."""
         self.topic_shares: Counter[tuple[str, str]] = Counter()
-        """By subscriber and kind, ``dedicated`` or ``virtual``: how many of these topics."""
+        """By subscriber and kind, ``dedicated`` or ``virtual``: the number of topics in `topic_founders`."""
         self.leaving: dict[DestinationId, Departures] = {}
         """By destination: departed members that are still owed events."""
         self.vacant: Counter[StreamId] = Counter()
-        """By stream: how many of these have no members, and keep their numbers."""
+        """By stream: how many destinations in `leaving` have no members; these destinations keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}
         """By stream: the first number that no destination ever had."""
         self.free_numbers: dict[StreamId, list[int]] = {}
         """By stream: numbers of destinations that are gone."""
         self.listed: dict[Subscriber, Names] = {}
-        """Names of CQs by subscriber, for recent questions, kept up to date."""
+        """By subscriber whose CQs were listed lately: the names of all CQs, kept up to date."""
 
     def found_topic(self, owner_id: str, subscriber: str) -> None:
         """Count a topic of results against a subscriber's share.

@@ -46,7 +46,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """0 for change-based and cron."""
     phase_ms: int = 0
-    """Phase of the ticks START + k × EVERY: START modulo the interval, or at most a hundredth after the acceptance."""
+    """Phase of the ticks: START modulo EVERY. Without START, the acceptance is taken, rounded up to hundredths of
+    EVERY."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
@@ -144,7 +145,7 @@ class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
 
-    For a query with frames: where its first CQ began. Equal CQs then share the destination.
+    For a query with frames, which has no edges: where its first CQ began. Equal CQs with frames share a destination.
     """
 
     edge: Edge
@@ -157,7 +158,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
-        """Return the edges of a CQ that begins at an instant, epoch milliseconds; where they begin is open."""
+        """Return the edges of a CQ that begins at an instant, epoch milliseconds; `since` is not known yet."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
         own = hashlib.blake2b(text, digest_size=8).hexdigest()
         return cls(edge, OwedSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
@@ -191,7 +192,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     word: str = ""
     """The word after PUBLISH, if there was one."""
     slots: int | None = None
-    """For a query over groups and its store: the number of WHERE's constants, which decide the stored groups."""
+    """For a query with aggregates and for its store: the number of constants in WHERE, which decide what is stored."""
     edges: EdgeSpec | None = None
     """None where each match is a result."""
 
@@ -261,7 +262,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     pauses: tuple[tuple[int, int | None], ...] = ()
     """When a virtual CQ was paused and resumed, the latest pauses: its reader skips them (docs/results.md)."""
     joined_ms: int = 0
-    """When the CQ came to its destination, if it was created elsewhere or replaced there since; else 0."""
+    """When the CQ came to its destination, if later than its creation (by ALTER or OR REPLACE); else 0."""
     views: tuple[str, ...] = ()
     """The views that the query reads, and the views that these read."""
 

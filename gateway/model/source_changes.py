@@ -63,7 +63,7 @@ class SourceChanges:
 
         Args:
             table_id: The table.
-            groups: Streams with their groups without CQs that join the table and may still be evaluated by batches.
+            groups: Groups that join the table, each with its stream: they have no CQ, but batches may evaluate them.
         """
         table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
         self._fields["tables", table_id] = None

@@ -41,7 +41,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     """A CQ's value; the fields from `start_ms` on are stored only if one of them is set."""
 
     template: bytes
-    """Empty: the text is the one literal."""
+    """Empty if there is no template: `literals` then holds the whole text."""
     literals: tuple[str, ...]
     """The literals of the text; the first is "" if it equals the name."""
     name: str
@@ -215,7 +215,7 @@ _DIGITS = 30
 
 @lru_cache(maxsize=10_000)
 def _joined(*ids: str) -> bytes:
-    """Return ids as bytes: their digits if all have the usual form, else their text, padded beyond that length."""
+    """Return ids as bytes: their digits if all have the usual form, else a text that is longer than the digits."""
     text = " ".join(ids)
     usual = _IDS.fullmatch(text)
     return bytes.fromhex("".join(usual.groups())) if usual else text.encode().ljust(_DIGITS + 1)

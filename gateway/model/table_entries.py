@@ -23,7 +23,7 @@ class TableEntries(msgspec.Struct, frozen=True):
     number: int
     """The number under which its matches are counted."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
-    """The windows by the source offsets that bound them (none of live members)."""
+    """Windows, each list with the source offsets that bound it; the windows of live members have no bound."""
 
 
 _NONE = TableEntries(0, [])

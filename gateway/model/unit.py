@@ -71,7 +71,7 @@ class Unit:
         self.owed: dict[DestinationId, int] = {}
         """By destination: EXPIRE of a CQ that leaves only paused ones behind."""
         self.bumped: set[StreamId] = set()
-        """Streams whose tables have another version, whether or not they have changed."""
+        """Streams whose tables get a new version in this unit, even if no table changes."""
         self.begun_edges: set[DestinationId] = set()
         """New destinations whose edges begin with this unit; some may belong to commands that were refused."""
         self.moved_edges: set[DestinationId] = set()
@@ -186,7 +186,7 @@ class Unit:
             if vacant and stream_id in inventory.streams:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
-            # Until then a batch may ask for the plan of a dropped group.
+            # Earlier batches may have asked for the plan of a dropped group; now the plan may go.
             needed = dependencies(destination.group_id, destination.select_id, None, None, ())
             self.dependencies.changed |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
@@ -250,7 +250,7 @@ class Unit:
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
         """Return by source partition the offset up to which events count for a replaced CQ: its new edges begin there.
 
-        The result is empty if the new form counts all unevaluated events, and if matches wait for ticks.
+        The result is empty if all unevaluated events count for the new form, or if the old form waits for ticks.
         """
         edges, membership = destination.edges, self.memberships[old.destination_id]
         if edges is None or destination.destination_id not in self.begun_edges or membership is None:
@@ -340,7 +340,7 @@ class Unit:
             membership.timed = note
 
     def count_subscribed(self, subscriber: Subscriber, stored: int) -> None:
-        """Note how many CQs a subscriber has in Redis, to be counted on with the changes of this unit."""
+        """Note how many CQs a subscriber has in Redis; the unit adds its own changes to that number."""
         if subscriber not in self.subscribed_counts:
             changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
             growth = sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)

@@ -57,7 +57,7 @@ class AsyncSubscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text: `subscribe(cursor=…)` goes on after the last result that was handed over, anywhere."""
+        """Opaque text: `subscribe(cursor=…)`, in any process, goes on after the last result that was handed over."""
         return self._subscription.cursor
 
     @property
@@ -260,7 +260,7 @@ class AsyncClient:
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 
     async def aclose(self) -> None:
-        """Close the connections; subscriptions are closed by themselves."""
+        """Close the connections; subscriptions stay open, and are closed one by one."""
         if not self._closed:
             self._closed = True
             await self._thread.end(self._session.close)
@@ -301,7 +301,7 @@ async def connect(
     """Return a client of the gateway behind these Kafka servers, once they are reached. See `client.connect`.
 
     Raises:
-        TransportError: Kafka is not reached, or no gateway's topics are there.
+        TransportError: Kafka is not reached, or the gateway's topics do not exist.
 
     Example:
         async with await aio.connect("127.0.0.1:9092", "alice") as client:

@@ -44,7 +44,7 @@ class Client:
 
         Args:
             text: The statement.
-            timeout: Seconds to wait for the reply; the client's own without one.
+            timeout: Seconds to wait for the reply; by default the client's own timeout.
             command_id: To send an unanswered command again: the same id is never carried out twice.
 
         Example:
@@ -170,7 +170,7 @@ class Client:
         Args:
             name: The table's name.
             columns: Column → type.
-            primary_key: The column, or columns, of which each value has one row.
+            primary_key: The column, or columns, whose values identify a row.
             options: Options of `WITH`: `topic` (default: the name), `format` (default: `json`), `partitions`, …
 
         Example:
@@ -232,7 +232,7 @@ class Client:
         """Follow the results of CQs.
 
         Args:
-            queries: Their names, or results of `create` and `describe`; none with a cursor, for all CQs in the cursor.
+            queries: Names of CQs, or results of `create` and `describe`; with a cursor and no names, all its CQs.
             cursor: A text from `Subscription.cursor`: each CQ in it resumes there; without a cursor, all begin with
                 their first kept result.
             skip_lost: Whether to go on where results were deleted by retention meanwhile; False raises `ResultsGone`.
@@ -246,7 +246,7 @@ class Client:
         return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:
-        """Close the connections; subscriptions are closed by themselves."""
+        """Close the connections; subscriptions stay open, and are closed one by one."""
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -293,7 +293,7 @@ def connect(
         signing_key: Key that commands are signed with, where the gateway asks for tokens.
 
     Raises:
-        TransportError: Kafka is not reached, or no gateway's topics are there.
+        TransportError: Kafka is not reached, or the gateway's topics do not exist.
 
     Example:
         with connect("127.0.0.1:9092", "alice") as client:

@@ -1,4 +1,4 @@
-"""Commands out, replies in: the outbox joined to Kafka. How to wait is left to the clients, which differ in it."""
+"""Commands out, replies in: the outbox joined to Kafka. Each client waits for replies in a way of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_UNDER_WAY = 20_000
 class Exchange:
     """A subscriber's commands and replies over one producer and one consumer.
 
-    The consumer reads only the subscriber's own partition of `cq.replies`, and begins at the end that it has before
+    The consumer reads only the subscriber's own partition of `cq.replies`, from the end that the partition has before
     the first command goes out. `submit` and `step` may be called by several threads: a lock keeps them apart, and
     whoever steps takes in the replies of all.
     """
@@ -55,7 +55,7 @@ class Exchange:
         """Begin to read replies, once; `submit` does it by itself. Waits at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached, or there is no gateway's topic.
+            TransportError: Kafka is not reached, or the gateway's topics do not exist.
         """
         with self._lock:
             self._listen(seconds)
@@ -66,10 +66,10 @@ class Exchange:
         Args:
             texts: The statements.
             timeout: Seconds until a command without a reply is given up.
-            command_id: That of the one statement, for sending again; otherwise ids are made.
+            command_id: The id of a single statement, to send it again; by default ids are made.
 
         Raises:
-            TransportError: Kafka is not reached, or there is no gateway's topic.
+            TransportError: Kafka is not reached, or the gateway's topics do not exist.
             ClientClosed: The client was closed.
         """
         with self._lock:

@@ -29,7 +29,7 @@ __all__ = ["Inbox"]
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 5.0
-"""How long Kafka is waited for when it is asked whether a topic was deleted."""
+"""Longest wait for Kafka's answer to the question whether a topic was deleted."""
 _QUIET_SECONDS = 60.0
 """Time between two checks of silent topics: librdkafka does not report a topic deleted meanwhile."""
 _FEW = 5
@@ -79,7 +79,7 @@ class Inbox:
         self._begins: dict[tuple[str, int], int] = {}
         """Where each partition that is read was begun."""
         self.reached: dict[tuple[str, int], int] = {}
-        """Topic and partition → the offset at which there was nothing more, when it was last reached."""
+        """Topic and partition → the end of the partition, when it was last reached."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
         """Return the offset of the next record that will be written there; waits at most `seconds` for Kafka.
@@ -139,7 +139,7 @@ class Inbox:
 
         Raises:
             ClientClosed: It was closed.
-            ResultsGone: A topic was deleted, perhaps made anew since, or records were and `skip_lost` is False.
+            ResultsGone: A topic was deleted, or records were deleted and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
         return [_freed(message) for message in self._next(seconds, most, skip_lost, anew=False)]
@@ -183,12 +183,12 @@ class Inbox:
                 self._consumer.close()
 
     def sound(self, messages: Iterable[Message], skip_lost: bool, *, anew: bool = True) -> list[Message]:
-        """Return the messages without errors; an error is raised when no record would be lost with it.
+        """Return the messages without errors; an error is raised by a call that has no message to return.
 
         Args:
             messages: Messages from the driver.
             skip_lost: Where the records to be read are deleted, go on with the first that is kept.
-            anew: Go on so too where a topic was deleted and made anew.
+            anew: With `skip_lost`, go on also where a topic was deleted and made anew.
         """
         sound = []
         for message in messages:
@@ -200,7 +200,7 @@ class Inbox:
             elif deleted(error) and skip_lost:
                 where = TopicPartition(*_place(message), OFFSET_BEGINNING)
                 if where not in self._consumer.assignment():
-                    continue  # of a topic that was left, and deleted since
+                    continue  # an error about a topic that is not read any more
                 if not anew and self._ends_before(where):
                     # The results that are there now belong to other queries.
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")

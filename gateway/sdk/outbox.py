@@ -25,7 +25,7 @@ _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 
 _OF_ANY_SENDER = frozenset({"not-allowed", "malformed-command"})
-"""Codes of replies to records that another client may have sent under a command's id."""
+"""Codes of refusals that may be meant for another client's record, sent under the id of this client's command."""
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -58,7 +58,7 @@ class CommandUnderWay:
         self.places: list[str] = []
         """Where the record lies on `cq.commands`, as far as that was reported."""
         self.unplaced: dict[str, Reply] = {}
-        """Early refusals by the place of their command, received before the report of the place."""
+        """Refusals by the place of the refused record, if the driver has not reported that place yet."""
         self.reply: Reply | None = None
         self.error: TransportError | None = None
 
@@ -90,8 +90,9 @@ class Outbox:
 
     A missing reply is asked for by sending the same command id again, which never runs the command twice: when nothing
     at all was answered for `silence` seconds, everything unanswered goes out again in its order. After each attempt
-    without an answer the next wait takes twice as long, so a gateway that comes back does not find a mountain. (A long
-    queue at the gateway is no silence.) Not to be used by two threads at once.
+    without an answer the next wait takes twice as long, so a gateway that comes back does not find a mountain of
+    repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats. Not to be used by two threads
+    at once.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:

@@ -41,7 +41,7 @@ class Destination(msgspec.Struct, frozen=True):
     member: str | None = None
     """The CQ's token here: its reader ends with the `cq.leave` of that token. Earlier gateways tell none."""
     since: datetime | None = None
-    """When the CQ came here, where that is not when it was created."""
+    """When the CQ came here, if it was created earlier."""
     filter: str | None = None
     """For a virtual destination: SQL over the stream's columns that the reader applies."""
     select: str | None = None
@@ -65,7 +65,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Quarantine(msgspec.Struct, frozen=True):
-    """Why a CQ is not evaluated, by a fault of the gateway's: its events are dead letters meanwhile."""
+    """Why the gateway does not evaluate a CQ for a while. Meanwhile the CQ's events become dead letters."""
 
     since: datetime
     until: datetime
@@ -102,7 +102,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
 
     @property
     def since(self) -> datetime | None:
-        """When the CQ came to its destination: whatever ended there before was not it."""
+        """When the CQ came to its destination: an end or leave before that time is about another CQ."""
         return self.destination.since or self.created_at
 
     @property

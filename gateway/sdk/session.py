@@ -73,6 +73,6 @@ class Session:
         return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
 
     def close(self) -> None:
-        """Close the connections; subscriptions are closed by themselves."""
+        """Close the connections; subscriptions stay open, and are closed one by one."""
         self.exchange.close()
         self.publisher.close()

@@ -42,13 +42,13 @@ class SigningKey:
         """Read the key.
 
         Args:
-            key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`,
-                which is else the subscriber's name, and an `iss` that its tokens have.
+            key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`
+                (default: the subscriber's name), and an `iss` for the tokens.
             audience: Whom its tokens are for, where the gateway has a `CQ_AUTH_AUDIENCE`; else the topic of commands.
             clock: The present, epoch seconds.
 
         Raises:
-            SigningUnavailable: PyJWT is not installed, or it is no such key.
+            SigningUnavailable: PyJWT is not installed, or the text is not a key.
         """
         text = key if isinstance(key, str) and key.lstrip().startswith(("{", "-----BEGIN")) else _file(Path(key))
         self._key, self._algorithm, self._kid, self._issuer = _parsed(text)
@@ -63,7 +63,7 @@ class SigningKey:
         """Return the token of a command, valid from now on for ten minutes.
 
         Args:
-            topic: That of the commands.
+            topic: The topic of commands.
             subscriber: Who sends it.
             command_id: Its id.
             text: Its statement.
@@ -112,7 +112,7 @@ def _parsed(text: str) -> tuple[Any, str, str | None, str | None]:
         [algorithm] = [name for kind, name in _OF_PEM.items() if type(key).__name__.startswith(kind)]
         return key, algorithm, None, None
     except (ValueError, TypeError, KeyError, jwt.PyJWTError):
-        # Why would repeat parts of a secret.
+        # The reason is left out: its text would repeat parts of a secret.
         raise SigningUnavailable(
-            "the signing key is none", hint="Give a private JWK, or an unencrypted private key in PEM."
+            "the signing key cannot be read as a key", hint="Give a private JWK, or an unencrypted private key in PEM."
         ) from None

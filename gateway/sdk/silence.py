@@ -13,7 +13,7 @@ __all__ = ["Silence"]
 
 _TopicPartition = tuple[str, int]
 _SECONDS, _MOST_SECONDS = 4.0, 64.0
-"""A silence is long after the first number of seconds, and after twice as many each time: Kafka may be away."""
+"""The first long silence, and the longest. Each time a silence has to be twice as long: Kafka may be away."""
 
 
 class Silence:

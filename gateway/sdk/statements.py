@@ -70,7 +70,7 @@ def moment(at: datetime | str) -> str:
     if isinstance(at, str):
         return text_literal(at)
     if at.tzinfo is None:
-        raise ValueError("a time needs a zone, for one datetime.UTC")
+        raise ValueError("a time needs a zone, such as datetime.UTC")
     return text_literal(at.isoformat())
 
 
@@ -113,7 +113,7 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         raise TypeError(f"a CQ has no clause {', '.join(sorted(unknown))}")
     every, cron, zone, expire = clauses.get("every"), clauses.get("cron"), clauses.get("zone"), clauses.get("expire")
     if cron is None and zone is not None:
-        raise ValueError("a zone is that of cron, which is not given")
+        raise ValueError("zone is for cron, which is not given")
     if cron is not None and every is not None:
         raise ValueError("digests are sent at an interval (every) or at times (cron), not at both")
     parts = [
@@ -139,7 +139,7 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
 def create_stream(
     name: str, columns: Mapping[str, str], options: Mapping[str, str | int], partition_key: Sequence[str] = ()
 ) -> str:
-    """Return a CREATE STREAM statement; no columns in `partition_key` declare none.
+    """Return a CREATE STREAM statement; without columns in `partition_key` it has no PARTITION KEY.
 
     Example:
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
@@ -150,7 +150,7 @@ def create_stream(
 
 
 def partition_key_text(columns: Iterable[str]) -> str:
-    """Return PARTITION KEY as it stands behind the columns of a stream, whose names are written as they are to stand.
+    """Return the PARTITION KEY clause of a stream, for names that are quoted already where they have to be.
 
     Example:
         >>> partition_key_text(['"device"', '"room"'])

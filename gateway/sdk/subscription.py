@@ -28,7 +28,7 @@ _DESCRIBED = 2.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 """Seconds between two times that the gateway is asked about CQs that should have expired."""
 _WIDENED = 5.0
-"""Seconds after which it is looked whether topics of virtual destinations were given further partitions."""
+"""Seconds between two checks whether topics of virtual destinations have new partitions."""
 _SLICE = 0.25
 """Seconds of a single wait, short enough to notice Ctrl-C and `close`."""
 
@@ -72,7 +72,7 @@ class Subscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text: `subscribe(cursor=…)` goes on after the last result that was handed over, anywhere."""
+        """Opaque text: `subscribe(cursor=…)`, in any process, goes on after the last result that was handed over."""
         return self._feed.cursor()
 
     @property
@@ -147,7 +147,7 @@ class Subscription:
             self._feed.add(records)
 
     def _widen(self) -> None:
-        """Read the partitions too that the topics of virtual destinations were given since."""
+        """Read also the partitions that the topics of virtual destinations have got since the last check."""
         try:
             filtered = [reader for reader in self._feed.readers if reader.filtered]
             topics = {reader.query.destination.topic for reader in filtered}
@@ -175,9 +175,10 @@ class Subscription:
         self._feed.settle(self._inbox.reached)
 
     def _ask_overdue(self) -> None:
-        """Ask the gateway about CQs whose EXPIRE is long past: of a CQ that is gone, Kafka has all results.
+        """Ask the gateway about CQs whose EXPIRE is long past.
 
-        The record of its end may have been deleted; or the CQ exists, with a new EXPIRE.
+        If a CQ is gone, all its results are on Kafka, and its reader ends after them: the `cq.end` may have been
+        deleted. If the CQ still exists, it has a new EXPIRE.
         """
         now = datetime.now(UTC)
         overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
@@ -200,9 +201,9 @@ class Subscription:
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
 
     def _know_pauses(self) -> bool:
-        """Ask when the virtual CQs that records have come for were paused; False when the answer did not come.
+        """Ask for the pauses of virtual CQs whose records have come; False when the answer did not come.
 
-        A pause is noticed within seconds, its end before any event is skipped for it.
+        The beginning of a pause is noticed within seconds; its end is noticed before an event is skipped.
         """
         topics = {record.topic for record in self._held}
         now = time.monotonic()

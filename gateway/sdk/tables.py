@@ -120,11 +120,11 @@ class Table:
 
     @property
     def primary_key(self) -> Sequence[str]:
-        """The columns of which each value has one row."""
+        """The columns whose values identify a row."""
         return self._form.primary_key
 
     def put(self, rows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, timeout: float = 30.0) -> int:
-        """Set one row or many, each instead of the one with its PRIMARY KEY, and wait until Kafka has them.
+        """Set one row or many, each in place of the row with its PRIMARY KEY, and wait until Kafka has them.
 
         Args:
             rows: Column → value; a column that is left out is NULL.
@@ -178,7 +178,7 @@ class AsyncTable:
 
     @property
     def primary_key(self) -> Sequence[str]:
-        """The columns of which each value has one row."""
+        """The columns whose values identify a row."""
         return self._table.primary_key
 
     async def put(self, rows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, timeout: float = 30.0) -> int:

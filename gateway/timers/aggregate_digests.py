@@ -1,4 +1,4 @@
-"""Digests of aggregate queries: gathered once for destinations with equal questions, query by query.
+"""Digests of aggregate queries. Destinations with equal questions share their aggregates; queries come one by one.
 
 The engine's operator `aggregate` merges partial aggregates and decides HAVING. Functions import it when they need it,
 so a gateway without aggregate queries starts without its libraries, which take a second and 110 MB.
@@ -53,7 +53,7 @@ class _CachedAnswer(NamedTuple):
     aggregates: Any
     """The merged aggregates (`AggregateMerge.aggregates`)."""
     late: int
-    """How many of their matches have times before the digest begins."""
+    """How many of the aggregated matches have times before the digest begins."""
     reached: int
     """The offset of the log up to which they were gathered."""
 
@@ -64,7 +64,7 @@ _REFUSAL = "It has too many aggregates, or too large ones."
 
 
 class AnswerCache:
-    """Aggregates gathered lately for a cut: at a big tick, destinations of one store come in different chunks."""
+    """Aggregates gathered lately for a cut: destinations of one store share them, also across chunks of a big tick."""
 
     def __init__(self) -> None:
         self._covered: SourceOffsets = {}
@@ -74,8 +74,8 @@ class AnswerCache:
     def of(self, covered: SourceOffsets | None) -> _Answers:
         """Return the cached answers under a cut, by the content of their questions; without a cut, an empty cache.
 
-        An answer notes the offset up to which it has read the log: the cut excludes later records, which wait for later
-        ticks.
+        An answer stays valid while the log grows: later records are beyond the cut, and wait for later ticks. So an
+        answer notes the offset up to which the log was read for it.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -115,7 +115,7 @@ _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
 def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
-    """Yield the digests of one query's destinations; if all have too many aggregates, half of them at a time."""
+    """Yield the digests of one query's destinations; half of them at a time if together they have too many."""
     from spark_jobs.engine.rows.faults import FAULTS
 
     asked, done = [request for _, request in some], 0

@@ -43,7 +43,7 @@ _PATIENCE_MS = 3000
 
 
 class BigTicks:
-    """The tick, one at a time, with digests made by Spark. Used by the gateway's one thread."""
+    """The tick whose digests Spark makes, if there is one; never two. Used by the gateway's one thread."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class BigTicks:
                 self._job = job
 
     def take(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Take over a stream's due ticks, if enough for a Spark job and an evaluator has the stream; tell whether."""
+        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did so."""
         if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
             return False
         if self._jobs.leader(stream_id) is None:

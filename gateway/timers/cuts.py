@@ -26,4 +26,4 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     fired_ms: int
     """The time in the digests' records."""
     gaps: tuple[DestinationId, ...] = ()
-    """Destinations with OVER LAST of which ticks before the window were missed."""
+    """Destinations with OVER LAST that missed ticks before the window of their digest."""

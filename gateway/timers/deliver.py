@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with the cursors that they move.
 
 The successor of a gateway that died in between finds the cut on `cq.ticks` and writes the same digests: an id never has
-two contents, also for readers who do not wait for commits. A cursor at or behind a tick shows that the tick's digest is
-written.
+two contents, also for readers who do not wait for commits. A cursor with the tick, or with a later tick, shows that the
+tick's digest is written.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def digest_records(
     """Yield a digest's records, one for each part.
 
     Args:
-        settings: The gateway's, for the prefix of topics.
+        settings: The gateway's settings, which give the prefix of topics.
         working: The working copy, for the names of streams.
         ready: The digest.
         fired_ms: The time in the digest's records.
@@ -167,7 +167,7 @@ class Delivery:
         """Write digests of a cut with their cursors, and close the cut unless a part is left.
 
         Args:
-            name: The cut's.
+            name: The name of the cut.
             cut: The offsets that the digests cover.
             ready: The digests.
             left: The rest of the cut, None where nothing is left.

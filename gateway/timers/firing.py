@@ -89,7 +89,7 @@ class TickRun:
         """By destination: the first epoch and version of its visibility history that is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations that are due, for a tick or for a look; False when none is, or windows wait."""
+        """Serve some destinations that are due for a tick or a look; False if none are due, or only waiting windows."""
         found = self._state.due(stream_id, due_ms, CHUNK + self.windows.waiting(stream_id))
         others, windows = self.windows.divide(stream_id, found)
         if others:
@@ -174,7 +174,7 @@ class TickRun:
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
         """Return the offsets that a cut covers now; the last cut's, while ticks up to the same instant fire.
 
-        Destinations of a store then share the gathered matches; either cut has all matches before the instant.
+        Destinations of a store then share the gathered matches. The older cut, too, has all matches before the instant.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:

@@ -26,7 +26,7 @@ class _Attempt(NamedTuple):
     wait_ms: int
 
     def due(self, now_ms: int) -> bool:
-        """Tell whether the next try is due, as it is after the clock was turned back."""
+        """Tell whether the next try is due. After the clock was turned back, the next try is due at once."""
         return not 0 <= now_ms - self.since_ms < self.wait_ms
 
 

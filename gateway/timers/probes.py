@@ -55,9 +55,9 @@ class ProgressProbes:
         self._partitions: dict[str, int] = {}
         """By stream: the number of source partitions at the last probe."""
         self.turned_back = False
-        """Whether the clock was turned back; a successor has to know before a tick fires by it."""
+        """Whether the clock was turned back: the progress has to be on Kafka, for a successor, before a tick fires."""
         self.completed = 0
-        """How often the matches of all commits that a probe read were taken in, since the probes began."""
+        """The number of completed probes: the matches of all commits that such a probe read are taken in."""
 
     def progress(self, stream_id: StreamId) -> StreamProgress:
         """Return a stream's progress."""
@@ -158,12 +158,12 @@ class ProgressProbes:
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
-        """Return the runs of ticks that lie ahead and have fired, by a clock that was turned back since."""
+        """Return the runs ahead of the present, in which ticks fired before the clock was turned back."""
         known = self._progress.get(stream_id)
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
-        """Return the lowest epoch and version of a stream's tables that matches still to be taken in can have met.
+        """Return the lowest epoch and version of a stream's tables at which matches not taken in yet can be found.
 
         Versions only grow from micro-batch to micro-batch, so the floor is the pin of the last micro-batch with all
         matches taken in; None when there is none.

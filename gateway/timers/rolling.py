@@ -83,7 +83,7 @@ class Rolling:
     def reset(self) -> None:
         """Begin anew, as after a crash."""
         self._reached: dict[int, int] = {}
-        """By partition: the end of the intake at the last `begin`; most earlier records are committed."""
+        """By partition: the end of the intake at the last `begin`. Most records before it are of committed events."""
         self._written: dict[int, int] = {}
         """By partition: the last rolled record."""
         self._sizes: dict[int, int] = {}

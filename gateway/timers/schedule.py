@@ -27,7 +27,7 @@ __all__ = [
 
 
 Run = tuple[int, int]
-"""First and last instant of a time in which ticks fired without a gap, by a clock that was turned back since."""
+"""First and last instant of a time in which ticks fired without a gap, before the clock was turned back or set."""
 
 
 class MissedTicks(NamedTuple):
@@ -72,7 +72,10 @@ def tick_behind(membership: Membership, at_ms: int) -> int | None:
 
 
 def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> bool:
-    """Tell whether a destination fires at an instant; true where all its CQs are paused, for it fired before that."""
+    """Tell whether an instant is a tick of a destination.
+
+    True for any instant if all its CQs are paused: `may_fire` has decided that the destination fires.
+    """
     return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
 
 
@@ -178,7 +181,7 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
 def following_tick(
     membership: Membership, tick: int | None, left_ms: int | None, served_ms: int, runs: Collection[Run] = ()
 ) -> int | None:
-    """Return the tick for which a destination is armed next: its first tick with a digest, None when it knows none.
+    """Return the tick for which a destination is armed next: its first tick with a digest, None when nothing waits.
 
     Args:
         membership: The destination with its members.

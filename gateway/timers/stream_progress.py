@@ -55,7 +55,7 @@ class StreamProgress:
         self.past: tuple[Run, ...] = ()
         """The runs before: times in which ticks fired without a gap, until the clock was set ahead or turned back."""
         self._gap: MissedTicks | None = None
-        """The time in which no ticks fired, while ticks before it are still to fire."""
+        """The time in which no ticks fired; None once all ticks before that time have fired."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
@@ -65,14 +65,17 @@ class StreamProgress:
         Args:
             at_ms: The instant.
             ends: By partition, the offset of the next event.
-            certain: Whether these are the ends at that instant: of a partition without a leader only an older end is
+            certain: Whether these are the ends at that instant. For a partition without a leader, only an older end is
                 known.
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The past runs that lie ahead, since the clock was turned back: ids of digests in them may be used."""
+        """The runs before that lie ahead of the present, because the clock was turned back.
+
+        Ids of digests in these runs may be used already.
+        """
         return tuple(run for run in self.past if run[1] > self.fired_ms) if self.past else ()
 
     def skip(self, gap: MissedTicks) -> None:
@@ -111,7 +114,7 @@ class StreamProgress:
             self.covered[partition] = max(offset, self.covered.get(partition, 0))
 
     def due(self, now_ms: int) -> int:
-        """Return the instant up to which ticks may fire now: `fired_ms` when no probe is covered since."""
+        """Return the instant up to which ticks may fire now: `fired_ms` when no later probe is covered."""
         due_ms = self.fired_ms
         while self._probes:
             probe = self._probes[0]

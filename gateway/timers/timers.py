@@ -166,7 +166,7 @@ class Timers:
         return False
 
     def _advance(self, now_ms: int) -> None:
-        """Fire the ticks that the streams' progress allows; a stream without a tick left to fire moves on."""
+        """Fire the ticks that the streams' progress allows; a stream's progress moves on when none is left."""
         streams = [name for name in self._working.inventory.streams if name != self._big.stream_id]
         due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
         with_ticks = self._state.with_ticks(due)
@@ -209,7 +209,7 @@ class Timers:
         return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
-        """Return a destination's first tick later than an instant that has not fired yet."""
+        """Return a destination's first tick that is later than an instant and has not fired yet."""
         fired_ms = self._fired_ms(destination.stream_id)
         (membership,) = self._state.memberships([destination.destination_id])
         return fired_ms if membership is None else tick_behind(membership, max(at_ms, fired_ms)) or fired_ms

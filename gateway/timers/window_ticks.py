@@ -40,7 +40,7 @@ class WindowTicks:
         self._waiting.setdefault(stream_id, set()).update(names)
 
     def divide(self, stream_id: StreamId, due: _Due) -> tuple[_Due, _Due]:
-        """Return the destinations that are due without the waiting ones, and the waiting ones to serve now.
+        """Return the due destinations that were not deferred, and the deferred destinations to serve now.
 
         Args:
             stream_id: The stream.

@@ -18,7 +18,7 @@ __all__ = ["parse_cron"]
 _FIELDS = 5
 _QUARTZ_FIELDS = (6, 7)
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The start of the search for a first tick: an expression has ticks after every instant, or never."""
+"""The start of the search for a first tick; any instant will do, since an expression that fires, fires for ever."""
 _LONGEST = 200
 _MACROS = {
     "@yearly": "0 0 1 1 *",

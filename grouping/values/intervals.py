@@ -142,4 +142,4 @@ INTERVAL_READERS = {
 }
 """By the units behind INTERVAL: from a literal's text to the type and the value of its slot.
 
-A number and a string are kept apart, since none may take the other's place."""
+Intervals written as numbers and as strings have different readers, since neither may stand for the other."""

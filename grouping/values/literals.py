@@ -44,7 +44,7 @@ def _exact(text: str) -> tuple[SqlType, ConstantValue]:
             if fraction.isdecimal():
                 return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
-        _double(text)  # a number with an exponent must be a valid DOUBLE first: other texts are refused everywhere
+        _double(text)  # refuses a number with an exponent that is no DOUBLE, as every other place does
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return BIGINT, int(value)
@@ -304,7 +304,7 @@ _OF_NUMBERS = frozenset(("exact", "decimal", "double", "literal", "whole", "nega
 OF_STRINGS = frozenset(
     reader for reader in READERS if reader not in _OF_NUMBERS and not reader.startswith("number of interval")
 )
-"""The readers of quoted texts: all but the readers of numbers, because new functions add readers of texts."""
+"""The readers of quoted texts: all readers but those of numbers, because the readers of new functions take texts."""
 
 
 def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
@@ -323,6 +323,6 @@ def _too_precise(text: str, value: Decimal) -> InputError:
     return InputError(
         f'"{shown}" has too many digits',
         code="type-mismatch",
-        detail=f"A DECIMAL for it would have {_precision(value)} digits, and {WIDEST} are the most that one has.",
+        detail=f"A DECIMAL for it needs {_precision(value)} digits; a DECIMAL has at most {WIDEST}.",
         hint="With an exponent, as in 1.5e40, a number is a DOUBLE.",
     )

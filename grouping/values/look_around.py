@@ -17,7 +17,7 @@ from grouping.values.pattern_tree import Branch, LookAround, PatternGroup, Patte
 __all__ = ["PatternConditions", "without_looks"]
 
 _HINT = (
-    "(?=…) and (?!…) work behind a first ^ with characters of a fixed number, as in ^(?=.*a)(?!.*b), and at the end; "
+    "(?=…) and (?!…) work after a first ^ and a fixed number of characters, as in ^(?=.*a)(?!.*b), and at the end; "
     "(?<=…) and (?<!…) at the beginning; (?<!…) also before a last $."
 )
 _PLAIN_HINT = (

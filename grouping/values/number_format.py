@@ -1,8 +1,8 @@
 """The formats of to_number: the accepted texts, and their numbers.
 
-A format is a sign (``S`` or ``MI``) or none, ``$`` or none, digits with thousands separators, a point with digits or
-none, and a sign or ``PR`` (angle brackets) at its end where none stands first. A group of digits with a leading 0 must
-be complete; a group with a leading 9 may have fewer.
+A format has, in this order, an optional sign (``S`` or ``MI``), an optional ``$``, digits with thousands separators,
+and an optional point with digits. Without a sign at its beginning, a format may end with a sign or with ``PR`` (angle
+brackets). A group of digits with a leading 0 must be complete; a group with a leading 9 may have fewer.
 """
 
 from __future__ import annotations

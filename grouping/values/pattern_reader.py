@@ -195,7 +195,7 @@ class _Reader:
         return Chars(f"[{''.join(items)}]", ends, weight=weight)
 
     def _intersection(self, items: list[str], ends: frozenset[str], weight: int, *, negated: bool) -> Chars:
-        """Return a set and another one, ``[a-z&&[^aeiou]]``, whose characters are in both."""
+        """Return the characters that are in two sets, as in ``[a-z&&[^aeiou]]``; the first set is read already."""
         self._at += 2
         if negated or not items or self._peek() != "[":
             raise self._refused('"&&" in a set', "Write [a-z&&[^aeiou]], with a set on both sides.")
@@ -307,7 +307,7 @@ class _Reader:
     def _no_count(self) -> None:
         if self._peek() == "+":
             raise self._refused(
-                "a repetition that gives nothing back, or one of a place",
+                "a possessive repetition, or a repetition of a place",
                 "Leave the second + out: whether there is a match is nearly always the same.",
             )
         if self._peek() and self._peek() in "*?{":
