@@ -14,7 +14,7 @@ __all__ = ["detached"]
 def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Callable[[str], None]) -> int:
     """Run a function in a background process, without a terminal, until it reports that it is ready.
 
-    Only a process with a single thread may call this function: it forks, so no secret has to be handed over.
+    The function forks. So only a process with a single thread may call it, and secrets need no hand-over.
 
     Args:
         run: The function to run; takes a function for its lines, and returns the exit code.
@@ -57,7 +57,7 @@ def _in_background(run: Callable[[Callable[[str], None]], int], log: Path, write
         try:
             os.write(writer, f"{line}\n".encode())
         except BrokenPipeError:
-            return  # who waited has got its answer, and is gone
+            return  # the waiting process has its answer, and is gone
 
     code = run(tell)
     sys.stdout.flush()

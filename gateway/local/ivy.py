@@ -28,7 +28,7 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
         progress: Told how many have arrived.
 
     Returns:
-        Why a jar did not come, as one line, if any did not.
+        If a jar was not fetched: the reason in one line.
 
     Raises:
         OperationalError: There is no supported Java, or no pyspark.
@@ -93,7 +93,7 @@ def _module(jars: Iterable[Coordinates]) -> str:
 
 
 def _reason(told: list[str]) -> str:
-    """Return the line of Ivy's that tells most to a person."""
+    """Return the line of Ivy's output that tells most to a person."""
     for sign in ("Exception", "refused", "timed out", "not found", "ERROR"):
         for line in told:
             if sign in line:

@@ -33,7 +33,7 @@ SPARK = "spark.lock"
 """Spark's Kafka source."""
 
 DownloadProgress = Callable[[int, int], None]
-"""Told how many of how many jars are there."""
+"""Called with the number of jars that are there, and the number of all jars."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,12 @@ ENDRULE
 """
 """The addition of the agent Byteman to Kafka: on a full disk the broker ends before it can write on.
 
-An index is a sparse file in memory. The JVM throws InternalError for a page that cannot be had, when the batch is in
-the log already and the log's end is not yet moved. Kafka goes on: the next batch has the same offsets, and the recovery
-after the next start, which meets offsets twice, empties the segment. If a batch fails, Kafka ends by itself, but a
-moment later; in this moment another batch may come behind the half batch, and the recovery cuts off both. No option of
-the JVM or of Kafka helps. Tried: an index that loses its pages empties the topic without the agent, each time.
+An index is a sparse file that is mapped into memory. If the disk has no room for a page, the JVM throws InternalError;
+by then the batch is in the log, and the log's end has not moved. Kafka goes on: the next batch has the same offsets,
+and the recovery after the next start, which meets offsets twice, empties the segment. If a batch fails, Kafka ends by
+itself, but a moment later; in this moment another batch may come behind the half batch, and the recovery cuts off both.
+No option of the JVM or of Kafka helps. In trials without the agent, an index that lost its pages emptied the topic each
+time.
 """
 
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -104,7 +105,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         log: Where its output goes.
         ports: The ports of the broker and of the controller.
         java: The Java to run Kafka with.
-        jars: The folder of the broker's.
+        jars: The folder of the broker's jars.
     """
     scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
@@ -134,7 +135,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
 
 
 def _properties(broker: int, controller: int) -> str:
-    # A static quorum: its port may be another one at the next start.
+    # The quorum is static, and written anew at each start, since the controller's port may change.
     addresses = {
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
         "listeners": f"PLAINTEXT://{LOOPBACK}:{broker},CONTROLLER://{LOOPBACK}:{controller}",

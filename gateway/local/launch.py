@@ -48,10 +48,10 @@ class Launch:
         return f"Launch(data={self.settings.data}, kafka={self.kafka}, redis={masked(self.redis or '')})"
 
     def fetch(self) -> tuple[Java, Path | None, Path]:
-        """Return Java, the folder of the broker's jars (None where Kafka is given) and that of Spark's, all there.
+        """Return Java, the folder of the broker's jars (None where Kafka is given) and Spark's, after fetching jars.
 
         Raises:
-            OperationalError: Something is not to be had.
+            OperationalError: There is no supported Java, or a jar cannot be fetched.
         """
         java = find_java()
         broker = None if self.kafka else ensure_jars(KAFKA, self.settings.jars, show_progress)
@@ -91,7 +91,7 @@ class Launch:
 
 
 _MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.runtime.driver.job",)}
-"""Each role's module and arguments. `cq evaluator` looks for Java and the jars first, a second that a restart lacks."""
+"""Each role's module and arguments. Not `cq evaluator`: a restart saves the second of its search for Java and jars."""
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Program:
     """Whether it has given a sign of life since the last call. Never blocks for long."""
 
     progress: Callable[[], str] = lambda: ""
-    """How far its start is, as a predicate of the role; empty where it does not tell. Never blocks for long."""
+    """How far the start is, in words to follow the role's name; empty if unknown. Never blocks for long."""
 
     status: Path | None = None
     """The file in which the role reports its state; an earlier process's report is removed before a start."""
@@ -64,7 +64,7 @@ def port_is_free(port: int) -> bool:
 
 def free_ports(count: int) -> list[int]:
     """Return different loopback ports without a listener."""
-    with ExitStack() as held:  # all at once: the system gives a port that was let go to the next who asks
+    with ExitStack() as held:  # held together: a released port may be given again at once
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
             probe.bind((LOOPBACK, 0))

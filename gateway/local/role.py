@@ -27,24 +27,23 @@ DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY = 20.0
 """Seconds after which a ready role has recovered: its next restart counts as a first one.
 
-A start takes some five seconds: a role that dies for ever at this rate is away, and busy, for a fifth of the time.
+A start takes some five seconds, so a role that always dies just after this time is away for a fifth of the time.
 """
 
 SILENT_SECONDS = 10.0
-"""How long a ready role may give no sign of life: several times the interval of a loaded machine."""
+"""How long a ready role may give no sign of life: several times the interval between two signs on a loaded machine."""
 
 START_SECONDS = 180.0
-"""How long a role that was not ready yet may give no sign of life, and its stage may come no further."""
+"""How long a starting role may give no sign of life, and how long its stage may make no progress."""
 
 LOOK_SECONDS = 2.0
-"""Most seconds counted per look at a role: a supervisor that was itself stopped has neither heard nor missed anything.
-"""
+"""Most seconds of silence counted per look at a role: a supervisor that was itself stopped could hear nothing."""
 
 OURS = re.compile(r"cq( \w+)?: ")
-"""How a line begins with which a role refuses to start."""
+"""The beginning of a line by which a role refuses to start."""
 
 TRIES = 3
-"""Starts without getting ready once, before the whole start is given up."""
+"""Starts of a role that never got ready, after which the start of all roles is given up."""
 
 
 class Role:
@@ -57,7 +56,7 @@ class Role:
 
         Args:
             program: The program to run.
-            environment: Its own, to which the program's is added.
+            environment: The supervisor's environment; the program's is added.
             clock: Seconds, monotonic.
             hang_seconds: How long a role that was ready may give no sign of life before it is killed.
         """
@@ -218,6 +217,6 @@ class Role:
             self._delay()
 
     def _delay(self) -> None:
-        """Have the next start wait, the longer the more there were in a row."""
+        """Delay the next start, for longer after each restart in a row."""
         self._due_at = self._clock() + DELAYS[min(self._row, len(DELAYS) - 1)]
         self._row += 1

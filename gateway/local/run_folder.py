@@ -38,7 +38,7 @@ class RunFolder:
         return self.data / "run" / "supervisor.json"
 
     def status(self, role: str) -> Path:
-        """Return the file in which a role reports that it is ready, and its knowledge of its work."""
+        """Return the file in which a role reports its state and the progress of its work."""
         return self.data / "run" / f"{role}.json"
 
     def log(self, role: str) -> Path:

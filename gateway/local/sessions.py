@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.05
 def die_with(parent: int) -> Callable[[], None]:
     """Return a function to run before a new process's program, so the kernel kills the process when its parent dies.
 
-    Elsewhere, and for the new process's own children, the watchdog ends the processes.
+    On systems other than Linux, and for the new process's own children, the watchdog ends the processes.
     """
     if not sys.platform.startswith("linux"):
         return lambda: None
@@ -37,7 +37,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
     def prepare() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel knew
+        if os.getppid() != parent:  # the parent died before `prctl`
             os._exit(1)
 
     return prepare

@@ -23,7 +23,7 @@ _EVERY_SECONDS = 1.0
 
 
 class StatusFile:
-    """Where a role tells its state. Each word has its time, for people; `StatusWatch` goes by no clock."""
+    """The file in which a role reports its state. Each report has its time for people: `StatusWatch` ignores it."""
 
     def __init__(self, path: Path | None) -> None:
         """Report in this file, if there is one."""
@@ -80,19 +80,19 @@ def recovery_line(told: Mapping[str, Any]) -> str:
 
 
 def said(state: str) -> dict[str, Any]:
-    """Return the process that tells a state, and the last error there."""
+    """Return the fields of a report: the process, its state and its last error."""
     return {"pid": os.getpid(), "state": state, "last_error": last_error()}
 
 
 class StatusWatch:
-    """Notices each new word in a status file, whatever any clock says."""
+    """Notices each new report in a status file, without any clock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: tuple[int, int] | None = None
 
     def heard(self) -> bool:
-        """Return whether there is a word that was not there at the last call."""
+        """Return whether there is a new report since the last call."""
         try:
             found = self._path.stat()
         except OSError:

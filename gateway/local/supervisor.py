@@ -183,7 +183,7 @@ class Supervisor:
         self._watchdog.close()
         self._run.endpoints.unlink(missing_ok=True)
         roles = {role.name: {"state": "stopped", "pid": None, "restarts": role.restarts} for role in self._roles}
-        with contextlib.suppress(OSError):  # without it, that nobody holds the folder tells the same
+        with contextlib.suppress(OSError):  # a folder without a holder counts as stopped too
             write_json(self._run.state, {"state": "stopped", "roles": roles})
 
 

@@ -15,7 +15,7 @@ dir .
 save ""
 appendonly yes
 appendfsync everysec
-# Else what is almost empty is written anew every few seconds while very many CQs go.
+# With a smaller size, a small file would be rewritten every few seconds while very many CQs are dropped.
 auto-aof-rewrite-min-size 256mb
 maxmemory-policy noeviction
 # Buckets of small entries stay in their compact form.
@@ -30,7 +30,7 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
     Args:
         folder: Valkey's own; may be lost: the gateway fills Redis anew.
         log: Where its output goes.
-        port: To listen on.
+        port: The port to listen on.
 
     Raises:
         OperationalError: There is no Valkey for this machine.

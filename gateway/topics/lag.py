@@ -41,7 +41,7 @@ class Lag:
 
 
 class _EndSamples:
-    """Ends of a partition, each with the seconds at which it was first seen: a sample, equally far apart."""
+    """A sample of a partition's ends, about equally far apart, each with the time at which it was first seen."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque()

@@ -42,7 +42,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
-    often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
+    often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # ticks and positions are read whole
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     taken = {"message.timestamp.type": "LogAppendTime"} if settings.auth.mode == "token" else {}
     tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads it whole

@@ -1,4 +1,4 @@
-"""Where readers begin: the ends of result partitions, asked for once per unit of work, and topics made in time."""
+"""Where readers begin: the ends of result topics, which are made in time. A unit of work asks for each end once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def topic_of(settings: Settings, destination: Destination) -> str:
 class TopicEnds:
     """Ends of the result topics as they were when a unit of work began to ask.
 
-    They are read before the unit is committed. No result of a CQ is written before that, so none lies below.
+    The ends are read before the unit is committed, and results of its CQs are written later: none lies below the ends.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Least number of partitions of the groups' topics whose size had to be looked up."""
+        """By topic of a group, if its size was looked up: a number of partitions that the topic is known to have."""
         self._made: set[str] = set()
         """Topics created for this unit, or for a unit that was given up."""
         self.begin()
@@ -77,7 +77,7 @@ class TopicEnds:
         self._used: set[str] = set()
 
     def prepare(self, new: Iterable[DestinationId], room: int, existing: Iterable[DestinationId]) -> None:
-        """Ask for the ends of dedicated destinations, at once; a patient unit makes the topics of new ones before.
+        """Ask for the ends of dedicated destinations in one go; a patient unit first makes topics of new destinations.
 
         Args:
             new: The destinations that are new.
@@ -104,7 +104,7 @@ class TopicEnds:
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
-            NotYet: It is being made.
+            NotYet: The topic is being made.
         """
         if destination.mode in ("dedicated", "virtual"):
             topic = topic_of(self._settings, destination)
@@ -116,7 +116,7 @@ class TopicEnds:
                 self._widen(topic, partitions)
 
     def _lingers(self, destination: Destination) -> bool:
-        """Tell whether a group's topic has no owner, so partitions added to the source were not added to the topic."""
+        """Tell whether a group's topic is without CQs: then the topic lacks partitions added to the source since."""
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:

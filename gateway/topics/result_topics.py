@@ -34,7 +34,7 @@ _LARGEST_BATCH = 2 << 20
 
 
 class ResultTopics:
-    """The topics that a destination, or a group's virtual ones, have for themselves (`cq.results.…`)."""
+    """The topics `cq.results.…`: each of one dedicated destination, or of the virtual destinations of one group."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class ResultTopics:
         self._answered: dict[str, bool | TopicRefusal] = {}
         """By topic requested by an earlier unit: whether the topic is new, or Kafka's refusal."""
         self._made: set[str] = set()
-        """Since the last unit was written."""
+        """Topics made since the last unit was written."""
         self._deletions: list[Future[set[str]]] = []
         """Deletions under way; the answer of each is the topics that Kafka did not delete."""
 
@@ -61,7 +61,7 @@ class ResultTopics:
         """Start a unit of work: topics that Kafka refused before may be had now.
 
         Args:
-            patient: Whether the unit waits for its new topics. Another one holds the commands.
+            patient: Whether the unit waits for its new topics; an impatient unit holds their commands.
 
         Raises:
             KafkaUnavailable: A topic that was asked for may have been made, or deleted.
@@ -101,8 +101,8 @@ class ResultTopics:
         self.lose(refused)
 
     def reload(self) -> None:
-        """Ask Kafka which there are."""
-        self._thread.submit(int).result()  # whatever was asked for is over then
+        """Ask Kafka which topics there are."""
+        self._thread.submit(int).result()  # then all earlier requests are over
         self._forget()
         self._dedicated, self._virtual = set(), set()
         for topic in self._topics.names():
@@ -113,15 +113,15 @@ class ResultTopics:
         return topic not in self._asked and (topic in self._dedicated or topic in self._virtual)
 
     def _like(self, topic: str) -> set[str]:
-        """Return the wanted topics of the same kind as a topic."""
+        """Return the known topics of a topic's kind, dedicated or virtual."""
         return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
     def room(self, live: int, by_word: bool = True) -> int:
         """Return how many more dedicated destinations may have a new topic.
 
         Args:
-            live: How many there are; as many topics again may stay of destinations that have ended.
-            by_word: Whether a CQ says DEDICATED. The others leave it half of the room for ended ones.
+            live: How many live destinations have a topic. Topics of live and ended ones may be twice the limit.
+            by_word: Whether the CQ says DEDICATED. Without the word, half of the room for ended ones stays free.
         """
         limit = self._settings.results.dedicated_limit
         most = 2 * limit if by_word else limit + limit // 2
@@ -134,7 +134,7 @@ class ResultTopics:
         return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
 
     def is_refused(self, topic: str) -> bool:
-        """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""
+        """Tell whether Kafka would probably refuse a topic too, after refusals in this unit of work."""
         return bool(self._refused) and topic not in self
 
     def answers(self, topics: Iterable[str]) -> dict[str, bool]:
@@ -168,7 +168,7 @@ class ResultTopics:
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
-            NotYet: It is being made.
+            NotYet: The topic is being made.
         """
         made = self.answers([topic]).get(topic, False)
         if topic in self:
@@ -197,7 +197,7 @@ class ResultTopics:
             raise InputError(
                 "there are too many groups with virtual destinations",
                 code="quota-exceeded",
-                detail=f"There are topics of {counted(groups, 'group')}, with ended ones, and the limit is {limit}.",
+                detail=f"{counted(groups, 'group')} have a topic, ended groups included, and the limit is {limit}.",
                 hint="Publish SHARED, or leave the word out.",
             )
 

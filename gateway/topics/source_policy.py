@@ -82,7 +82,7 @@ def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) 
 def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
     """Tell whether a gateway created these topics, by options that CREATE STREAM and CREATE TABLE never set.
 
-    A subscriber can have topics of any names made, which would otherwise close their prefix for everybody.
+    A subscriber can create topics of any name; without this check they would close their prefix for everybody.
     """
     configs = topics.configs([names.catalog, names.replies, names.pending])
     return all(

@@ -41,7 +41,7 @@ class SourceWatch:
         """By id of a dropped table: since when its topic was not there, epoch milliseconds."""
 
     def step(self, now_ms: int) -> Change:
-        """Take over how source topics have changed; virtual topics have their sources' partitions then.
+        """Note how source topics have changed, and give virtual topics the partitions added to their sources.
 
         Returns:
             The records of the streams that have changed, and dead letters.
@@ -77,7 +77,7 @@ class SourceWatch:
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            catalog.append(source_record(table, gone=True))  # again: a unit's changes go with a record
+            catalog.append(source_record(table, gone=True))  # repeated, since a change of a unit needs a record
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _with_schema_ids(self, streams: Iterable[tuple[Stream, Stream]]) -> Iterator[tuple[Stream, Stream]]:
@@ -100,7 +100,7 @@ class SourceWatch:
         return [missing[table_id] for table_id, since in self._missing.items() if now_ms >= since + _GONE_MS]
 
     def _grow_virtual(self, stream: Stream) -> None:
-        """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
+        """Give groups' topics as many partitions as the source: a virtual result has its event's partition number."""
         groups = self._working.inventory.virtual_groups(stream.stream_id)
         topics = list(map(self._settings.topics.own_results, groups))
         wanted = len(stream.start_offsets)

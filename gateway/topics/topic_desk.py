@@ -1,4 +1,4 @@
-"""Kafka's topics as commands ask of them: a thread asks, and the command is held until Kafka has answered.
+"""Questions of commands about Kafka's topics: a thread asks Kafka, and the command is held until the answer.
 
 A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up everybody else for
 some tens of milliseconds. The command is tried from its beginning after each answer, with the earlier answers at hand.
@@ -79,7 +79,7 @@ class TopicDesk:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-desk")
         self._reading_thread = ThreadPoolExecutor(1, thread_name_prefix="topic-records")
         self.patient = True
-        """Whether the unit of work under way waits for answers. Another one holds the commands."""
+        """Whether the unit of work under way waits for answers; an impatient unit holds the commands."""
         self.forget()
 
     def forget(self) -> None:

@@ -69,7 +69,7 @@ class Stream(msgspec.Struct, frozen=True):
     lenient: bool = False
     """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
     timestamps: str = ""
-    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where they do not fit."""
+    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where no number fits."""
     explode: str | msgspec.UnsetType = msgspec.UNSET
     """The path to the elements that are events, as `explode.explode_text` writes it; unset where the record is one
     event."""
@@ -174,7 +174,7 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def base(self) -> int:
-        """The number to add to an offset of the topic for a position."""
+        """The number to add to an offset of the topic to get a position."""
         return (self.generation - 1) * _GENERATION
 
     def positions(self, offsets: Mapping[str, int]) -> dict[str, int]:

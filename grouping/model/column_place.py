@@ -28,7 +28,7 @@ class ColumnPlace(NamedTuple):
     """Where a record has the value of a column."""
 
     kind: Literal["value", "outer", "header", "key"]
-    """``outer``: in a value around the event, which is an element of an array."""
+    """``outer``: in a value around the event, where events are elements of arrays."""
     path: RecordPath | None = None
     """The path in the value or in a JSON key. None for a header and for the whole key."""
     header: str = ""

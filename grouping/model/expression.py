@@ -18,7 +18,7 @@ from grouping.model.sql_type import SqlType
 __all__ = ["LEFT_ON", "Call", "Column", "Expression", "LookupKey", "Slot", "Value", "lookup_key", "walk"]
 
 LEFT_ON = "left on"
-"""The operator of ON's conditions with constants of a LEFT JOIN by which an event may meet several rows. Its arguments
+"""The operator for conditions with constants in ON, in a LEFT JOIN where an event may meet several rows. Its arguments
 are the table's prefix and the condition. For a row that met the table: the condition. For the row padded with NULLs:
 TRUE if no row of the same event satisfies the condition."""
 
@@ -89,7 +89,7 @@ Expression = Column | Slot | Value | Call
 
 
 class LookupKey(NamedTuple):
-    """The value of a row that constants are looked up by."""
+    """The value in a row by which constants are looked up."""
 
     reference: Reference
     type: SqlType

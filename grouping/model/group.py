@@ -85,7 +85,7 @@ def canonical_constants(row: ConstantRow) -> str:
     flat[::2], flat[1::2] = _texts(row.types), row.values
     text = _encode(flat).decode()
     if "null" in text:
-        # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
+        # JSON has no infinity (a literal beyond DOUBLE's range): as null it would equal NULL.
         flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
         text = _encode(flat).decode()
     return _noted(text, row)

@@ -16,10 +16,10 @@ CqName = NewType("CqName", str)
 StreamId = NewType("StreamId", str)
 """The id of a stream; a stream that is made anew under the same name has another id."""
 GroupId = NewType("GroupId", str)
-"""``g_…``: of an expression signature on a stream."""
+"""``g_…``: id of an expression signature on a stream."""
 SelectId = NewType("SelectId", str)
-"""``s…``: of a SELECT list."""
+"""``s…``: id of a SELECT list."""
 DestinationId = NewType("DestinationId", str)
 """``d_…``: id of a destination, shared by equal CQs unless tokens make it private."""
 PendingId = NewType("PendingId", str)
-"""``p_…``: of the matches of a constant row and a SELECT list that wait for ticks."""
+"""``p_…``: id of the matches that wait for ticks, for a constant row and a SELECT list."""

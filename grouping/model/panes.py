@@ -1,7 +1,7 @@
 """Panes: the times between neighbouring bounds of a store of groups, whose matches are counted together.
 
-A bound is an instant from which on one of the store's readers takes matches otherwise than before: a tick, START or
-EXPIRE. So none of these lies within a pane, and a pane is in a reader's digest as a whole or not at all.
+A bound is an instant at which a reader of the store begins or ends to take matches, or begins a new digest: START,
+EXPIRE or a tick. No bound lies within a pane, so a pane is in a reader's digest as a whole or not at all.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class DigestClause:
     @classmethod
     @lru_cache(maxsize=1000)
     def of(cls, packed: PackedDigest) -> DigestClause:
-        """Return the clause of its fields, as records keep them."""
+        """Return the clause with the fields that a record keeps."""
         return cls(*packed)  # type: ignore[arg-type]  # the kind was checked when it was parsed
 
 

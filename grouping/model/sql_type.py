@@ -1,7 +1,7 @@
 """SQL types as values: one reader of their texts, one writer.
 
-Plans, streams, constant tables and catalog records store the text, so stored data is JSON that people can read and no
-version of this class changes; a stored struct has a ``type_text``, and its ``type`` is read from the text.
+Plans, streams, constant tables and catalog records store the text. So stored data is JSON that people can read, and
+stays the same when this class changes. A stored struct has a ``type_text``, and its ``type`` is read from the text.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_set(self) -> bool:
-        """Whether it is that of the values after IN."""
+        """Whether it is the type of the values after IN."""
         return self.name == "SET"
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number's."""
+        """Whether values are numbers."""
         return self.name in _NUMBERS
 
     @property
@@ -112,7 +112,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values compare: equality and order are defined for them. Types with parts and VARIANT do not."""
+        """Whether equality and order are defined for values: not for types with parts and VARIANT."""
         return self.name not in _UNORDERED
 
     @property

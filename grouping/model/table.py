@@ -66,6 +66,6 @@ class DroppedTable(msgspec.Struct, frozen=True):
 
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]
-    """Streams, and their groups that join it: the table goes with the last plan of these."""
+    """Streams and their groups that join the table, which is forgotten with the last plan of these groups."""
     lost: bool = False
     """Whether its topic is gone too: then the groups that join the table have no results any more."""

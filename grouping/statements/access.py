@@ -66,7 +66,8 @@ def _subscribers(tokens: Tokens) -> tuple[str, ...]:
     while True:
         name = tokens.string("a subscriber's name, or ALL,")
         if not name:
-            raise InputError("a subscriber's name is empty", code="syntax-error", detail="Names have one character.")
+            detail = "A name has at least one character."
+            raise InputError("a subscriber's name is empty", code="syntax-error", detail=detail)
         names.add(name)
         if not tokens.accept_symbol(TokenType.COMMA):
             return tuple(sorted(names))

@@ -72,15 +72,15 @@ class EmitClause(NamedTuple):
     edge: Edge
     by: tuple[KeyName, ...] = ()
     without_by: InputError | None = None
-    """The refusal of ON ENTER or EXIT without BY, which a stream needs and a table does not."""
+    """The refusal if BY is missing after ON ENTER or EXIT: a stream needs BY, a table does not."""
     until: str = ""
-    """A SELECT with UNTIL's condition as WHERE, at its place in the query; "" without UNTIL."""
+    """A SELECT with UNTIL's condition as WHERE, which keeps its place in the query; "" without UNTIL."""
     snapshot: bool = False
     """WITH SNAPSHOT, of EMIT CHANGES."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
-    """Return the text of a query without EMIT, and the clause; it ends the query, outside of parentheses.
+    """Return the text of a query without EMIT, and the clause. EMIT ends a query, outside of parentheses.
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for parts that EMIT cannot have.
@@ -163,9 +163,9 @@ _NOT_IN_EMIT = {
     "FOR": "A key enters with its first match, at once.",
     "AT": "Each edge is a result.",
 }
-"""By the first word of a part that EMIT cannot have: the rule instead."""
+"""By the first word of a part that EMIT cannot have: the rule that holds instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
-_SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than each text before the condition of UNTIL
+_SELECT = "SELECT 1 AS a FROM s WHERE "  # any text before UNTIL's condition is longer
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
@@ -247,7 +247,7 @@ def _check_times(clauses: Clauses) -> None:
         raise InputError(
             f'START "{format_instant(start)}" is too late',
             code="bad-time",
-            detail="The first tick, one EVERY after it, is beyond the year 9999.",
+            detail="The first tick comes one EVERY after START, beyond the year 9999.",
         ) from None
 
 
@@ -311,9 +311,9 @@ def _every(tokens: Tokens) -> TimerBased | CronBased:
         zone = tokens.string("the name of a time zone")
     if tokens.accept("OVER"):
         raise InputError(
-            "OVER LAST beside CRON is no multiple",
+            "OVER LAST cannot stand beside CRON",
             code="bad-interval",
-            detail="The times of a cron expression lie unequally far apart.",
+            detail="OVER LAST counts ticks at equal distances; the times of a cron expression have none.",
             hint="Write EVERY and an interval.",
         )
     return parse_cron(expression) if zone is None else parse_cron(expression, zone)

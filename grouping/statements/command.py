@@ -139,7 +139,7 @@ def _select(tokens: Tokens) -> str:
 
 
 def _select_hint(tokens: Tokens) -> str | None:
-    """Return a hint where a SELECT should begin behind a name."""
+    """Return a hint for a CREATE CQ without a SELECT behind the name."""
     if tokens.word() == "NOT":
         return "CREATE OR REPLACE CQ changes a CQ that exists."
     if tokens.source() in ("-", ".", ":") or tokens.word(1) in ("AS", "SELECT"):

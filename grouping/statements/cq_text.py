@@ -26,15 +26,15 @@ _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
-"""A string, or a number without its sign. Characters not allowed before are checked behind the first character: the
-search for an expression that begins with a set of characters is twice as fast."""
+"""A string, or a number without its sign. The expression looks at the character before a number only when the first
+digit has matched: a search is twice as fast if the expression begins with a set of characters."""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
 """The beginning of a number, perhaps completed by the following characters."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
-"""Characters of a text that is cut at most."""
+"""Most characters of a text that is cut."""
 _KINDS = 4
-"""The kinds of texts that are expected to come in turns."""
+"""How many kinds of texts are expected to come in turns."""
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ class RecentKinds:
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut; an expression is made for the second of a kind, since that takes a while."""
+        """Note how a text was cut; an expression, which takes a while to make, is made for a kind's second text."""
         if template not in self._before:
             self._before.append(template)
             return

@@ -261,7 +261,7 @@ def _check_descriptor(options: OptionValues) -> None:
 
 
 def _check_schemas(options: OptionValues, what: str) -> None:
-    """Check that the options say once with which schema, or schemas, Avro records are written."""
+    """Check that exactly one option gives the schema or schemas with which Avro records are written."""
     given = [option for option in ("schema", "schemas", "registry") if option in options]
     if not given:
         raise InputError(
@@ -281,7 +281,7 @@ def _check_schemas(options: OptionValues, what: str) -> None:
         raise InputError(
             f"option \"{given[0]}\" is for framing = 'confluent' only",
             code="stream-mismatch",
-            detail="Records without these bytes do not name the id of their schema.",
+            detail="Only records with this framing name the id of their schema.",
             hint="Add framing = 'confluent', or give the one schema.",
         )
     if "registry" in options:
@@ -305,7 +305,7 @@ def check_schemas(source: CreateStream | CreateTable | Stream, columns: Iterable
     """Check that columns fit the schemas that records are written with.
 
     Args:
-        source: The declaration with its schema, its schemas by their ids, which count before the schema, or its
+        source: The declaration, with a schema, with schemas by their ids (which replace the schema), or with a
             descriptor.
         columns: Names and types.
 

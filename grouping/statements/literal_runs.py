@@ -22,7 +22,7 @@ __all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
 _SHORT = 4096
 """Length of a text that is read uncut: the fast path wants all literals in their places."""
 _FEWEST = 16
-"""Literals of a run; fewer are read as fast."""
+"""Fewest literals of a run: fewer are read as fast without a cut."""
 _MARK = "run"
 """The metadata key of a literal's node for the run cut out before the literal."""
 
@@ -61,7 +61,7 @@ class LiteralRun(NamedTuple):
 
     @property
     def literals(self) -> list[str]:
-        """They as they are written, in their order: strings in quotes, and numbers with their signs."""
+        """The literals as they are written, in order: strings in quotes, and numbers with their signs."""
         return (_LISTED if self.is_list else _COMPARED).findall(self.source)
 
 
@@ -69,7 +69,7 @@ class CutText(NamedTuple):
     """A text without its long runs of literals."""
 
     text: str
-    """As long as it was, and of as many lines."""
+    """The text, as long as the original and with as many lines."""
     runs: Mapping[int, LiteralRun]
     """Cut-out runs, by the place of the next literal: for a number, the place without its sign."""
 

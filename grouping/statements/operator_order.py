@@ -1,7 +1,7 @@
 """The order in which Spark applies operators, where sqlglot's parser differs.
 
-Spark reads ``||``, ``+`` and ``-`` from left to right at one level; sqlglot takes ``+`` and ``-`` first. Spark has one
-predicate (IS, IN, LIKE, BETWEEN) behind a comparison; sqlglot nests predicates and comparisons in any number.
+Spark reads ``||``, ``+`` and ``-`` from left to right at one level; sqlglot takes ``+`` and ``-`` first. Spark
+takes one predicate (IS, IN, LIKE, BETWEEN) behind a comparison; sqlglot takes any number of predicates and comparisons.
 """
 
 from __future__ import annotations

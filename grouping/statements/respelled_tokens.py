@@ -28,10 +28,10 @@ UNSIGNED_SHIFT = TokenType.DQMARK
 """The token for ``>>>``, which is unknown to sqlglot. sqlglot makes it an `exp.Coalesce`."""
 
 INTERVAL_LITERAL = "interval literal"
-"""The function that ``INTERVAL '5' MINUTE`` is handed over as: its literal and its units. No query can name it."""
+"""The function that stands for ``INTERVAL '5' MINUTE``, with the literal and the units. No query can name it."""
 
 TYPED_LITERAL = "typed literal"
-"""The function that ``4S`` is handed over as: the number with its sign, and its type. No query can name it."""
+"""The function that stands for ``4S``, with the number, its sign and its type. No query can name it."""
 
 _SINGLE_FLOATS = frozenset(("FLOAT", "REAL"))
 """Types of 32 bits, which sqlglot takes for DOUBLE."""
@@ -56,7 +56,7 @@ _RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenTy
 
 
 def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Return the tokens with ``+x`` under `UNARY_PLUS`, FLOAT as itself, and numbers with a letter as of their type."""
+    """Return the tokens with `UNARY_PLUS` in ``+x``, FLOAT not as DOUBLE, and ``4S`` as a SMALLINT."""
     made: list[Token] = []
     tokens = _with_intervals(tokens)
     if _SHIFTS.search(text):
@@ -189,7 +189,7 @@ def _is_shift(three: Sequence[Token]) -> bool:
 
 
 def _with_intervals(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens with each INTERVAL literal as a call; of several numbers and units it is the sum."""
+    """Return the tokens with each INTERVAL literal as a call, or as a sum of calls for several numbers and units."""
     if not any(token.token_type is TokenType.INTERVAL for token in tokens):
         return tokens
     made: list[Token] = []

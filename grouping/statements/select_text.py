@@ -38,7 +38,7 @@ _KEYWORDS = frozenset(
 """Words before a parenthesis that are no functions."""
 
 _QUANTIFIERS = frozenset(("any", "some"))
-"""Aggregates too, but for where something is compared with all that stands in the parentheses."""
+"""Words that are aggregates, except where a value is compared with the contents of the parentheses."""
 
 _CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions where no operand stands before them
 
@@ -204,7 +204,7 @@ def _parted(tokens: list[Token], text: str) -> list[Token]:
     end = 0
     for token in tokens:
         if token.start < end:
-            continue  # of an exponent, which has been taken in
+            continue  # part of an exponent that is in `parted` already
         glued = _GLUED.match(text, token.start) if token.token_type is TokenType.NUMBER else None
         if glued is None or glued.end(1) > token.end:
             parted.append(token)

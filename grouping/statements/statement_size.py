@@ -73,5 +73,5 @@ def words(text: str, most: int) -> int:
 
 
 def _weight(run: LiteralRun) -> int:
-    """Return how much a run counts, by signs that are between its literals and seldom within."""
+    """Return how much a run counts: by the signs between its literals, which are seldom within a literal."""
     return run.source.count(",") * _LISTED if run.is_list else run.source.count("=") * _EQUALITY

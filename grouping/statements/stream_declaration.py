@@ -67,9 +67,9 @@ OPTIONS = (
     "decimals",
 )
 _FRAMING = {"protobuf": "raw"}
-"""By format, the framing without the option; for JSON ``single-object``, the word of old records, means none."""
+"""By format, the framing if the option is missing. JSON has none: old records call that ``single-object``."""
 _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
-"""The options behind FROM TOPIC: the topic exists."""
+"""The options behind FROM TOPIC, where the topic exists and its format is not Debezium's."""
 _INFERRED = ("json", "avro", "protobuf")
 """The formats of FROM TOPIC."""
 _OF_JSON = ("lenient", "timestamps", "explode")
@@ -210,7 +210,7 @@ def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> No
 
 
 def check_envelope_field(form: str, column: str) -> None:
-    """Refuse a column without FROM that no change has as a field beside its rows; other formats pass.
+    """Refuse a column without FROM that is no field of a change itself; formats other than changes pass.
 
     Raises:
         InputError: ``stream-mismatch``.

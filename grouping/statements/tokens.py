@@ -191,7 +191,7 @@ class Tokens:
         return name
 
     def _quoted_name(self) -> str | None:
-        """Return how the word or string that comes next is a name, None where neither does."""
+        """Return the hint that the next word or string would be a name in double quotes; None for other tokens."""
         if self.type() is TokenType.STRING:
             return f'A name stands bare or in double quotes: "{clipped(self._tokens[self.index].text)}".'
         if self.word() in _RESERVED and self.word(1) in ("", "AS", "STRING"):

@@ -1,9 +1,10 @@
-"""Edges of entries whose candidates are one run of an index: only the entries between two runs are met.
+"""Edges of entries whose candidates are one run of an index: only entries in one of two runs are looked at.
 
-An index by one range conjunct, alone or beside equalities, has the entries that a row satisfies as a run of positions.
-The entries that the row enters are its run without the run of the row before, and the entries that it leaves are the
-reverse: of a million thresholds, those between two prices. An entry that began after the row before is *young*; for a
-young entry the row before is no match, so the row enters whatever the row before was.
+An index by one range conjunct, alone or beside equalities, sorts its entries, so the entries that a row satisfies are a
+run of positions. The row enters the entries of its own run that are not in the run of the row before. The row leaves
+the entries of the run before that are not in its own run. Among a million thresholds, only the ones between two prices
+are looked at. An entry that began after the row before is *young*; for a young entry the row before is no match, so the
+row enters whatever the row before was.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _EntryRuns:
     last: Ints
 
     def without(self, other: _EntryRuns) -> tuple[_EntryRuns, _EntryRuns]:
-        """Return the parts of the runs before and behind the other runs, which together are all but the other runs."""
+        """Return the runs without the other runs: by row, the part before the other run and the part behind it."""
         empty = other.last <= other.first
         begin, end = np.where(empty, self.last, other.first), np.where(empty, self.last, other.last)
         return _EntryRuns(self.first, np.minimum(self.last, begin)), _EntryRuns(np.maximum(self.first, end), self.last)
@@ -106,16 +107,17 @@ class Crossings:
         return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
     def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
-        """Return the begins of entries by position, the positions of young entries by begin, and by row their run.
+        """Return the entries' begins by position, the positions of young entries by begin, and each row's run in these.
 
-        None where no entry began after a row before. A row without a row before has no run: it meets its own run.
+        None where no entry began after a row before. The run is empty for a row without a row before, which enters
+        every entry of its own run anyway.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
         met = (self._own_offsets >= 0) & (self._now.counts > 0)
         if not met.any() or self._begins.latest(partition) <= (earliest := int(self._own_offsets[met].min())):
             return None
         begins = self._begins.at(self._entries, np.full(self._entries.size, partition))
-        young = np.flatnonzero(begins > earliest)  # few of all entries, which take long to order
+        young = np.flatnonzero(begins > earliest)  # few: sorting all entries would take long
         order = young[np.argsort(begins[young], kind="stable")].astype(np.int32)
         first = np.searchsorted(begins[order], self._own_offsets, side="right")
         return begins, order, _EntryRuns(np.where(met, first, order.size), np.full(first.size, order.size))
@@ -142,7 +144,7 @@ class Crossings:
             yield (*self._counting(row, entry, counts), 0)
 
     def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:
-        """Yield the pairs of a row and the position of a young entry in the row's run; by the shorter of two ways."""
+        """Yield the pairs of a row and the position of a young entry in the row's run; the shorter run is walked."""
         if self._young is None:
             return
         begins, order, young = self._young

@@ -96,7 +96,7 @@ def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> 
 
 
 def _renumbered(rows: RowSource, before: RowsBefore, found: Matches) -> EdgeMatches:
-    """Return matches, in which the row above its kind stands for the row, with rows of their own."""
+    """Return matches with rows of their own; in `found` a row is a code: the row's bits above the kind's bits."""
     codes, place = np.unique(found.event, return_inverse=True)
     kinds = (codes & (1 << KIND_BITS) - 1).astype(np.int8)
     source = EdgeRows(rows, (codes >> KIND_BITS).astype(np.int64), kinds, before)
@@ -153,7 +153,7 @@ class _EdgeLookup:
             counts[self.before.of] += own
 
     def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the results of the rows in [first, last); the row above its kind stands for a row."""
+        """Yield the results of the rows in [first, last); a row is a code: the row's bits above the kind's bits."""
         began, lookup, snapshot = time.perf_counter(), self._side.lookup, self.snapshot
         kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}
         kept |= dict.fromkeys((INSERT, DELETE, UPDATE), snapshot.changes)
@@ -191,7 +191,7 @@ class _EdgeLookup:
         return begins
 
     def _now(self, first: int, last: int) -> Ints:
-        """Return codes of the matches of rows: the row above the position of the entry, ascending."""
+        """Return the matches of rows as codes, ascending: the row's bits above the bits of the entry's position."""
         if self.now is None:
             return np.empty(0, np.int64)
         offsets, removals = self.rows.offsets, self.rows.removals
@@ -202,7 +202,7 @@ class _EdgeLookup:
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _earlier(self, first: int, last: int) -> Ints:
-        """Return codes of the matches of the rows before: the later row above the position of the entry, ascending."""
+        """Return the matches of the rows before as codes, ascending, as `_now` does for the later rows."""
         if self.earlier is None:
             return np.empty(0, np.int64)
         before, changes, rows = self.before, self.snapshot.changes, self._side.lookup.rows
@@ -211,13 +211,13 @@ class _EdgeLookup:
             self.earlier.events, *np.searchsorted(before.of, (first, last)).tolist()
         ):
             offsets = before.own_offsets[pair]
-            if changes is not None:  # the rows of a table are there before its queries
+            if changes is not None:  # a table's rows count though older than the entry
                 offsets = np.where(changes[rows.variant[position]], before.offsets[pair], offsets)
             found.append(self._counting(before.of[pair], position, offsets))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _counting(self, rows: NDArray[np.integer], positions: NDArray[np.int32], offsets: Ints) -> Ints:
-        """Return codes of the pairs with an entry that begins at an offset of the pair, or before it."""
+        """Return codes of the pairs whose entry begins at the pair's offset or before."""
         counts = self._begins.at(positions, self.rows.partitions[rows]) <= offsets
         return (rows[counts].astype(np.int64) << _ROW_BITS) | positions[counts]
 

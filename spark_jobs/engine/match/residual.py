@@ -35,7 +35,7 @@ __all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 PairPositions = NDArray[np.integer]
 
 _AT_ONCE = 32
-"""Most conjuncts before conjuncts are joined, and the size of each joined chunk."""
+"""Most conjuncts that are evaluated singly; more are joined in chunks of this size."""
 BYTES = 64 << 20
 """Most bytes of texts that are read and computed at once, unless a single row has more."""
 _IN_MEMORY = 8
@@ -237,7 +237,7 @@ class _PairFrame:
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _array_sizes(self, arrays: Expression) -> Ints:
-        """Return about how many bytes each row's array takes; with nested lambdas, many rows have an event's array."""
+        """Return about how many bytes each row's array takes; with nested lambdas, many rows share an event's array."""
         if isinstance(arrays, Column):
             if self._events.longest(arrays.reference) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)
@@ -259,7 +259,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Return for each pair whether ON keeps the row: a partner for which it is TRUE, else the row of NULLs."""
+        """Return for each pair whether ON keeps the row: ON is TRUE for it or, for a row of NULLs, for no partner."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

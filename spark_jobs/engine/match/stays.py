@@ -47,10 +47,10 @@ class StayLookup:
         return cls(lookup, stay.begin, stay.end, before.extremes[extremes_name(stay)], rows)
 
     def edges(self, found: Iterable[tuple[Ints, Ints, int]]) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield the edges among rows for which the table's condition becomes TRUE, or is TRUE no more.
+        """Yield the edges among rows for which the table's condition becomes TRUE or stops being TRUE.
 
         Args:
-            found: Rows, the entries beside them, and 0 where the condition becomes TRUE or 1 where it is no more.
+            found: Rows, the entries beside them, and 0 where the condition becomes TRUE or 1 where it stops being TRUE.
         """
         ending = self.lookup.part.shape.ending
         for row, entry, number in found:

@@ -32,7 +32,7 @@ def selected_events(shape: TableShape, source: PlacedColumns, events: EventColum
     """Return the events that the table still sees and for which all conjuncts without constants are TRUE."""
     everything = np.arange(source.count)
     if shape.until:
-        # All rows of the table are leaving; it sees no events of partitions that were added since.
+        # All rows of the table are leaving; the table sees no events of partitions that were added since.
         until = np.array([*shape.until, 0])
         ends = until[np.minimum(source.partitions, until.size - 1)]
         everything = np.flatnonzero(source.offsets < ends)

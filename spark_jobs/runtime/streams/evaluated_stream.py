@@ -16,7 +16,7 @@ from spark_jobs.runtime.streams.progress import Progress
 __all__ = ["EvaluatedStream"]
 
 _ALONE_SECONDS = 30.0
-"""How long a stream that left the lane for a failure has a query of its own at least."""
+"""The shortest time for which a stream that left the lane after a failure has a query of its own."""
 _MOST_PARTINGS = 5
 """How often `_ALONE_SECONDS` is doubled at most."""
 _STANDING_SECONDS = 10.0

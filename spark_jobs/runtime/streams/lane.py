@@ -45,8 +45,8 @@ _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
 Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Produce]
-"""Returns the function that a stream's tasks run. The arguments are the stream, whether the tasks must be cautious, by
-source partition the offset before which an earlier checkpoint may have evaluated events, and the micro-batch that the
+"""Returns the function that a stream's tasks run. The arguments are the stream; whether the tasks must be cautious; the
+offsets, by source partition, before which an earlier checkpoint may have evaluated events; and the micro-batch that the
 query of another checkpoint began."""
 
 
@@ -330,7 +330,7 @@ class Lane:
         return {each for each, seat in self._seats.items() if seat.stream.topic not in forms}
 
     def _slow(self) -> set[str]:
-        """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`, none for a stream alone."""
+        """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`; none if one is alone."""
         if self.is_alone:
             return set()
         now = self._clock()
