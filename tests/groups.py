@@ -14,11 +14,12 @@ _OWN = (
 )
 """Tests that start servers of their own."""
 _THIRD = (
+    "tests/stack/harmed/",
+    "tests/stack/lanes/test_lane.py",
     "tests/stack/queries/test_exactness.py",
     "tests/stack/queries/test_fan_out.py",
     "tests/stack/queries/test_joins.py",
     "tests/stack/queries/test_metrics.py",
-    "tests/stack/queries/test_quarantine.py",
     "tests/stack/queries/test_scenarios.py",
     "tests/stack/queries/test_table_log.py",
     "tests/stack/queries/test_tables.py",

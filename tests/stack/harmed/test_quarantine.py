@@ -7,15 +7,13 @@ import json
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
 from tests.fuzz.hostile_aggregates import COLUMNS, WITNESS_SECONDS, hostile_rounds
-from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.kafka_tail import DeadLetter, Tail, dead_letters
 from tests.stack.lab import Lab, Source
@@ -23,33 +21,6 @@ from tests.stack.server import Stack
 from tests.stack.tracebacks import WORKER_DEATH
 
 pytestmark = pytest.mark.traceback(WORKER_DEATH)
-_PREFIX = "harmed."
-_PLANTED = Path(__file__).parents[1] / "planted"
-
-
-@pytest.fixture(scope="module")
-def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A gateway and an evaluator of this file's own, in whose workers the faults are planted."""
-    path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
-    redis = servers.settings.redis.url.get_secret_value()
-    given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
-    settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path}
-    settings |= {"CQ_EVALUATOR_GROUP_SECONDS": "2", "CQ_LOGS_FORM": "json"}
-    harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
-    try:
-        harmed.up()
-        yield harmed
-    finally:
-        if (harmed.data / "endpoints.json").exists():
-            harmed.down()
-
-
-@pytest.fixture
-def lab(harmed: Stack) -> Iterator[Lab]:
-    """A corner of that gateway."""
-    lab = Lab(harmed.bootstrap, _PREFIX)
-    yield lab
-    lab.close()
 
 
 def _publish(source: Source, first: int, count: int) -> list[int]:

@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
-from tests.unit.schemas.registry_server import Registry, registry, schema_answer
+from tests.unit.schemas.registry_server import Registry, schema_answer
 from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written
 from tests.unit.worker.avro_records import record_schema
 
 pytestmark = pytest.mark.traceback("SchemaAway: registry .* does not give schema")
-_PREFIX = "asking."
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[Registry]:
-    """The registry."""
-    with registry() as known:
-        yield known
-
-
-@pytest.fixture(scope="module")
-def asking(servers: Ground, known: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A gateway and an evaluator that may read the registry."""
-    redis = servers.settings.redis.url.get_secret_value()
-    given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
-    login = known.url.replace("//", "//ann:hush@")
-    settings = {"CQ_PREFIX": _PREFIX, "CQ_STREAMS_REGISTRIES": login, "CQ_LOGS_FORM": "json"}
-    stack = Stack(tmp_path_factory.mktemp("asking") / "data", *given, **settings)
-    try:
-        stack.up()
-        yield stack
-    finally:
-        if (stack.data / "endpoints.json").exists():
-            stack.down()
-
-
-@pytest.fixture
-def lab(asking: Stack) -> Iterator[Lab]:
-    """A corner of that gateway."""
-    lab = Lab(asking.bootstrap, _PREFIX)
-    yield lab
-    lab.close()
-
-
-def test_a_stream_waits_for_its_registry(asking: Stack, lab: Lab, known: Registry) -> None:
+def test_a_stream_waits_for_its_registry(harmed: Stack, lab: Lab, known: Registry) -> None:
     """Another stream goes on; the reason is told; each record is an event when the registry answers again."""
     known.put(1, (503, b""))
     first = written(1, {"symbol": "a", "price": 0.5, "n": 7})
@@ -65,11 +31,11 @@ def test_a_stream_waits_for_its_registry(asking: Stack, lab: Lab, known: Registr
     other.fence()
 
     wait_until(
-        lambda: "status 503" in str(asking.told_of_stream(source.name).get("reason")), "reason of the stream that waits"
+        lambda: "status 503" in str(harmed.told_of_stream(source.name).get("reason")), "reason of the stream that waits"
     )
     described = lab.client.result(f"DESCRIBE STREAM {source.name}", lab.subscriber("owner"))
     assert known.url == described["registry"]
-    assert "hush" not in json.dumps([described, asking.told()])
+    assert "hush" not in json.dumps([described, harmed.told()])
     known.put(1, schema_answer(json.loads(record_schema(FIRST))))
     known.put(2, schema_answer(json.loads(record_schema(SECOND))))
     source.publish_values(written(2, {"symbol": None, "n": 8, "more": []}))
@@ -88,7 +54,7 @@ def test_a_stream_waits_for_its_registry(asking: Stack, lab: Lab, known: Registr
     wait_until(is_told, "dead letter of the unknown id")
     assert {"The registry has no schema with the id 9."} == set(details)
     assert {login for _, login in known.requests} == {"Basic YW5uOmh1c2g="}
-    assert not any("hush" in path.read_text(errors="replace") for path in _logs(asking))
+    assert not any("hush" in path.read_text(errors="replace") for path in _logs(harmed))
 
 
 def test_columns_come_from_the_schemas_that_records_name(lab: Lab, known: Registry) -> None:

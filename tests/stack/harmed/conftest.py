@@ -1,0 +1,55 @@
+"""A gateway and an evaluator for the tests of this folder alone: faults are planted in their workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.ground import Ground
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+from tests.unit.schemas.registry_server import Registry, registry
+
+_PREFIX = "harmed."
+_PLANTED = Path(__file__).parents[1] / "planted"
+
+
+@pytest.fixture(scope="package")
+def known() -> Iterator[Registry]:
+    """A registry of schemas that the gateway and the evaluator may read."""
+    with registry() as known:
+        yield known
+
+
+@pytest.fixture(scope="package")
+def harmed(servers: Ground, known: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The gateway and the evaluator, on servers that are there."""
+    path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
+    redis = servers.settings.redis.url.get_secret_value()
+    given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
+    settings = {
+        "CQ_PREFIX": _PREFIX,
+        "PYTHONPATH": path,
+        "CQ_EVALUATOR_GROUP_SECONDS": "2",
+        "CQ_LOGS_FORM": "json",
+        "CQ_STREAMS_REGISTRIES": known.url.replace("//", "//ann:hush@"),
+    }
+    harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
+    with harmed.guarded():
+        try:
+            harmed.up()
+            yield harmed
+        finally:
+            if (harmed.data / "endpoints.json").exists():
+                harmed.down()
+
+
+@pytest.fixture
+def lab(harmed: Stack) -> Iterator[Lab]:
+    """A corner of that gateway."""
+    with closing(Lab(harmed.bootstrap, _PREFIX)) as lab:
+        yield lab
