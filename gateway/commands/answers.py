@@ -18,12 +18,13 @@ from grouping.model.catalog import Stream
 from grouping.plan.expression_text import render_reference
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.plan.row_before import RowBefore
+from grouping.plan.silence import SilentKeys
 from grouping.settings.settings import Settings
 from grouping.values.times import format_interval
 
 __all__ = ["CqResult", "SharedQuery", "cq_result", "trigger_result"]
 
-_EMITS = {"enter": "enter", "exit": "exit", "both": "enter or exit", "changes": "changes"}
+_EMITS = {"enter": "enter", "exit": "exit", "both": "enter or exit", "changes": "changes", "silence": "silence"}
 _CHANGE: dict[str, object] = {"kind": "change"}
 
 
@@ -80,7 +81,7 @@ def cq_result(
         destination.group_id,
         shared.plan.signature,
         shown_constants(destination.row),
-        trigger_result(destination, cq, now_ms, shared.plan.before),
+        trigger_result(destination, cq, now_ms, shared.plan.before or shared.plan.silence),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
@@ -115,19 +116,21 @@ def _pauses(cq: Cq) -> list[dict[str, str | None]]:
     return [{"from": instant(since), "to": None if until is None else instant(until)} for since, until in cq.pauses]
 
 
-def trigger_result(destination: Destination, cq: Cq, now_ms: int, before: RowBefore | None = None) -> dict[str, object]:
+def trigger_result(
+    destination: Destination, cq: Cq, now_ms: int, key: RowBefore | SilentKeys | None = None
+) -> dict[str, object]:
     """Return when and for which events a CQ has results.
 
     Args:
         destination: The CQ's destination.
         cq: The CQ.
         now_ms: The instant from which the next tick is counted, epoch milliseconds.
-        before: The node of its plan that has the key of edges, where it is shown.
+        key: The node of its plan that has the key of edges or silences, where the key is shown.
     """
     found = _leaving(destination.trigger, cq, now_ms)
     if destination.edges is None or not destination.edges.edge:
         return found
-    by = {} if before is None else {"by": [render_reference(column.reference) for column in before.by]}
+    by = {} if key is None else {"by": [render_reference(column.reference) for column in key.by]}
     return {**found, "emit": _EMITS[destination.edges.edge], **by}
 
 

@@ -122,7 +122,9 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
         return "a condition of WHERE that decides which events the frames hold is not TRUE"
     if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
         return "it meets no row of the tables that it is joined with"
-    if not reasons and standing.query.edge:
+    if not reasons and not failed and standing.query.edge == "silence":
+        return "its key was not silent for the interval, as far as the rows go, or its time was late"
+    if not reasons and standing.query.edge and standing.query.edge != "silence":
         return _no_edge(standing.query.edge, failed, stays=standing.query.plan.stay is not None)
     reasons += failed
     if not reasons:

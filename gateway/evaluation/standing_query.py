@@ -35,10 +35,12 @@ class StandingQuery:
 
 
 def without_edges(query: CompiledQuery) -> CompiledQuery:
-    """Return a query with the matches of a query as results, whatever the row before; without `_edge`."""
+    """Return a query with the matches of a query as results, whatever comes before or after; without `_edge`."""
     if not query.edge:
         return query
     plan, select = query.plan, query.select
+    if plan.silence is not None:
+        plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.silence.where))
     computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
     items = tuple(item for item in select.items if item.expression != EDGE)
     alone = replace(plan, computation=computation, stay=None)

@@ -22,6 +22,7 @@ from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
+from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import Events
@@ -77,13 +78,12 @@ def evaluated(
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
-    states: dict[int | None, dict[str, LogState]] = defaultdict(
-        lambda: defaultdict(FrameRows if plan.frames else LastRows)
-    )
+    kind: type[LogState] = FrameRows if plan.frames else LatestRows if plan.silence else LastRows
+    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(kind))
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
-        apart = plan.kept is not None or plan.before is not None or plan.frames is not None
+        apart = plan.kept is not None or (plan.computation is not None and plan.computation.has_state)
         partitions = {record.partition for record in some} if apart else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
@@ -131,7 +131,7 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
         elif row["topic"] == _SETTINGS.topics.pending:
             output.pending.append(row["value"])
         else:
-            place = _place(headers["ce_id"])
+            place = _place(headers.get("cause", headers["ce_id"]))
             output.values.setdefault(place, []).append(row["value"])
             if (edge := headers.get("edge")) is not None:
                 output.edges[place] = edge.decode()

@@ -145,13 +145,14 @@ class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
 
-    For a query with frames, which has no edges: where its first CQ began. Equal CQs with frames share a destination.
+    For a query with frames or silences, which has no edges: where its first CQ began. Equal CQs then share the
+    destination.
     """
 
     edge: Edge
     """"" for a query with frames."""
     own: str | OwedSnapshot
-    """Names the CQ and its beginning: a part of the ids of its destinations; "" for a query with frames. While the
+    """Names the CQ and its beginning: a part of the ids of its destinations; "" where equal CQs share them. While the
     destination lacks its snapshot, the name is part of `OwedSnapshot`."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
@@ -172,7 +173,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     def id_text(self) -> str:
         """The part of the ids of its destinations."""
         own = self.own.own if isinstance(self.own, OwedSnapshot) else self.own
-        return f"{self.edge} {own}" if self.edge else ""
+        return f"{self.edge} {own}" if own else ""
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):

@@ -54,7 +54,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
     if not entries.windows:
         return
     row, edges = destination.row, destination.edges
-    edge, since = ("", ()) if edges is None else (edges.edge or FRAMES, edges.since)
+    edge, since = ("", ()) if edges is None else (edges.edge if edges.own else FRAMES, edges.since)
     for until, windows in entries.windows:
         block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until, edge)
         for start, expire in windows:

@@ -92,7 +92,9 @@ class Placement:
         plan = query.plan
         slots = None if kept is None else kept.slots
         edges = EdgeSpec("", "") if plan.frames is not None else None
-        if query.edge:
+        if query.edge == "silence":
+            edges = EdgeSpec(query.edge, "")
+        elif query.edge:
             edges = EdgeSpec.of(query.edge, subscriber, statement.name, now_ms, snapshot=query.snapshot)
         family = DestinationFamily(
             plan.stream_id,
@@ -255,7 +257,7 @@ class Placement:
         since = edges.since
         if not since:
             since = self._positions.certain_source_ends(wanted.stream_id)
-            if edges.edge:
+            if edges.own:
                 self._working.unit.begun_edges.add(wanted.destination_id)
         return msgspec.structs.replace(placed, edges=msgspec.structs.replace(edges, since=since))
 

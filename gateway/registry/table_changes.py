@@ -92,7 +92,7 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
 
 
 def check_untimed(edge: Edge, *, timed: bool) -> None:
-    """Check that EMIT CHANGES stands without EVERY: the rows of a digest do not say what became of a row.
+    """Check that EMIT CHANGES and ON SILENCE stand without EVERY: neither has rows of events, as digests have.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -102,4 +102,10 @@ def check_untimed(edge: Edge, *, timed: bool) -> None:
             "EMIT CHANGES with EVERY",
             "The rows of a digest do not tell inserts, updates and deletes apart.",
             "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
+        )
+    if timed and edge == "silence":
+        raise unsupported(
+            "EMIT ON SILENCE with EVERY",
+            "A silence is told when it is complete, not at a tick.",
+            "Leave EVERY out.",
         )

@@ -169,6 +169,8 @@ class Match(msgspec.Struct, frozen=True):
     `snapshot` for a row of its snapshot."""
     before: Mapping[str, Any] | None = None
     """For an update: the SELECT list of the row before."""
+    cause: str | None = None
+    """The id of the event that the row is of, of a CQ with EMIT ON SILENCE; `stream` is then the computation."""
 
     @property
     def id(self) -> str:

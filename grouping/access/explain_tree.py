@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from grouping.access.access_path import AccessPath
@@ -15,6 +16,7 @@ from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
 from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
+from grouping.plan.silence import SilentKeys
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 
@@ -102,6 +104,7 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "rows_per_event": "one" if computation.single else "several",
         **({"row_before_by": list(map(render_part, computation.before.by))} if computation.before else {}),
         **(_frames(computation.frames) if computation.frames else {}),
+        **(_silence(computation.silence) if computation.silence else {}),
         "groups": use.computation_groups,
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
@@ -112,6 +115,13 @@ def _frames(frames: Frames) -> dict[str, Any]:
     """Return the key of frames, and the conditions of WHERE that decide which rows the frames hold."""
     constants = [{"in": render_part(condition), "decided_by": "frames"} for condition in frames.where]
     return {"frames_by": list(map(render_part, frames.by)), "constants": constants}
+
+
+def _silence(silence: SilentKeys) -> dict[str, Any]:
+    """Return the key and the interval of silences, and the conditions of WHERE that decide which rows count."""
+    constants = [{"in": render_part(condition), "decided_by": "silences"} for condition in silence.where]
+    by = list(map(render_part, silence.by))
+    return {"silent_by": by, "silent_milliseconds": silence.milliseconds, "constants": constants}
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
@@ -148,6 +158,10 @@ def _line(node: dict[str, Any]) -> str:
             rows = "one row" if node["rows_per_event"] == "one" else "several rows"
             before = f", with the row before it by {', '.join(by)}" if (by := node.get("row_before_by")) else ""
             frames = f", with frames by {', '.join(by)}" if (by := node.get("frames_by")) else ""
+            if by := node.get("silent_by"):
+                interval = timedelta(milliseconds=node["silent_milliseconds"])
+                rows = f"the latest row of each {', '.join(by)} that is silent for {interval}"
+                return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
             return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}{frames}"
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"

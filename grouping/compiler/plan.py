@@ -17,6 +17,7 @@ from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, read_until, row_key, with_edge
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
+from grouping.compiler.frames.silent_keys import with_silence
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
@@ -199,12 +200,14 @@ class _Planner:
         assert base is not None, "a scope without a table has a stream"
         binder = Binder(names)
         where = tree.args.get("where")
-        condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
+        conditions = (*names.where, boolean(binder.bind(where.this), "WHERE")) if where else names.where
         if framed:
             of_table = table is not None
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
-            return _with_frames(tree, base, scope, (*names.where, *condition))
-        if emit is not None and scope is not None:
+            return _with_frames(tree, base, scope, conditions)
+        if emit is not None and emit.silence_ms:
+            scope, conditions = with_silence(scope, emit, conditions, aggregation=aggregation)
+        elif emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
             self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL") if emit.until else None
             binder = binder if emit.edge == "changes" else Binder(with_edge(names))
@@ -212,7 +215,7 @@ class _Planner:
             items, self.aggregation = _aggregation(tree, binder)
         else:
             items = _items(tree.expressions, binder)
-        return InlinedSelect(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
+        return InlinedSelect(base, scope, conditions, tuple((item.name, item.value) for item in items))
 
     def _inline(self, nested: exp.Select | View) -> InlinedSelect:
         self._depth += 1

@@ -19,6 +19,7 @@ from grouping.plan.expression_text import render_name, render_part, shape
 from grouping.plan.frames import Frames
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
+from grouping.plan.silence import SilentKeys
 
 __all__ = [
     "constant_text",
@@ -44,16 +45,17 @@ def planned_text(draft: Draft) -> str:
     shown = f"{draft.edge} with snapshot" if draft.snapshot else draft.edge
     edges = [f"{render_before(draft.computation).strip()} ({shown})"] if draft.edge else []
     edges += _until(draft.until)
-    framed = _planned_frames(draft.computation.frames if draft.computation else None)
+    framed = _planned_frames(draft.computation.frames or draft.computation.silence if draft.computation else None)
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
 
-def _planned_frames(frames: Frames | None) -> list[str]:
-    """Return the key of frames, and the conditions that their rows meet."""
-    if frames is None:
+def _planned_frames(node: Frames | SilentKeys | None) -> list[str]:
+    """Return the conditions that rows of frames or of silent keys meet, and the key of frames."""
+    if node is None:
         return []
-    where = ["WHERE below the frames", *_indented([render_part(each) for each in frames.where])] if frames.where else []
-    return [*where, frames.key.strip()]
+    below = "frames" if isinstance(node, Frames) else "silences"
+    where = [f"WHERE below the {below}", *_indented([render_part(each) for each in node.where])] if node.where else []
+    return [*where, node.key.strip()] if isinstance(node, Frames) else where
 
 
 def normalized_text(draft: Draft) -> str:

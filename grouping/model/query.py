@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 SourceKind = Literal["stream", "table", "view"]
-Edge = Literal["", "enter", "exit", "both", "changes"]  # "" where each match is a result; changes are a table's
+Edge = Literal["", "enter", "exit", "both", "changes", "silence"]  # "" where each match is a result
 
 
 @dataclass(frozen=True, slots=True)

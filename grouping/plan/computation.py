@@ -10,6 +10,7 @@ from grouping.model.ids import StreamId
 from grouping.plan.frames import Frames
 from grouping.plan.lookup_join import LookupJoin
 from grouping.plan.row_before import RowBefore
+from grouping.plan.silence import SilentKeys
 
 __all__ = ["Computation", "Node"]
 
@@ -29,6 +30,9 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     frames: Frames | None = None
     """The highest node, which adds columns of frames; None where rows have none. Not together with `before`."""
 
+    silence: SilentKeys | None = None
+    """The highest node, which makes rows of silent keys; None where rows are events. Not together with `before`."""
+
     @classmethod
     def of(
         cls,
@@ -36,6 +40,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         nodes: tuple[Node, ...],
         before: RowBefore | None = None,
         frames: Frames | None = None,
+        silence: SilentKeys | None = None,
     ) -> Computation:
         """Return the computation of nodes over a stream. Its id is a function of both, tables made anew included."""
         content: list[object] = [stream_id, [node.identity for node in nodes]]
@@ -43,7 +48,10 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
             content.append(before.identity)
         if frames is not None:
             content.append(frames.identity)
-        return cls("j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest(), nodes, before, frames)
+        if silence is not None:
+            content.append(silence.identity)
+        name = "j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest()
+        return cls(name, nodes, before, frames, silence)
 
     @property
     def single(self) -> bool:
@@ -53,7 +61,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def has_state(self) -> bool:
         """Whether the rows depend on earlier events of the partition."""
-        return self.before is not None or self.frames is not None
+        return any(node is not None for node in self._highest)
 
     @property
     def table_ids(self) -> tuple[str, ...]:
@@ -63,7 +71,11 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def batch_micros(self) -> float:
         """Expected time in each micro-batch of few events, in microseconds."""
-        return sum(node.batch_micros for node in (*self.nodes, self.before, self.frames) if node is not None)
+        return sum(node.batch_micros for node in (*self.nodes, *self._highest) if node is not None)
+
+    @property
+    def _highest(self) -> tuple[RowBefore | None, Frames | None, SilentKeys | None]:
+        return self.before, self.frames, self.silence
 
 
 _encode = msgspec.json.Encoder().encode

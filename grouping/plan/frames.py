@@ -12,10 +12,10 @@ from grouping.model.reference import Framed, read_reference
 from grouping.plan.expression_text import render_reference
 from grouping.plan.frame_value import FrameValue, frame_value
 
-__all__ = ["HIDDEN", "Frames"]
+__all__ = ["HIDDEN", "Frames", "without_values"]
 
 HIDDEN = ("?",)
-"""The text in the place of the constants of `Frames.conditions`, for `render_part`."""
+"""The text in the place of the constants of `conditions`, for `render_part`."""
 _ROW_MICROS = 0.03
 """Microseconds to read one row of a frame: measured 0.025 for max, 0.03 for a sum of DOUBLEs, 0.08 for stddev."""
 
@@ -64,7 +64,7 @@ class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def conditions(self) -> list[Expression]:
         """The conditions with slot 0 for each constant, since signatures hide constants."""
-        return [_without_values(each) for each in self.where]
+        return [without_values(each) for each in self.where]
 
     @property
     def key(self) -> str:
@@ -72,7 +72,8 @@ class Frames(msgspec.Struct, frozen=True, omit_defaults=True):
         return f" PARTITION BY {', '.join(render_reference(column.reference) for column in self.by)}"
 
 
-def _without_values(expression: Expression) -> Expression:
+def without_values(expression: Expression) -> Expression:
+    """Return an expression with slot 0 for each constant."""
     if isinstance(expression, Call):
-        return Call(expression.op, tuple(map(_without_values, expression.args)), expression.type_text)
+        return Call(expression.op, tuple(map(without_values, expression.args)), expression.type_text)
     return Slot(0) if isinstance(expression, Value) else expression

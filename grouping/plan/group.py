@@ -13,6 +13,7 @@ from grouping.plan.computation import Computation, Node
 from grouping.plan.frame_value import frame_values
 from grouping.plan.frames import Frames
 from grouping.plan.row_before import RowBefore
+from grouping.plan.silence import SilentKeys
 from grouping.plan.stay import Stay
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
@@ -72,9 +73,14 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.frames if self.computation else None
 
     @property
+    def silence(self) -> SilentKeys | None:
+        """The node that makes rows of silent keys; None where rows are of events."""
+        return self.computation.silence if self.computation else None
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that decide which rows of FROM match: of the nodes and of the group."""
-        nodes = [node for node in (*self.nodes, self.before, self.frames) if node is not None]
+        nodes = [node for node in (*self.nodes, self.before, self.frames, self.silence) if node is not None]
         return (*_with_frames(self.conjuncts), *(each for node in nodes for each in node.expressions))
 
     @property
@@ -115,7 +121,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     views: tuple[str, ...] = ()
     """The views read by the query, directly or through other views."""
     edge: Edge = ""
-    """Which edges are results; "" where each match is a result."""
+    """The edges that are results, or `silence`; "" where each match is a result."""
     snapshot: bool = False
     """Whether the rows of the table come before its changes."""
 

@@ -8,7 +8,7 @@ from grouping.model.expression import LEFT_ON, Call, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import all_of, render_part
-from grouping.plan.frames import HIDDEN
+from grouping.plan.frames import HIDDEN, Frames
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 
@@ -39,7 +39,8 @@ def render(
                 qualify.append(conjunct)
             case _:
                 parts.append((conjunct, ()))
-    parts += [(each, HIDDEN) for each in frames.conditions] if frames else []
+    node = computation and (computation.frames or computation.silence)
+    parts += [(each, HIDDEN) for each in node.conditions] if node else []
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
     text += f" WHERE {_conjunction(parts)}" if parts else ""
     if frames is not None:
@@ -57,16 +58,18 @@ def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
 
 def render_before(computation: Computation | None) -> str:
     """Return EMIT of a signature; empty where rows stand alone."""
-    return computation.before.signature if computation and computation.before else ""
+    node = computation and (computation.before or computation.silence)
+    return node.signature if node else ""
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions and the key of frames, without constants; empty where rows have no frames."""
-    frames = computation.frames if computation else None
-    if frames is None:
+    """Return the conditions of frames or silences, and the key of frames, without constants."""
+    node = computation and (computation.frames or computation.silence)
+    if not node:
         return ""
-    conditions = [(each, HIDDEN) for each in frames.conditions]
-    return (f" WHERE {_conjunction(conditions)}" if conditions else "") + frames.key
+    conditions = [(each, HIDDEN) for each in node.conditions]
+    where = f" WHERE {_conjunction(conditions)}" if conditions else ""
+    return where + (node.key if isinstance(node, Frames) else "")
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:

@@ -70,6 +70,17 @@ class EvaluatorSettings(BaseModel):
         "uses more is stopped and quarantined",
     )
     poll_ms: int = Field(100, description="milliseconds between two polls of an idle stream")
+    watermark_delay_seconds: float = Field(
+        2.0,
+        ge=0,
+        description="how far the watermark of a source partition is behind its latest event time; an event behind the "
+        "watermark is late",
+    )
+    idle_seconds: float = Field(
+        60.0,
+        ge=1,
+        description="after how long without new events the clock moves the watermark of a source partition on",
+    )
     hang_seconds: float = Field(
         60.0,
         gt=0,

@@ -18,13 +18,7 @@ from grouping.model.refusals import unsupported
 from grouping.statements.refused_forms import BEFORE_NAMES, CLAUSE_HINTS, check_words
 from grouping.statements.tokens import Tokens, clipped
 from grouping.values.cron import parse_cron
-from grouping.values.times import (
-    format_instant,
-    format_interval,
-    parse_every,
-    parse_instant,
-    parse_interval,
-)
+from grouping.values.times import format_instant, format_interval, parse_every, parse_instant, parse_interval
 
 __all__ = [
     "CLAUSE_READERS",
@@ -67,7 +61,7 @@ class KeyName(NamedTuple):
 
 
 class EmitClause(NamedTuple):
-    """EMIT ON ENTER | EXIT | ENTER OR EXIT BY columns UNTIL condition, or EMIT CHANGES; before names are looked up."""
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT | SILENCE BY columns UNTIL condition, or EMIT CHANGES, as written."""
 
     edge: Edge
     by: tuple[KeyName, ...] = ()
@@ -77,6 +71,8 @@ class EmitClause(NamedTuple):
     """A SELECT with UNTIL's condition as WHERE, which keeps its place in the query; "" without UNTIL."""
     snapshot: bool = False
     """WITH SNAPSHOT, of EMIT CHANGES."""
+    silence_ms: int = 0
+    """The interval of ON SILENCE, in milliseconds."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -97,7 +93,7 @@ def cut_emit(query: str) -> tuple[str, EmitClause | None]:
     while (kind := tokens.type()) is not None:
         depth += (kind in _OPENING) - (kind in _CLOSING)
         named = tokens.index > 0 and tokens.type(-1) in BEFORE_NAMES
-        if depth == 0 and not named and tokens.word(2) in ("ENTER", "EXIT") and tokens.accept("EMIT", "ON"):
+        if depth == 0 and not named and tokens.word(2) in _OCCASIONS and tokens.accept("EMIT", "ON"):
             return tokens.before(tokens.index - 2), _read_emit(tokens)
         if depth == 0 and not named and tokens.accept("EMIT", "CHANGES"):
             return tokens.before(tokens.index - 2), _read_changes(tokens)
@@ -107,12 +103,14 @@ def cut_emit(query: str) -> tuple[str, EmitClause | None]:
 
 def _read_emit(tokens: Tokens) -> EmitClause:
     edge = next(edge for words, edge in _EDGES.items() if tokens.accept(*words))
+    interval = parse_interval(tokens.string("the interval of SILENCE")) if edge == "silence" else timedelta(0)
+    milliseconds = interval // timedelta(milliseconds=1)
     if not tokens.accept("BY"):
         _check_emit(tokens)
         without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
         if tokens.type() is not None:
             raise without_by
-        return EmitClause(edge, without_by=without_by)
+        return EmitClause(edge, without_by=without_by, silence_ms=milliseconds)
     by = [_key_name(tokens)]
     while tokens.accept_symbol(TokenType.COMMA):
         by.append(_key_name(tokens))
@@ -121,7 +119,7 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     _check_emit(tokens)
     if tokens.type() is not None:
         raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
-    return EmitClause(edge, tuple(by))
+    return EmitClause(edge, tuple(by), silence_ms=milliseconds)
 
 
 def _read_changes(tokens: Tokens) -> EmitClause:
@@ -158,7 +156,9 @@ _EDGES: dict[tuple[str, ...], Edge] = {
     ("EXIT", "OR", "ENTER"): "both",
     ("ENTER",): "enter",
     ("EXIT",): "exit",
+    ("SILENCE",): "silence",
 }
+_OCCASIONS = frozenset(words[0] for words in _EDGES)
 _NOT_IN_EMIT = {
     "FOR": "A key enters with its first match, at once.",
     "AT": "Each edge is a result.",

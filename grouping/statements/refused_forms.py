@@ -53,7 +53,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
     ("EMIT", "FINAL"): _Refusal("EMIT FINAL", _EMIT, _LEAVE_OUT),
     ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER here", _EMIT_PLACE, _EMIT_FORM),
     ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT here", _EMIT_PLACE, _EMIT_FORM),
-    ("EMIT", "ON", "SILENCE"): _Refusal("EMIT ON SILENCE", "A result needs an event.", _COUNTED),
+    ("EMIT", "ON", "SILENCE"): _Refusal("EMIT ON SILENCE here", _EMIT_PLACE, _EMIT_FORM),
     ("FOR", "'"): _Refusal("FOR '…'", "A condition is tested on each event.", _HELD),
     **{
         (word, "'"): _Refusal(f"{word} '…'", "Each match is a result.", _QUIET)

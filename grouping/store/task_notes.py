@@ -1,7 +1,7 @@
 """Notes that tasks leave in Redis for the driver and for each other.
 
-The notes are about the stream in hand of a lane and its cost, streams whose queries read headers, and the schemas
-that records name.
+The notes are about the stream in hand of a lane and its cost, streams whose queries read headers or go by time,
+and the schemas that records name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.store.fence import Fence, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.ownership import EvaluatorFences
 
-__all__ = ["LANE", "HeaderNotes", "LaneHand", "SchemaNotes", "UnknownIds"]
+__all__ = ["LANE", "ClockNotes", "HeaderNotes", "LaneHand", "SchemaNotes", "UnknownIds"]
 
 LANE = "lane"
 """The beginning of the names of lanes' checkpoints; ids of streams begin differently."""
@@ -88,11 +88,8 @@ class LaneHand:
         return {source_id.decode(): float(spent) for source_id, spent in found.items()}
 
 
-class HeaderNotes:
-    """Notes on streams with queries that read `_headers`. For one thread.
-
-    A query of Spark decides at its start whether it asks Kafka for headers.
-    """
+class _QueryNotes:
+    """Notes on streams with queries of some kind. For one thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -106,7 +103,7 @@ class HeaderNotes:
         self._fences = fences
 
     def tell(self, stream_id: StreamId) -> None:
-        """Note that a query of a stream reads headers.
+        """Note that a stream has such a query.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -114,7 +111,7 @@ class HeaderNotes:
         """
         fence = None if self._fences is None else self._fences.stream(stream_id)
         with mapped():
-            transaction(self._redis, fence).set(self._keys.headers_read(stream_id), "1").execute()
+            transaction(self._redis, fence).set(self._key(stream_id), "1").execute()
 
     def told(self, stream_ids: Collection[StreamId]) -> frozenset[StreamId]:
         """Return the streams among the given ones with a note.
@@ -125,8 +122,28 @@ class HeaderNotes:
         if not stream_ids:
             return frozenset()
         with mapped():
-            notes = self._redis.mget([self._keys.headers_read(each) for each in stream_ids])
+            notes = self._redis.mget([self._key(each) for each in stream_ids])
         return frozenset(each for each, note in zip(stream_ids, notes, strict=True) if note is not None)
+
+    def _key(self, stream_id: StreamId) -> str:
+        raise NotImplementedError
+
+
+class HeaderNotes(_QueryNotes):
+    """Notes on streams with queries that read `_headers`.
+
+    A query of Spark decides at its start whether it asks Kafka for headers.
+    """
+
+    def _key(self, stream_id: StreamId) -> str:
+        return self._keys.headers_read(stream_id)
+
+
+class ClockNotes(_QueryNotes):
+    """Notes on streams with queries that go by time: the lane moves the watermarks of their idle partitions."""
+
+    def _key(self, stream_id: StreamId) -> str:
+        return self._keys.clocked(stream_id)
 
 
 class UnknownIds(msgspec.Struct, frozen=True):

@@ -16,11 +16,11 @@ from spark_jobs.engine.isolation.step import AnyStep, Records
 from spark_jobs.engine.stages.counting_stage import WritingStep, counted
 from spark_jobs.engine.stages.decode_stage import decoded
 from spark_jobs.engine.stages.lookup_stage import matched
-from spark_jobs.engine.stages.operator_stage import operated
+from spark_jobs.engine.stages.operator_stage import advanced, operated
 from spark_jobs.engine.stages.output_stage import output
 from spark_jobs.engine.stages.task import Task, Then
 
-__all__ = ["OPERATORS", "ROWS", "STAGES", "PipelineStage", "end_records", "evaluate"]
+__all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "PipelineStage", "end_records", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class PipelineStage:
     followers: tuple[PipelineStage, ...] = ()
 
 
-OPERATORS = PipelineStage(operated, (PipelineStage(matched, (PipelineStage(output),)), PipelineStage(counted)))
-"""The stages behind decoding."""
 ROWS = PipelineStage(matched, (PipelineStage(output),))
 """The stages for rows that are results of a snapshot where they match: match → output."""
+OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
+"""The stages behind decoding."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → operators → match → output; and behind the matches of all rows: operators → count."""
+CLOCK = PipelineStage(advanced, (ROWS,))
+"""A mark of the clock → match → output."""
 
 
 def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:

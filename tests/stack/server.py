@@ -37,6 +37,7 @@ _ENVIRONMENT = {
     "CQ_RESULTS_LINGER_SECONDS": str(LINGER_SECONDS),
     "CQ_COMMANDS_REMEMBER_DAYS": "1",
     "CQ_EVALUATOR_EVENT_ROWS": str(EVENT_ROWS),
+    "CQ_EVALUATOR_IDLE_SECONDS": "1",
     "CQ_TIMERS_SPARK_FROM": str(SPARK_FROM),
     # Java lives some minutes here, on the cores of the tests: its second compiler would cost more than it saves.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",

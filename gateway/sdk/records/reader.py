@@ -207,6 +207,7 @@ class QueryReader:
             destination=self._query.destination.id,
             written_at=record.written_at,
             edge=record.headers.get("edge"),
+            cause=record.headers.get("cause"),
             op=record.headers.get("op"),
             before=None if (before := record.headers.get("before")) is None else msgspec.json.decode(before),
         )

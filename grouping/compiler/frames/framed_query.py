@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -11,7 +12,7 @@ from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
-from grouping.model.expression import Column
+from grouping.model.expression import Column, Expression
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.computation import Computation
@@ -19,7 +20,18 @@ from grouping.plan.frame_value import FrameValue
 from grouping.plan.frames import Frames
 from grouping.statements.clauses import EmitClause
 
-__all__ = ["check_frames", "has_frames", "with_frames"]
+__all__ = ["PlacedConditions", "check_frames", "has_frames", "place_conditions", "with_frames"]
+
+
+class PlacedConditions(NamedTuple):
+    """The conditions of WHERE, each at the place where it is decided."""
+
+    key: frozenset[Column]
+    """The key, with the columns that are compared with constants for equality."""
+    above: tuple[Bound, ...]
+    """Conditions that the group decides; their constants are lifted."""
+    below: tuple[Expression, ...]
+    """Conditions that decide which rows there are, in canonical order."""
 
 
 def has_frames(tree: exp.Select) -> bool:
@@ -95,6 +107,23 @@ def with_frames(
     """
     if not by:
         raise unsupported("QUALIFY without a window function", "QUALIFY compares the values of frames.", "Write WHERE.")
+    placed = place_conditions(by, where)
+    assert scope.stream is not None, "a table alone was refused"
+    frames = Frames.of(placed.key, placed.below, values)
+    computation = Computation.of(scope.stream.stream_id, (), frames=frames)
+    return scope._replace(computation=computation), (*placed.above, *([] if qualify is None else [qualify]))
+
+
+def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
+    """Decide which conditions the group above a key decides, and which conditions decide what rows there are.
+
+    The group decides conditions over the key alone. A column that is compared with a constant for equality joins the
+    key, so constants of such a condition are lifted.
+
+    Args:
+        by: The columns of the key.
+        where: The conditions of WHERE, of the query and of views.
+    """
     conjuncts = [part for condition in where for part in normalize(condition)]
     keys = by | {column for each in conjuncts if (column := _equal_column(each)) is not None}
     exact = {column for column in keys if column.type not in (FLOAT, DOUBLE)}
@@ -102,11 +131,7 @@ def with_frames(
     below: list[Bound] = []
     for each in conjuncts:
         (above if _equal_column(each) is not None or _columns(each) <= exact else below).append(each)
-    conditions = tuple(map(settle, order(map(without_positions, below))[0]))
-    assert scope.stream is not None, "a table alone was refused"
-    frames = Frames.of(keys, conditions, values)
-    computation = Computation.of(scope.stream.stream_id, (), frames=frames)
-    return scope._replace(computation=computation), (*above, *([] if qualify is None else [qualify]))
+    return PlacedConditions(keys, tuple(above), tuple(map(settle, order(map(without_positions, below))[0])))
 
 
 def _equal_column(conjunct: Bound) -> Column | None:

@@ -23,10 +23,11 @@ from grouping.store.constant_table import MODES
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.results.value_pool import ValuePool, value_pools
 from spark_jobs.engine.rows.arrays import Ints
-from spark_jobs.engine.rows.headers import event_ids, event_times, hex_keys, match_headers
+from spark_jobs.engine.rows.headers import computed_ids, event_ids, event_times, hex_keys, match_headers
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.silent_rows import SilentRows
 
 __all__ = ["OUTPUT", "split"]
 
@@ -118,7 +119,11 @@ class _PoolWriter:
         self._stream = stream
         self._settings = settings
         self._pool = pool
-        self._ids = event_ids(stream.name, events, pool.event)
+        self._source, self._ids = stream.name, event_ids(stream.name, events, pool.event)
+        self._causes: pa.StringArray | None = None
+        if isinstance(events, SilentRows):
+            self._source, self._causes = events.computation_id, self._ids
+            self._ids = computed_ids(events, pool.event)
         self._times = event_times(events, pool.event)
         self._kinds = None if events.kinds is None else events.kinds[pool.event]
 
@@ -136,11 +141,12 @@ class _PoolWriter:
             chosen = pa.array(value[chunk])
             kinds = None if self._kinds is None else self._kinds[value[chunk]]
             headers = match_headers(
-                self._stream.name,
+                self._source,
                 self._ids.take(chosen),
                 self._times.take(chosen),
                 kinds,
                 None if before is None else before.take(chosen),
+                None if self._causes is None else self._causes.take(chosen),
             )
             key, topic, partition = address(chunk)
             yield pa.record_batch([key, self._pool.values.take(chosen), topic, partition, headers], schema=OUTPUT)

@@ -15,9 +15,19 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.rows.edge_rows import EXIT, KINDS
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.silent_rows import SilentRows
 from spark_jobs.engine.rows.varints import read_varint, varint, varints
 
-__all__ = ["NO_HEADERS", "event_ids", "event_times", "hex_keys", "match_headers", "packed_headers", "unpacked_headers"]
+__all__ = [
+    "NO_HEADERS",
+    "computed_ids",
+    "event_ids",
+    "event_times",
+    "hex_keys",
+    "match_headers",
+    "packed_headers",
+    "unpacked_headers",
+]
 
 NO_HEADERS = varint(0)
 """The packed headers of a record that has none."""
@@ -66,20 +76,22 @@ def match_headers(
     times: pa.StringArray,
     kinds: NDArray[np.int8] | None = None,
     before: pa.BinaryArray | None = None,
+    causes: pa.StringArray | None = None,
 ) -> pa.BinaryArray:
     """Return the packed headers of matches, one text for each id.
 
     Args:
-        source: The stream's name.
+        source: The name of the stream, or the id of the computation that made the rows.
         ids: ``ce_id`` of each record.
         times: ``ce_time`` of each record.
         kinds: The kind of each record (`rows.edge_rows.KINDS`), which the header ``edge`` or ``op`` says; None for no
             such header.
         before: The header ``before`` of each record, NULL for none; None where no record has it.
+        causes: The header ``cause`` of each record: the id of the event that the result is of; None where it is `ids`.
     """
     same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
     fixed = b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
-    count = len(same) + (2 if kinds is None else 3)
+    count = len(same) + (2 if kinds is None else 3) + (causes is not None)
     if before is None:
         begin: pa.Scalar | pa.Array = pa.scalar(varint(count) + fixed)
     else:
@@ -94,16 +106,29 @@ def match_headers(
         sizes = varints(pc.binary_length(before).fill_null(0).to_numpy())
         told = pc.binary_join_element_wise(pa.scalar(_with_length(b"before")), sizes, before, pa.scalar(b""))
         parts.append(told.fill_null(b""))
+    if causes is not None:
+        sizes = varints(pc.binary_length(causes).to_numpy())
+        parts += [pa.scalar(_with_length(b"cause")), sizes, causes.cast(pa.binary())]
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 
 def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return ``<stream>/<partition>/<offset>`` of some rows' events, and ``/<number>`` where one may be several."""
-    numbers = [events.partitions[rows], events.offsets[rows]]
-    if events.number is not None:
-        numbers.append(events.number[rows])
+    offsets = events.causes if isinstance(events, SilentRows) else events.offsets
+    return _ids(stream, events, offsets, rows)
+
+
+def computed_ids(silent: SilentRows, rows: NDArray[np.int32]) -> pa.StringArray:
+    """Return ``<computation>/<shard>/<position>`` of some rows."""
+    return _ids(silent.computation_id, silent, silent.positions, rows)
+
+
+def _ids(source: str, rows: RowSource, positions: NDArray[np.int64], which: NDArray[np.int32]) -> pa.StringArray:
+    numbers = [rows.partitions[which], positions[which]]
+    if rows.number is not None:
+        numbers.append(rows.number[which])
     texts = [pc.cast(pa.array(each), pa.string()) for each in numbers]
-    return pc.binary_join_element_wise(pa.scalar(stream), *texts, "/")
+    return pc.binary_join_element_wise(pa.scalar(source), *texts, "/")
 
 
 def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:

@@ -13,9 +13,12 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.match.edges import edge_candidates, edge_matches
 from spark_jobs.engine.match.evaluate import candidates, matches
+from spark_jobs.engine.match.silences import silent_matches
 from spark_jobs.engine.rows.faults import FAULTS
+from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.silent_rows import SilentRows
 from spark_jobs.engine.stages.task import Found, GroupRows, Task, Then
 
 __all__ = ["matched"]
@@ -44,16 +47,23 @@ class LookupStep:
     def records(self, units: Units | None) -> Records:
         """Yield the records of the matches of some groups, None for all."""
         snapshot, selection = self.snapshot if units is None else self.snapshot.only(units), self.task.guard.selection
-        value_bytes, marked = self.task.settings.evaluator.value_bytes, selection.marked
-        loads = self.task.loads
-        found = (
-            ((self.rows, each) for each in matches(snapshot, self.rows, loads=loads, value_bytes=value_bytes))
-            if self.before is None
-            else edge_matches(snapshot, self.rows, self.before, loads=loads, value_bytes=value_bytes)
-        )
-        for rows, each in found:
+        marked = selection.marked
+        for rows, each in self._found(snapshot):
             yield from self.then(Found(rows, each))
             selection.begin_step(marked)
+
+    def _found(self, snapshot: Snapshot) -> Iterator[tuple[RowSource, Matches]]:
+        """Yield the rows of results, and their matches, in slices."""
+        rows, loads, value_bytes = self.rows, self.task.loads, self.task.settings.evaluator.value_bytes
+        if self.before is not None:
+            yield from edge_matches(snapshot, rows, self.before, loads=loads, value_bytes=value_bytes)
+            return
+        if isinstance(rows, SilentRows):
+            found = silent_matches(snapshot, rows, loads=loads, value_bytes=value_bytes)
+        else:
+            found = matches(snapshot, rows, loads=loads, value_bytes=value_bytes)
+        for each in found:
+            yield rows, each
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
         """Yield the dead letters of a group: for the rows that the index finds, or safely for all rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,18 @@ from grouping.model.errors import InternalError
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
 from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.silent_rows import SilentRows
 from spark_jobs.engine.stages.task import GroupRows, JoinedGroups, Task, Then
 
-__all__ = ["operated"]
+__all__ = ["ClockMark", "advanced", "operated"]
+
+
+class ClockMark(NamedTuple):
+    """The clock has moved the watermark of an idle partition."""
+
+    partition: int
+    watermark: int
+    """Epoch milliseconds."""
 
 
 def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
@@ -20,6 +30,50 @@ def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
     yield PlainStep(lambda: then(GroupRows(events, task.alone)))
     for each in task.joins:
         yield JoinStep(task, each, events, then)
+
+
+def advanced(task: Task, mark: ClockMark, then: Then) -> Iterator[AnyStep]:
+    """Give the rows of keys that are silent by a mark of the clock to the groups over them."""
+    for each in task.joins:
+        if each.silences is not None:
+            yield ClockStep(task, each, mark, then)
+
+
+class ClockStep:
+    """The rows of keys that are silent by a mark of the clock (`isolation.step.SharedStep`)."""
+
+    kind = "silences"
+
+    def __init__(self, task: Task, joined: JoinedGroups, mark: ClockMark, then: Then) -> None:
+        self._task = task
+        self._joined = joined
+        self._mark = mark
+        self._then = then
+        self.ended = False
+        """Whether the rows are made."""
+        self.account = joined.computation.computation_id
+
+    def shared_by(self) -> Units:
+        """List the groups."""
+        return self._joined.snapshot.groups
+
+    def piece(self) -> GroupRows:
+        """Make the rows."""
+        silences = self._joined.silences
+        assert silences is not None, "a computation with silences"
+        self.ended = True
+        found = silences.operator.advance(silences.state, self._mark.watermark)
+        rows = SilentRows(self._task.stream, self.account, self._mark.partition, found)
+        return GroupRows(rows, self._joined.snapshot)
+
+    def passed(self, piece: GroupRows) -> Records:
+        """Yield the records of the rows."""
+        if piece.rows.count:
+            yield from self._then(piece)
+
+    def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
+        """Yield nothing: no event is left out."""
+        yield from ()
 
 
 class JoinStep:
@@ -37,7 +91,7 @@ class JoinStep:
             # A step that is left out, or fails, leaves a state that lacks events.
             self._was_whole, state.whole = state.whole, False
         self.account = joined.computation.computation_id
-        self.kind = "join" if joined.computation.nodes else "frames" if joined.frames else "row before"
+        self.kind = _kind(joined)
 
     @property
     def ended(self) -> bool:
@@ -60,6 +114,8 @@ class JoinStep:
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
+        if joined.silences is not None:
+            _, (made,) = joined.silences.operator.step(joined.silences.state, rows)
         if joined.state is not None:
             joined.state.whole = self.ended
         return GroupRows(made, joined.snapshot, before)
@@ -77,3 +133,10 @@ class JoinStep:
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
         """Yield the dead letters of a group for the events behind the last joined event."""
         yield from letters(self._events, np.arange(self._done, self._events.count), unit, reason)
+
+
+def _kind(joined: JoinedGroups) -> str:
+    """Return the word for the work of a computation in messages."""
+    if joined.computation.nodes:
+        return "join"
+    return "frames" if joined.frames else "silences" if joined.silences else "row before"

@@ -27,6 +27,8 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
+from spark_jobs.engine.operators.silence.latest_rows import LatestRows
+from spark_jobs.engine.operators.silence.operator import SilenceOperator
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
@@ -66,11 +68,13 @@ class JoinedGroups(NamedTuple):
     """For computations with rows before."""
     frames: KeptFrames | None = None
     """For computations with frames."""
+    silences: KeptSilences | None = None
+    """For computations with rows of silent keys."""
 
     @property
     def state(self) -> LogState | None:
         """The state, of a computation that has one."""
-        kept = self.before or self.frames
+        kept = self.before or self.frames or self.silences
         return None if kept is None else kept.state
 
 
@@ -86,6 +90,13 @@ class KeptFrames(NamedTuple):
 
     operator: FrameOperator
     state: FrameRows
+
+
+class KeptSilences(NamedTuple):
+    """The operator that makes rows of silent keys, and its state in the task's source partition."""
+
+    operator: SilenceOperator
+    state: LatestRows
 
 
 class Observer:
@@ -168,6 +179,7 @@ class Task:
                 parts[each.computation_id],
                 _kept_rows(stream, each, parts[each.computation_id], states, settings),
                 _kept_frames(each, parts[each.computation_id], states, value_bytes),
+                _kept_silences(each, parts[each.computation_id], states, settings),
             )
             for each in snapshot.computations
         ]
@@ -211,3 +223,14 @@ def _kept_frames(
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, FrameRows), "the state of frames"
     return KeptFrames(operator, state)
+
+
+def _kept_silences(
+    computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None, settings: Settings
+) -> KeptSilences | None:
+    if computation.silence is None:
+        return None
+    operator = SilenceOperator.over(computation, snapshot, settings)
+    state = operator.begin() if states is None else states[computation.computation_id]
+    assert isinstance(state, LatestRows), "the state of silences"
+    return KeptSilences(operator, state)

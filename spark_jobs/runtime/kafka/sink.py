@@ -94,10 +94,17 @@ def write_stream(
     )
 
 
-def run_tasks(spark: SparkSession, task: Produce, tasks: int) -> None:
-    """Run a job of some tasks, which read and write Kafka themselves; each gets a row, and yields nothing."""
+def run_tasks(spark: SparkSession, task: Produce, tasks: int, told: str = _NOTHING) -> list[str]:
+    """Run a job of some tasks, which read and write Kafka themselves, and return what they tell.
+
+    Args:
+        spark: The session.
+        task: Gets a row for each task, and yields rows of one text.
+        tasks: How many tasks there are.
+        told: The schema of these rows; tasks that tell nothing yield none.
+    """
     rows = spark.range(0, tasks, 1, tasks)
-    rows.mapInArrow(task, _NOTHING).write.format("noop").mode("append").save()
+    return [row[0] for row in rows.mapInArrow(task, told).collect()]
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:

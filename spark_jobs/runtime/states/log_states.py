@@ -23,12 +23,14 @@ from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.silence.latest_rows import BEGINNING, NO_MARKS, LatestRows
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
+from spark_jobs.runtime.states.clock_marks import ClockMarks
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from spark_jobs.runtime.states.state_needs import StateNeeds, needs_of
 
-__all__ = ["LogStates"]
+__all__ = ["LogStates", "StateClock"]
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,15 @@ class _PartitionPlace(NamedTuple):
     stream_id: str
     source_id: str
     partition: int
+
+
+class StateClock(NamedTuple):
+    """The marks of the clock at the beginning of a task; watermarks in epoch milliseconds."""
+
+    settled: int | None
+    """The mark that an earlier task has made the results of."""
+    mark: int | None
+    """The mark that this task makes the results of."""
 
 
 class _Behind(NamedTuple):
@@ -69,6 +80,7 @@ class LogStates:
         self._settings = settings
         self._open_reader = open_reader
         self._snapshots = open_snapshots(settings)
+        self._marks = ClockMarks(settings)
         self._limit = settings.limits.state_megabytes << 20
         self._states: dict[_PartitionPlace, dict[str, LogState]] = {}
         """By source partition: the states by computation id."""
@@ -90,6 +102,7 @@ class LogStates:
         partition: int,
         first: int,
         stopped: Collection[str] = (),
+        clock: StateClock | None = None,
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
@@ -102,10 +115,11 @@ class LogStates:
             partition: The source partition of the task.
             first: The position of the task's first event.
             stopped: The ids of computations that are stopped; their states are dropped.
+            clock: The marks of the clock at `first`; None where there is none.
 
         Raises:
             PartitionUnreadable: Kafka refuses the partition.
-            OperationalError: Kafka failed.
+            OperationalError: Kafka failed, or the file system with the marks of the clock.
         """
         here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
         wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})  # a fault leaves nothing half done
@@ -118,13 +132,14 @@ class LogStates:
                 continue
             since = needs.since(partition)
             state, place = known.get(name), SnapshotPlace(stream.source_id, partition, name)
-            state = self._usable(state, first) or self._stored(place, needs, first)
+            state = self._usable(state, first, clock) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
                 for column in since:  # a state without rows lacks nothing of them
                     state.hold(column, state.position)
             if state.position < first:
                 self._snapshots.catch_up(place, state, first)
+                needs.settle(state, BEGINNING)  # changes do not have the keys that marks of the clock have made silent
             states[name] = state
             needs.prepare(state, partition)
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
@@ -138,6 +153,10 @@ class LogStates:
             self._sizes.pop(name, None)
         if behind:
             self._fold(stream, views, partition, behind, first)
+        if clock is not None and clock.settled is not None:
+            for needs in wanted:
+                if not (state := states[needs.computation.computation_id]).torn:
+                    needs.settle(state, clock.settled)
         self._states[here] = states
         for name, state in states.items():
             if state is not known.get(name):
@@ -181,7 +200,8 @@ class LogStates:
         for name, state in states.items():
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
-                self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
+                if end > state.began:  # a mark of the clock is told to the next task instead
+                    self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:
@@ -202,11 +222,13 @@ class LogStates:
             self._needs[stream.stream_id] = known
         return known[1]
 
-    def _usable(self, state: LogState | None, first: int) -> LogState | None:
+    def _usable(self, state: LogState | None, first: int, clock: StateClock | None) -> LogState | None:
         """Return a state that is not behind `first`'s events, if need be without the last task's changes."""
         if state is None or state.torn:
             return None
-        if not state.complete or state.position > first:
+        # The results of a mark may not be on Kafka, where the mark's task is carried out again.
+        again = clock is not None and clock.mark is not None and state.began == state.position == first
+        if not state.complete or state.position > first or (again and _has_taken(state, clock)):
             state.undo()
         return state if state.position <= first else None
 
@@ -225,6 +247,13 @@ class LogStates:
         first: int,
     ) -> None:
         """Bring states to a position by the log; an event that a state has already changes nothing."""
+        clocked = [each for each in behind if isinstance(each.state, LatestRows)]
+        marks = self._marks.of(stream.source_id, partition) if clocked else []
+        for each in clocked:
+            assert isinstance(each.state, LatestRows), "chosen so"
+            own = [mark for mark in marks if each.begin <= mark.position < first]
+            positions, watermarks = [mark.position for mark in own], [mark.watermark for mark in own]
+            each.state.marks = np.array(positions, np.int64), np.array(watermarks, np.int64)
         begin = max(min(each.begin for each in behind) - stream.base, 0)
         wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
         log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
@@ -237,6 +266,10 @@ class LogStates:
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
+            if isinstance(each.state, LatestRows):
+                if each.state.marks[1].size and not each.state.torn:
+                    each.needs.settle(each.state, int(each.state.marks[1].max()))
+                each.state.marks = NO_MARKS
 
     def _events(self, stream: Stream, wanted: SourceRange, cuts: Sequence[int]) -> Iterator[Events]:
         """Yield the events of a part of the log, cut before some offsets."""
@@ -256,3 +289,13 @@ class LogStates:
         for _, rows in slices:
             if rows is not None and rows.count:
                 each.needs.fold(each.state, rows)
+
+
+def _has_taken(state: LogState, clock: StateClock | None) -> bool:
+    """Tell whether a state has the mark that a task is to take."""
+    return (
+        isinstance(state, LatestRows)
+        and clock is not None
+        and clock.mark is not None
+        and (state.watermark >= clock.mark)
+    )

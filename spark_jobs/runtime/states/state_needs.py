@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
@@ -18,6 +19,8 @@ from spark_jobs.engine.operators.frames.operator import FrameOperator, read_valu
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
+from spark_jobs.engine.operators.silence.latest_rows import LatestRows
+from spark_jobs.engine.operators.silence.operator import SilenceOperator, read_latest
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
@@ -49,6 +52,9 @@ class StateNeeds(Protocol):
 
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Take rows of the log into the state, without results; rows that the state has already change nothing."""
+
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Move the watermark of a state as the clock has done, without results; the change cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,9 @@ class _EdgeNeeds:
         assert isinstance(state, LastRows), "a state of this kind"
         self.operator.fold(state, rows)
 
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Do nothing: edges do not depend on the clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class _FrameNeeds:
@@ -116,18 +125,8 @@ class _FrameNeeds:
     def of(cls, computation: Computation, snapshot: Snapshot) -> _FrameNeeds:
         """Collect the needs of the groups over a computation."""
         assert computation.frames is not None, "a computation with frames"
-        found = []
-        for table in snapshot.tables:
-            for part in table.parts:
-                rows = part.rows
-                assert rows.begins is not None, "entries over frames have begins"
-                for variant in part.variants.tolist():
-                    select = snapshot.selects[snapshot.select_of[variant]]
-                    live = rows.variant == variant if part.alive is None else part.alive & (rows.variant == variant)
-                    own = rows.begins.take(np.flatnonzero(live)).pruned()
-                    if own.codes.size:
-                        found.append((frozenset((ALL_ROWS, *read_values(table.shape.plan, select))), own.offsets))
-        return cls(computation, FrameOperator.over(computation.frames, snapshot), tuple(found))
+        operator = FrameOperator.over(computation.frames, snapshot)
+        return cls(computation, operator, _live_begins(snapshot, read_values))
 
     @property
     def kind(self) -> type[LogState]:
@@ -141,12 +140,7 @@ class _FrameNeeds:
 
     def since(self, partition: int) -> dict[str, int]:
         """Return by value where the first of the live entries that read it begins: a function of the tables."""
-        found: dict[str, int] = {}
-        for names, offsets in self.begins:
-            begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())
-            for name in names:
-                found[name] = min(begin, found.get(name, begin))
-        return found
+        return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
         """Note which values are read, how far their frames reach, and since when rows count for each."""
@@ -159,6 +153,86 @@ class _FrameNeeds:
         assert isinstance(state, FrameRows), "a state of this kind"
         self.operator.fold(state, rows)
 
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Do nothing: frames do not depend on the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SilenceNeeds:
+    """The columns that the entries over silences read, in their predicates or SELECT lists."""
+
+    computation: Computation
+    operator: SilenceOperator
+    begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
+    """As those of `_FrameNeeds`, with columns in place of values."""
+
+    @classmethod
+    def of(cls, computation: Computation, snapshot: Snapshot, settings: Settings) -> _SilenceNeeds:
+        """Collect the needs of the groups over a computation."""
+        operator = SilenceOperator.over(computation, snapshot, settings)
+        return cls(computation, operator, _live_begins(snapshot, read_latest))
+
+    @property
+    def kind(self) -> type[LogState]:
+        """The class of the states."""
+        return LatestRows
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns."""
+        return frozenset(column.stored for column in self.operator.reads)
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return by column where the first of the live entries that read it begins."""
+        return _least(self.begins, partition)
+
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Drop columns that no entry reads."""
+        state.keep(self.names)
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Keep the latest row of each key."""
+        assert isinstance(state, LatestRows), "a state of this kind"
+        self.operator.fold(state, rows)
+
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Leave the keys that are silent by a watermark without a row."""
+        assert isinstance(state, LatestRows), "a state of this kind"
+        self.operator.advance(state, watermark, undoable=False)
+
+
+def _live_begins(
+    snapshot: Snapshot, read: Callable[[GroupPlan, SelectList], Iterable[str]]
+) -> tuple[tuple[frozenset[str], NDArray[np.int64]], ...]:
+    """Return sets of names that some live entries read, each with the distinct begins of these entries.
+
+    Args:
+        snapshot: The tables of the entries.
+        read: Gives the names that a group and a SELECT list read.
+    """
+    found = []
+    for table in snapshot.tables:
+        for part in table.parts:
+            rows = part.rows
+            assert rows.begins is not None, "entries over a state have begins"
+            for variant in part.variants.tolist():
+                select = snapshot.selects[snapshot.select_of[variant]]
+                live = rows.variant == variant if part.alive is None else part.alive & (rows.variant == variant)
+                own = rows.begins.take(np.flatnonzero(live)).pruned()
+                if own.codes.size:
+                    found.append((frozenset((ALL_ROWS, *read(table.shape.plan, select))), own.offsets))
+    return tuple(found)
+
+
+def _least(begins: Iterable[tuple[frozenset[str], NDArray[np.int64]]], partition: int) -> dict[str, int]:
+    """Return by name the least begin in a partition of the entries that read the name."""
+    found: dict[str, int] = {}
+    for names, offsets in begins:
+        begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())
+        for name in names:
+            found[name] = min(begin, found.get(name, begin))
+    return found
+
 
 def needs_of(settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
     """Return the needs of the groups over a computation; None where the computation has no state.
@@ -168,7 +242,10 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
         stream: The stream of the events.
         computation: The computation.
         snapshot: The tables of the groups over it.
+        settings: The evaluator's settings.
     """
     if computation.frames is not None:
         return _FrameNeeds.of(computation, snapshot)
+    if computation.silence is not None:
+        return _SilenceNeeds.of(computation, snapshot, settings)
     return _EdgeNeeds.of(settings, stream, computation, snapshot) if computation.before is not None else None

@@ -73,6 +73,10 @@ class EvaluatedStream:
         """Tell whether the stream may share the lane."""
         return not self.failures and now >= self.alone_until and self.load.is_quiet(self.behind)
 
+    def is_caught_up(self, now: float) -> bool:
+        """Tell whether the stream may share the lane, if its load does not matter."""
+        return not self.failures and now >= self.alone_until and self.load.is_near(self.behind)
+
     def compare(self, now: float, earliest: Mapping[int, int], ends: Mapping[int, int]) -> None:
         """Compare how far the stream is with the broker's offsets.
 

@@ -18,13 +18,15 @@ from grouping.store.task_notes import LaneHand
 from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
-from spark_jobs.runtime.kafka.sink import Produce
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
+from spark_jobs.runtime.streams.idle_clock import IdleClock
 from spark_jobs.runtime.streams.lane_log import LaneLog, LaneStart, Seat
 from spark_jobs.runtime.streams.lane_query import LaneQuery
 from spark_jobs.runtime.streams.progress import Committed
+from spark_jobs.runtime.streams.query_use import QueryUse
 from spark_jobs.runtime.streams.worker_deaths import dead_task, failure_reason
 from spark_jobs.runtime.worker.lane_task import LaneStream, LaneTask
+from spark_jobs.runtime.worker.worker import Evaluation
 
 __all__ = ["Evaluate", "Lane"]
 
@@ -35,7 +37,6 @@ _REST_SECONDS = 0.3
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
-"""The longest wait after a failure."""
 _FAILURES_TOGETHER = 2
 """Failures between two commits that are tolerated while no stream is known as the cause. At the next failure all
 streams leave the lane."""
@@ -44,7 +45,7 @@ _PATIENCE_SECONDS = 3.0
 _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
-Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Produce]
+Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Evaluation]
 """Returns the function that a stream's tasks run. The arguments are the stream; whether the tasks must be cautious; the
 offsets, by source partition, before which an earlier checkpoint may have evaluated events; and the micro-batch that the
 query of another checkpoint began."""
@@ -67,6 +68,7 @@ class Lane:
         broker: Broker,
         checkpoints: Checkpoints,
         evaluate: Evaluate,
+        use: QueryUse,
         clock: Callable[[], float],
     ) -> None:
         """Begin without a query.
@@ -79,16 +81,16 @@ class Lane:
             broker: Kafka, with the source topics.
             checkpoints: The checkpoints of the streams and the lane.
             evaluate: Gives the function that evaluates a stream.
+            use: Tells which streams have queries that go by time.
             clock: Monotonic seconds.
         """
-        self._spark = spark
-        self._settings = settings
-        self._fences = fences
-        self._broker = broker
+        self._spark, self._use = spark, use
+        self._settings, self._fences, self._broker = settings, fences, broker
         self._evaluate = evaluate
         self._clock = clock
         self.log = LaneLog(settings, store, checkpoints)
         """The lane's checkpoint."""
+        self._idle = IdleClock(settings, self.log.checkpoint.files)
         self._hand = LaneHand(settings)
         self._seats: dict[str, Seat] = {}
         """By `Stream.source_id`: the streams that the query evaluates."""
@@ -290,7 +292,9 @@ class Lane:
         }
         try:
             task = LaneTask(self._spark, evaluated, self._settings, self._fences)
-            self._query = LaneQuery(self._spark, self._settings, self.log.checkpoint, task, core_count(self._spark))
+            self._idle.begin([seat.stream for seat in self._seats.values()], self._use)
+            tasks = core_count(self._spark)
+            self._query = LaneQuery(self._spark, self._settings, self.log.checkpoint, task, tasks, self._idle)
             self._query.start()
         except Py4JError as exc:
             self._back_off()

@@ -22,9 +22,11 @@ from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.range_reader import SourceRange
 from spark_jobs.runtime.kafka.sink import run_tasks
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets, TopicPartitions
+from spark_jobs.runtime.states.log_states import StateClock
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
+from spark_jobs.runtime.streams.idle_clock import IdleClock, TopicPlace
 from spark_jobs.runtime.streams.progress import Committed
-from spark_jobs.runtime.worker.lane_task import RANGES, LaneTask
+from spark_jobs.runtime.worker.lane_task import RANGES, TIMES, LaneTask
 from spark_jobs.runtime.worker.worker import BATCH_ID, QUERY_ID
 
 __all__ = ["LaneQuery", "TopicsAway", "spread"]
@@ -49,7 +51,13 @@ class LaneQuery:
     """Carries out micro-batches in a thread of its own, until it is stopped or fails."""
 
     def __init__(
-        self, spark: SparkSession, settings: Settings, checkpoint: Checkpoint, task: LaneTask, tasks: int
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        checkpoint: Checkpoint,
+        task: LaneTask,
+        tasks: int,
+        clock: IdleClock,
     ) -> None:
         """Prepare to go on where the log ends.
 
@@ -59,8 +67,10 @@ class LaneQuery:
             checkpoint: The checkpoint, with a log that has begun with all topics.
             task: The function of the tasks, with the streams by topic.
             tasks: How many tasks a micro-batch has at most.
+            clock: The clock of idle partitions.
         """
         self._spark = spark
+        self._clock = clock
         self._settings = settings
         self._checkpoint = checkpoint
         self._task = task
@@ -74,7 +84,8 @@ class LaneQuery:
         self._reached = {topic: _numbered(reached.get(topic, {})) for topic in self._topics}
         self._stopping = threading.Event()
         self._is_cancelled = False
-        self._group = f"lane {checkpoint.query_id()} {id(self)}"
+        self._query_id = checkpoint.query_id()
+        self._group = f"lane {self._query_id} {id(self)}"
         self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
         self.failure: str | None = None
         """Why the query has ended by itself."""
@@ -109,10 +120,11 @@ class LaneQuery:
         context = self._spark.sparkContext
         try:
             context.setJobGroup(self._group, "a micro-batch of the lane", interruptOnCancel=True)
-            context.setLocalProperty(QUERY_ID, self._checkpoint.query_id())
+            context.setLocalProperty(QUERY_ID, self._query_id)
+            self._clock.load(self._reached, self._is_committed)
             if self._under_way is not None:
                 ends = {topic: _numbered(self._under_way.get(topic, {})) for topic in self._topics}
-                self._carry_out(self._batch + 1, ends)
+                self._carry_out(self._batch + 1, ends, self._clock.open_marks(self._reached))
             wait = _FIRST_WAIT_SECONDS
             while not self._stopping.is_set():
                 if self._advance():
@@ -128,17 +140,27 @@ class LaneQuery:
                 self._task.forget()
 
     def _advance(self) -> bool:
-        """Carry out a micro-batch of the new events; return whether there were any."""
+        """Carry out a micro-batch of the new events and of results by the clock; return whether there were any."""
         try:
             ends = self._ends()
         except OperationalError:
             return False  # Kafka is away; `Streams` logs that when it compares the streams with their topics
-        if all(ends[topic] == self._reached[topic] for topic in self._topics):
-            return False
         batch = self._batch + 1
+        idle = {
+            topic: {partition: offset for partition, offset in reached.items() if ends[topic][partition] == offset}
+            for topic, reached in self._reached.items()
+        }
+        due = self._clock.due(idle, f"{self._query_id}/{batch}")
+        if not due and all(ends[topic] == self._reached[topic] for topic in self._topics):
+            return False
         self._checkpoint.begin(batch, ends)
-        self._carry_out(batch, ends)
+        self._carry_out(batch, ends, due)
         return True
+
+    def _is_committed(self, name: str) -> bool:
+        """Tell whether a micro-batch is committed by this query, given its name."""
+        query_id, _, batch = name.rpartition("/")
+        return query_id == self._query_id and int(batch) <= self._batch
 
     def _ends(self) -> _LaneEnds:
         """Return where the next micro-batch ends; never before the end of the last one.
@@ -164,17 +186,32 @@ class LaneQuery:
                     ends[topic][partition] = min(end, begin + most)
         return ends
 
-    def _carry_out(self, batch: int, ends: _LaneEnds) -> None:
-        ranges = list(self._ranges(ends))
+    def _carry_out(self, batch: int, ends: _LaneEnds, due: Mapping[TopicPlace, StateClock]) -> None:
+        """Carry out a micro-batch.
+
+        Args:
+            batch: The number.
+            ends: Where the micro-batch ends.
+            due: The partitions without new events in which the clock makes results.
+        """
+        ranges, clocks, told = list(self._ranges(ends)), dict(due), list[Any]()
+        for each in ranges:
+            if (clock := self._clock.at(each.place, each.first)) is not None:
+                clocks[each.place] = clock
+        for topic, partition in clocks.keys() - {each.place for each in ranges}:
+            reached = self._reached[topic][partition]
+            ranges.append(SourceRange(topic, partition, reached, reached))
         began = time.monotonic()
         if ranges:
             context: Any = self._spark.sparkContext
-            tasks = spread(ranges, self._tasks)
+            tasks = [[(each, clocks.get(each.place)) for each in task] for task in spread(ranges, self._tasks)]
             context.setLocalProperty(BATCH_ID, str(batch))
             context.setLocalProperty(RANGES, json.dumps(tasks))
-            run_tasks(self._spark, self._task, len(tasks))
+            told = [json.loads(each) for each in run_tasks(self._spark, self._task, len(tasks), TIMES)]
         self._checkpoint.commit(batch)
         self._batch, self._reached = batch, ends
+        times = [((topic, partition), watermark, due_at) for topic, partition, watermark, due_at in told]
+        self._clock.carried_out((each.place for each in ranges if each.first < each.end), clocks, times)
         offsets = {topic: {str(number): end for number, end in own.items()} for topic, own in ends.items()}
         events = sum(each.end - each.first for each in ranges)
         self.committed = Committed(batch, offsets, events, {"addBatch": time.monotonic() - began})
@@ -213,7 +250,7 @@ def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
     for each in sorted(ranges, key=lambda each: each.first - each.end):
         task = records.index(min(records))
         own[task].append(each)
-        records[task] += each.end - each.first
+        records[task] += max(each.end - each.first, 1)
     return [sorted(each) for each in own]
 
 

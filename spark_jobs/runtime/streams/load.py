@@ -67,6 +67,11 @@ class StreamLoad:
         """
         return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or (not alone and self._a_second(2) > _BUSY_SHARE)
 
+    @staticmethod
+    def is_near(behind: int | None) -> bool:
+        """Tell whether few events wait; `behind` is their number, None if unknown."""
+        return behind is not None and behind <= _BUSY_BEHIND
+
     def is_quiet(self, behind: int | None) -> bool:
         """Tell whether the stream may share the lane; `behind` counts the waiting events, None if unknown."""
         if behind is None or behind > _QUIET_RATE or self._loud_at is None:

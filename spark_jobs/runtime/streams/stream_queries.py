@@ -16,9 +16,9 @@ from spark_jobs.runtime.kafka.sink import write_stream
 from spark_jobs.runtime.kafka.source import read_stream
 from spark_jobs.runtime.streams.checkpoint import Checkpoint
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
-from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane import Evaluate
 from spark_jobs.runtime.streams.progress import Progress
+from spark_jobs.runtime.streams.query_use import QueryUse
 from spark_jobs.runtime.streams.resumption import resume
 
 __all__ = ["StreamQueries"]
@@ -40,7 +40,7 @@ class StreamQueries:
         store: TableStore,
         broker: Broker,
         evaluate: Evaluate,
-        headers: HeaderUse,
+        use: QueryUse,
     ) -> None:
         """Begin without a query.
 
@@ -51,7 +51,7 @@ class StreamQueries:
             store: Redis, for the progress of streams.
             broker: Kafka, with the source topics.
             evaluate: Gives the function that a stream's tasks run.
-            headers: Tells for which streams to ask Kafka for headers.
+            use: Tells for which streams to ask Kafka for headers.
         """
         self._spark = spark
         self._settings = settings
@@ -59,7 +59,7 @@ class StreamQueries:
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
-        self._headers = headers
+        self._use = use
 
     def start(
         self, running: EvaluatedStream, checkpoint: Checkpoint, form: SourceForm, now: float, *, cautious: bool
@@ -86,7 +86,7 @@ class StreamQueries:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             begun = checkpoint.begun_elsewhere(stream.source_id)
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew(), begun)
-            headers = self._headers.wanted(stream)
+            headers = self._use.has_headers(stream)
             source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)

@@ -24,10 +24,10 @@ from spark_jobs.runtime.streams.checkpoint import Checkpoint, StreamPosition
 from spark_jobs.runtime.streams.checkpoints import Checkpoints
 from spark_jobs.runtime.streams.evaluated_stream import EvaluatedStream
 from spark_jobs.runtime.streams.files import files_of
-from spark_jobs.runtime.streams.header_use import HeaderUse
 from spark_jobs.runtime.streams.lane import Evaluate, Lane
 from spark_jobs.runtime.streams.lane_log import LaneStart
 from spark_jobs.runtime.streams.progress import Progress
+from spark_jobs.runtime.streams.query_use import QueryUse
 from spark_jobs.runtime.streams.resumption import find_place, is_far
 from spark_jobs.runtime.streams.stream_queries import StreamQueries
 from spark_jobs.runtime.streams.unreadable_records import is_unreadable, pass_over
@@ -80,14 +80,12 @@ class Streams:
         self._settings = settings
         self._ownership = ownership
         self._assignment = Assignment.of(settings)
-        self._store = store
-        self._broker = broker
-        self._worker_deaths = worker_deaths
+        self._store, self._broker, self._worker_deaths = store, broker, worker_deaths
         self._clock = clock
         self._checkpoints = Checkpoints(settings, files_of(checkpoint_location("", settings), spark), broker)
-        self._headers = headers = HeaderUse(settings)
-        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, clock)
-        self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate, headers)
+        self._use = use = QueryUse(settings)
+        self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, use, clock)
+        self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate, use)
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
@@ -125,7 +123,7 @@ class Streams:
                     running.progress.forget()
         mine = self._settings.evaluator.name
         live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
-        self._headers.refresh(live)
+        self._use.refresh(live)
         self._lane.open(live.values())
         self._most_partitions = _OWN_PER_CORE * core_count(self._spark)
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
@@ -193,6 +191,8 @@ class Streams:
         if not self._lane.holds(source_id):
             running.in_lane = False
             self._start(running)
+        elif self._use.has_clock(running.stream):
+            pass  # no other query moves the watermarks of idle partitions
         elif running.load.is_busy(running.behind or 0, alone=self._lane.is_alone):
             self._lane.leave(source_id)
             running.alone_until = self._clock() + _AGAIN_SECONDS
@@ -211,7 +211,7 @@ class Streams:
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        if not running.has_headers and self._headers.wanted(running.stream):
+        if not running.has_headers and self._use.has_headers(running.stream):
             self._stop(running)
             self._start(running)
         elif self._may_join(running):
@@ -222,9 +222,10 @@ class Streams:
 
     def _may_join(self, running: EvaluatedStream) -> bool:
         """Tell whether a stream that now has a query of its own is to share the lane."""
+        timed = self._use.has_clock(running.stream)
         return (
-            self._partitions > self._most_partitions
-            and running.is_quiet(self._clock())
+            (timed or self._partitions > self._most_partitions)
+            and (running.is_caught_up(self._clock()) if timed else running.is_quiet(self._clock()))
             and self._lane.has_room_for(running.stream)
             and not self._worker_deaths.begin(running.stream.stream_id)
             and not (running.query is not None and running.query.status["isTriggerActive"])
@@ -300,7 +301,8 @@ class Streams:
         """Return where the lane may begin with a stream, None where the stream has a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
-        if self._partitions <= self._most_partitions or not self._lane.has_room_for(stream):
+        crowded = self._partitions > self._most_partitions
+        if not (crowded or self._use.has_clock(stream)) or not self._lane.has_room_for(stream):
             return None
         return find_place(stream, checkpoint, self._store, self._broker)
 

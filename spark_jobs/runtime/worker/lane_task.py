@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import Broadcast, TaskContext
@@ -23,11 +23,16 @@ from grouping.store.task_notes import LaneHand
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
 from spark_jobs.runtime.kafka.record_writer import RecordsTooLarge, record_writer
-from spark_jobs.runtime.kafka.sink import Produce, fence_watch
+from spark_jobs.runtime.kafka.sink import fence_watch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS
+from spark_jobs.runtime.states.log_states import StateClock
+from spark_jobs.runtime.worker.range_clock import RangeBegin
+from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS, Evaluation
 
-__all__ = ["RANGES", "LaneStream", "LaneTask", "StreamFailed"]
+__all__ = ["RANGES", "TIMES", "LaneRange", "LaneStream", "LaneTask", "StreamFailed"]
+
+TIMES = "time string"
+"""The rows that a task yields: as JSON a topic, a partition, and the fields of `RangeTime`."""
 
 RANGES = "cq.lane.ranges"
 """Spark's local property with the ranges of each task of a micro-batch, as JSON."""
@@ -41,8 +46,28 @@ class LaneStream(NamedTuple):
     source_id: str
     """Its `Stream.source_id`."""
     stream_id: StreamId
-    produce: Produce
+    produce: Evaluation
     """Makes rows of the records of one source partition."""
+
+
+class LaneRange(NamedTuple):
+    """Records of one source partition, which may be none where the clock has a mark."""
+
+    records: SourceRange
+    clock: StateClock | None = None
+    """The marks of the clock at the first record."""
+
+    @classmethod
+    def of(cls, records: Sequence[Any], clock: Sequence[Any] | None) -> LaneRange:
+        """Return the range of its fields, as JSON has them."""
+        return cls(SourceRange(*records), None if clock is None else StateClock(*clock))
+
+    @property
+    def begin(self) -> RangeBegin | None:
+        """Where the task begins; None where no mark is known and the records tell."""
+        if self.clock is None:
+            return None
+        return RangeBegin(self.records.partition, self.records.first, self.clock)
 
 
 class StreamFailed(Exception):
@@ -77,7 +102,10 @@ class LaneTask:
         self._streams.destroy()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the results of a task's records; yields nothing, and ends when Kafka has all of them.
+        """Write the results of a task's records; ends when Kafka has all of them.
+
+        Yields:
+            Rows of `TIMES`: how far source partitions of queries that go by time have come.
 
         Raises:
             StreamFailed: The evaluation of a stream raised, or its topic cannot be read.
@@ -86,21 +114,30 @@ class LaneTask:
         for _ in batches:
             pass  # the rows have nothing but the number of tasks
         task, batch, ranges = _work()
-        stream_ids = {self._streams.value[each.topic].stream_id for each in ranges}
+        stream_ids = {self._streams.value[each.records.topic].stream_id for each in ranges}
         with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):
-            seconds = self._write(task, batch, ranges)
+            seconds, times = self._write(task, batch, ranges)
         # While Kafka is away, no stream is at fault.
         _hand(self._settings).done(task, seconds)
         record_writer(self._settings).flush()
-        yield from ()
+        if times:
+            yield pa.RecordBatch.from_pylist([{"time": json.dumps(each)} for each in times])
 
-    def _write(self, task: int, batch: int, ranges: list[SourceRange]) -> dict[str, float]:
-        """Write the results of the ranges' records, and return the CPU seconds of each stream by `source_id`."""
+    def _write(
+        self, task: int, batch: int, ranges: list[LaneRange]
+    ) -> tuple[dict[str, float], list[tuple[str, int, int, int | None]]]:
+        """Write the results of the ranges' records.
+
+        Returns:
+            The CPU seconds of each stream by `source_id`; and topics with partitions and the fields of `RangeTime`.
+        """
         hand, watch = _hand(self._settings), fence_watch(self._settings)
         writer = record_writer(self._settings)
         seconds: dict[str, float] = {}
+        times: list[tuple[str, int, int, int | None]] = []
         taken = ""
-        for topic, records in self._read(ranges):
+        for each, records in self._read(ranges):
+            topic = each.records.topic
             source_id, stream_id, produce = self._streams.value[topic]
             began, used = time.monotonic(), time.process_time()
             fence = self._fences.stream(stream_id)
@@ -110,21 +147,28 @@ class LaneTask:
             may_write = partial(watch.check, fence)
             try:
                 may_write()
-                for rows in produce(records):
+                for rows in produce(records, each.begin):
                     writer.write(rows, may_write)
+                if (told := PROCESS.take_time()) is not None:
+                    times.append((topic, each.records.partition, *told))
             except Exception as error:
                 if isinstance(error, OperationalError) and not isinstance(error, _OF_ONE_STREAM):
                     raise
                 raise StreamFailed(source_id, error) from error
             # A process of a busy machine waits for a core: by the clock, each stream would seem to need one.
             seconds[source_id] = seconds.get(source_id, 0.0) + time.process_time() - used
-        return seconds
+        return seconds, times
 
-    def _read(self, ranges: list[SourceRange]) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-        """Yield the topic and the records of each source partition."""
+    def _read(self, ranges: list[LaneRange]) -> Iterator[tuple[LaneRange, Iterator[pa.RecordBatch]]]:
+        """Yield each source partition, and its records."""
+        wanted = {each.records.place: each for each in ranges}
+        for each in ranges:
+            if each.records.first == each.records.end:
+                yield each, iter(())
         try:
-            for each, records in _reader(self._settings).read(ranges):
-                yield each.topic, records
+            some = [each.records for each in ranges if each.records.first < each.records.end]
+            for found, records in _reader(self._settings).read(some) if some else ():
+                yield wanted[found.place], records
         except PartitionUnreadable as error:
             raise StreamFailed(self._streams.value[error.topic].source_id, error) from error
 
@@ -146,10 +190,10 @@ def _reader(settings: bytes) -> RangeReader:
     return RangeReader(_unpickled(settings))
 
 
-def _work() -> tuple[int, int, list[SourceRange]]:
+def _work() -> tuple[int, int, list[LaneRange]]:
     """Return the numbers of the task and of its micro-batch, and the ranges that the task reads."""
     context = TaskContext.get()
     assert context is not None, "a task runs it"
     task = context.partitionId()
     ranges = json.loads(context.getLocalProperty(RANGES) or "[]")[task]
-    return task, int(context.getLocalProperty(BATCH_ID) or 0), [SourceRange(*each) for each in ranges]
+    return task, int(context.getLocalProperty(BATCH_ID) or 0), [LaneRange.of(*each) for each in ranges]

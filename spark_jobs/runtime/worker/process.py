@@ -28,10 +28,12 @@ from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.states.log_states import LogStates
+from spark_jobs.runtime.states.clock_marks import ClockMarks
+from spark_jobs.runtime.states.log_states import LogStates, StateClock
 from spark_jobs.runtime.states.state_notes import StateNotes
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 from spark_jobs.runtime.worker.joined_tables import JoinedTables
+from spark_jobs.runtime.worker.range_clock import RangeBegin, RangeTime, time_of
 from spark_jobs.runtime.worker.watch import StreamWatch
 
 __all__ = ["WAIT_SECONDS", "BatchTables", "WorkerProcess"]
@@ -81,6 +83,8 @@ class WorkerProcess:
         self._log_states: LogStates | None = None
         """The states of operators of all streams; None until a stream has such a computation."""
         self._state_notes = StateNotes(time.time)
+        self._time: RangeTime | None = None
+        """The note of the last task, for a stream with queries that go by time."""
         self._garbage = GarbagePolicy()
         self._in_lane = False
         """Whether a task of the lane is carried out."""
@@ -91,7 +95,7 @@ class WorkerProcess:
 
     def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
         """Begin a task: forget streams without a task for long, and return the observations of this stream."""
-        self._fences = fences
+        self._fences, self._time = fences, None
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
@@ -150,6 +154,31 @@ class WorkerProcess:
                 log.warning("owed snapshots not known", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
                 self._sleep(WAIT_SECONDS)
+
+    def clock(self, tables: BatchTables, begin: RangeBegin, settings: Settings) -> StateClock | None:
+        """Return the marks of the clock where a task begins; None for a stream without computations that go by time.
+
+        Raises:
+            OperationalError: The file system with the marks does not answer.
+        """
+        if all(each.silence is None for each in tables.constants.computations):
+            return None
+        if begin.clock is not None:
+            return begin.clock
+        position = begin.first + tables.stream.base
+        marks = ClockMarks(settings).of(tables.stream.source_id, begin.partition)
+        return StateClock(None, next((mark.watermark for mark in marks if mark.position == position), None))
+
+    def note_time(self, snapshot: Snapshot, states: Mapping[str, LogState], watch: StreamWatch) -> None:
+        """Note how far the task's source partition has come by event time, for `take_time` and for the driver."""
+        self._time = time_of(snapshot.computations, states)
+        if self._time is not None:
+            watch.note_clock(time.monotonic())
+
+    def take_time(self) -> RangeTime | None:
+        """Return what `note_time` has noted since the last call, in the task that began last."""
+        taken, self._time = self._time, None
+        return taken
 
     def log_states(self, settings: Settings) -> LogStates:
         """Return the states of operators, for a stream with computations that have states."""

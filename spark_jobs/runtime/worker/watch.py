@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.first_records import FirstRecordsStore
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.quarantine import QuarantineStore
-from grouping.store.task_notes import HeaderNotes, SchemaNotes
+from grouping.store.task_notes import ClockNotes, HeaderNotes, SchemaNotes
 from spark_jobs.engine.constants.index_choice import IndexChoice
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.worker.first_letters import FirstLetters
@@ -19,6 +21,11 @@ from spark_jobs.runtime.worker.record_schemas import RecordSchemas
 from spark_jobs.runtime.worker.statistics import StreamSampler
 
 __all__ = ["StreamWatch"]
+
+log = logging.getLogger(__name__)
+
+_CLOCK_SECONDS = 60.0
+"""How often a note is written again, since Redis may have been emptied."""
 
 
 class StreamWatch:
@@ -30,6 +37,7 @@ class StreamWatch:
         self._fences = fences
         self.notes = QuarantineNotes(stream.stream_id, QuarantineStore(settings, fences), _now_ms)
         self.choice = IndexChoice(time.monotonic)
+        self._clock_due = 0.0
         self._begin(stream)
         self.last: Events | None = None
         """The latest events of the task."""
@@ -47,6 +55,21 @@ class StreamWatch:
         self.schemas = RecordSchemas(settings, SchemaNotes(settings, fences))
         self.headers = RecordHeaders(stream, settings, HeaderNotes(settings, fences))
         self.sampler = StreamSampler(stream, time.time)
+
+    def note_clock(self, now: float) -> None:
+        """Note now and then that a query of the stream goes by time.
+
+        Args:
+            now: Monotonic seconds.
+        """
+        if now < self._clock_due:
+            return
+        self._clock_due = now + _CLOCK_SECONDS
+        try:
+            ClockNotes(self._settings, self._fences).tell(self.stream_id)
+        except OperationalError as error:
+            self._clock_due = now
+            log.warning("the clock is not asked for", extra={"stream": self.stream_id, "reason": error.message})
 
     def take_last(self) -> Events | None:
         """Return the latest events, and keep them no longer."""

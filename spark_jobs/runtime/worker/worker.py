@@ -26,15 +26,18 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.pipeline import ROWS, end_records, evaluate
+from spark_jobs.engine.pipeline import CLOCK, ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.edge_rows import EdgeRows
 from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.stages.operator_stage import ClockMark
 from spark_jobs.engine.stages.task import GroupRows, Task
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
+from spark_jobs.runtime.states.log_states import StateClock
 from spark_jobs.runtime.worker import digest_task
 from spark_jobs.runtime.worker.event_traces import EventTraces
 from spark_jobs.runtime.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
+from spark_jobs.runtime.worker.range_clock import RangeBegin
 from spark_jobs.runtime.worker.table_snapshots import TableSnapshots
 from spark_jobs.runtime.worker.task_observer import TaskObserver
 from spark_jobs.runtime.worker.watch import StreamWatch
@@ -83,27 +86,35 @@ class Evaluation:
         until = tuple((int(partition), end) for partition, end in (anew or {}).items())
         return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences, begun)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Evaluate a task's records; yields rows of `spark_jobs.engine.rows.output.OUTPUT`."""
+    def __call__(self, batches: Iterable[pa.RecordBatch], begin: RangeBegin | None = None) -> Iterator[pa.RecordBatch]:
+        """Evaluate a task's records; yields rows of `spark_jobs.engine.rows.output.OUTPUT`.
+
+        Args:
+            batches: The records.
+            begin: Where the records begin, with the marks of the clock there; None where the records alone tell.
+        """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)
         watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _TaskRun | None = None
         states: Mapping[str, LogState] = {}
-        for batch in batches:
-            if not batch.num_rows:
-                continue
+        for batch in _with_records(batches, begin):
             if task is None:
                 tables = PROCESS.tables(stream, micro_batch, settings)
                 stream = tables.stream
                 watch.declare(stream)
                 complete_snapshots(stream, watch, self.settings, self.fences)
                 traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
-                states = _states(tables, batch, watch, settings)
-                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states)
+                begin = begin or RangeBegin(batch["partition"][0].as_py(), batch["offset"][0].as_py())
+                clock = PROCESS.clock(tables, begin, settings)
+                states = _states(tables, begin, clock, watch, settings)
+                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states, begin)
                 yield from task.letters()
-            yield from task.records(batch)
+                if clock is not None and clock.mark is not None:
+                    yield from task.marked(clock.mark)
+            if batch.num_rows:
+                yield from task.records(batch)
         if task is not None:
             yield from task.groups()
             if states:
@@ -111,6 +122,7 @@ class Evaluation:
                 PROCESS.log_states(settings).ended(stream, partition, end, states)
                 _stop_full(states, tables, watch, settings)
                 PROCESS.tell_states(stream, tables.constants, partition, states, settings)
+                PROCESS.note_time(tables.constants, states, watch)
             task.end(micro_batch)
         PROCESS.end()
 
@@ -138,8 +150,10 @@ class _TaskRun:
         singly_until: Mapping[int, int],
         traces: EventTraces | None,
         states: Mapping[str, LogState] | None,
+        begin: RangeBegin | None = None,
     ) -> None:
         self._settings = settings
+        self._begin = begin
         self._last: pa.RecordBatch | None = None
         self._version, self._snapshot, self._views, _ = tables
         self._watch = watch
@@ -188,11 +202,22 @@ class _TaskRun:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
             self._letters.clear()
 
+    def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Yield the output of a mark of the clock, before the first record."""
+        self._observer.begin()
+        assert self._begin is not None, "the task of a partition"
+        mark = ClockMark(self._begin.partition, watermark)
+        yield from self._counted(self._hang_guard.pieces(evaluate(self._task, mark, CLOCK)))
+        self._observer.end()
+
     @property
     def end_of_records(self) -> tuple[int, int]:
         """The source partition, and the position behind the last record."""
-        assert self._last is not None, "a task has records"
-        return self._last["partition"][-1].as_py(), self._last["offset"][-1].as_py() + self._task.stream.base + 1
+        base = self._task.stream.base
+        if self._last is None:
+            assert self._begin is not None, "the task of a partition"
+            return self._begin.partition, self._begin.first + base
+        return self._last["partition"][-1].as_py(), self._last["offset"][-1].as_py() + base + 1
 
     def _watch_budget(self) -> None:
         """End the worker if a step exceeds its budget and does not return."""
@@ -281,15 +306,26 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
-def _states(tables: BatchTables, batch: pa.RecordBatch, watch: StreamWatch, settings: Settings) -> dict[str, LogState]:
-    """Return by computation id the states of operators, where a task with this first batch begins."""
+def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that have records; first an empty one, where the clock may have results without records."""
+    if begin is not None:
+        yield pa.record_batch({})
+    for batch in batches:
+        if batch.num_rows:
+            yield batch
+
+
+def _states(
+    tables: BatchTables, begin: RangeBegin, clock: StateClock | None, watch: StreamWatch, settings: Settings
+) -> dict[str, LogState]:
+    """Return by computation id the states of operators, where a task begins."""
     stream, snapshot = tables.stream, tables.constants
     if not any(each.has_state for each in snapshot.computations):
         return {}
-    partition, first = batch["partition"][0].as_py(), batch["offset"][0].as_py() + stream.base
+    partition, first = begin.partition, begin.first + stream.base
     left_out, parts = watch.notes.left_out(), snapshot.by_computation() if watch.notes.slow else {}
     stopped = [name for name, part in parts.items() if name and left_out.issuperset(part.groups)]
-    states = PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first, stopped)
+    states = PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first, stopped, clock)
     _stop_full(states, tables, watch, settings)
     return states
 

@@ -22,11 +22,12 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
-from spark_jobs.engine.pipeline import evaluate
+from spark_jobs.engine.pipeline import CLOCK, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.stages.operator_stage import ClockMark
 from spark_jobs.engine.stages.task import Task
 from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.states.log_states import LogStates
+from spark_jobs.runtime.states.log_states import LogStates, StateClock
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots
 from tests.unit.matching.event_batches import SETTINGS
 from tests.unit.matching.matching import Store
@@ -87,6 +88,7 @@ class PartitionWorker:
 
     def __init__(self, topic: PartitionTopic, folder: Path, clock: list[float], megabytes: int = 2_048) -> None:
         config = Settings(prefix="cq.", data=folder, limits={"state_megabytes": megabytes})
+        self.settings = config
         self.states = LogStates(
             config,
             lambda _: topic,  # type: ignore[arg-type, return-value]
@@ -105,21 +107,29 @@ class PartitionWorker:
         *,
         complete: bool,
         views: Mapping[str, TableView] = MappingProxyType({}),
+        clock: StateClock | None = None,
     ) -> list[dict[str, Any]]:
-        """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece."""
+        """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece.
+
+        A mark of the clock comes before the records, which may be none then.
+        """
         snapshot = self._tables.at(version, store)
         records = self._topic.records(first, end)
-        if not snapshot.computations or not records.num_rows:
+        if not snapshot.computations or not (records.num_rows or clock):
             return []
-        begin, stream = records["offset"][0].as_py(), self._topic.stream
-        states = self.states.begun(stream, snapshot, views, PARTITION, begin)
+        begin, stream = first if clock else records["offset"][0].as_py(), self._topic.stream
+        states = self.states.begun(stream, snapshot, views, PARTITION, begin, (), clock)
         guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(stream, SETTINGS), set(), CpuBudget(60.0, 1.0))
         task = Task.of(stream, SETTINGS, VERSION, guard, snapshot, views, states=states)
         found: list[dict[str, Any]] = []
+        if clock is not None and clock.mark is not None:
+            for made in evaluate(task, ClockMark(PARTITION, clock.mark), CLOCK):
+                found += made.to_pylist()
         for place in range(0, records.num_rows, pieces):
             if not complete and place + pieces >= records.num_rows:
                 return found
             for made in evaluate(task, records.slice(place, pieces)):
                 found += made.to_pylist()
-        self.states.ended(stream, PARTITION, records["offset"][-1].as_py() + 1, states)
+        last = records["offset"][-1].as_py() + 1 if records.num_rows else first
+        self.states.ended(stream, PARTITION, last, states)
         return found

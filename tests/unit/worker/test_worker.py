@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -16,7 +17,9 @@ from grouping.model.ids import GroupId
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan
 from grouping.plan.lookup_join import LookupJoin
+from grouping.plan.silence import SilentKeys
 from grouping.settings.settings import Settings
+from grouping.store.constant_table import FRAMES
 from grouping.store.fence import LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
@@ -26,9 +29,11 @@ from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
-from spark_jobs.runtime.worker import process, worker
+from spark_jobs.runtime.states.log_states import StateClock
+from spark_jobs.runtime.worker import process, watch, worker
 from spark_jobs.runtime.worker.process import BatchTables, WorkerProcess
-from tests.unit.matching.event_batches import SETTINGS, batch, stream
+from spark_jobs.runtime.worker.range_clock import RangeBegin, RangeTime
+from tests.unit.matching.event_batches import SETTINGS, batch, header, stream
 from tests.unit.matching.matching import Store, entry
 
 _STREAM = stream("a INT")
@@ -82,6 +87,9 @@ class _Redis(Store):
         self.output += [each.output for each in counts]
 
     def tell_statistics(self, *_told: object) -> None:
+        self._answer()
+
+    def tell_states(self, *_told: object) -> None:
         self._answer()
 
     def _answer(self) -> None:
@@ -225,3 +233,32 @@ def test_a_task_that_was_succeeded_ends(redis: _Redis, error: type[OperationalEr
     redis.refusal = error
     with pytest.raises(error):
         _task(b'{"a": 1}')
+
+
+def test_a_mark_of_the_clock_makes_results_without_records(
+    redis: _Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A key that is silent by a mark is told once more where the mark is carried out again, and never after that."""
+    noted: list[str] = []
+    monkeypatch.setattr(watch, "ClockNotes", lambda *_: SimpleNamespace(tell=noted.append))
+    silence = Computation.of(_STREAM.stream_id, (), silence=SilentKeys.of([Column("a", "INT")], 5_000, ()))
+    redis.known_plans["g_2"] = GroupPlan("g_2", _STREAM.stream_id, "", (), silence)  # type: ignore[arg-type]
+    redis.commit((), [entry(8, (), (), group="g_2", edge=FRAMES, since=())])
+    evaluation = worker.Evaluation.of(_STREAM, SETTINGS.model_copy(update={"data": tmp_path}))
+
+    def told(records: list[pa.RecordBatch], first: int, *clock: int | None) -> list[str]:
+        rows = list(evaluation(records, RangeBegin(0, first, StateClock(*clock))))
+        return [header(row, "cause") for each in rows for row in each.to_pylist() if row["topic"] == "cq.results"]
+
+    records = batch([b'{"a":5}', b'{"a":6}'], partitions=[0, 0], first=0)
+    time_ms = int(records["timestamp"][0].as_py().timestamp() * 1000)
+    assert told([records], 0, None, None) == []
+    assert worker.PROCESS.take_time() == RangeTime(time_ms + 1 - 2_000, time_ms + 5_000)
+    mark = time_ms + 5_001
+    for _ in range(2):
+        assert told([], 2, None, mark) == [f"{_STREAM.name}/0/0", f"{_STREAM.name}/0/1"]
+    assert worker.PROCESS.take_time() == RangeTime(mark, None)
+    assert told([], 2, mark, mark + 1) == []
+    assert noted == [_STREAM.stream_id]
+    worker.PROCESS.begin(msgspec.structs.replace(_STREAM, stream_id="other"), SETTINGS)
+    assert worker.PROCESS.take_time() is None, "the time of the stream before is not that of the next one"

@@ -1,0 +1,154 @@
+"""The latest rows of keys that fell silent: results that no event of the batch has, under ids of their computation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.reference import Reference, stored_reference
+from grouping.model.sql_type import SqlType
+from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.rows.value_sizes import value_sizes
+
+__all__ = ["LatestMatches", "SilentRows"]
+
+_OFFSET_BITS = 21
+_LATEST_MS = (1 << 42) - 1
+"""The latest time in a position: the year 2109."""
+
+
+class LatestMatches(NamedTuple):
+    """Rows of keys, and when each key fell silent."""
+
+    due: Ints
+    """The event time of the row plus the interval, in epoch milliseconds."""
+    causes: Ints
+    """The offset of the row."""
+    completed: Ints
+    """The offset of the event that moved the watermark to `due`, or before which the clock did."""
+    number: Ints | None
+    """The number of the row among the elements of its record; None where a record is one row."""
+    columns: Mapping[str, pa.Array]
+    """The columns of the rows by stored name."""
+    types: Mapping[str, SqlType]
+    """The types of all columns; one without values is NULL."""
+
+    @property
+    def positions(self) -> Ints:
+        """The position of each row in its shard: the time above the last bits of the offset.
+
+        A position depends on the row and the interval alone, so each evaluation of the log gives a row the same one.
+        """
+        times = np.clip(self.due, 0, _LATEST_MS)
+        return (times << _OFFSET_BITS) | (self.causes & ((1 << _OFFSET_BITS) - 1))
+
+    @classmethod
+    def joined(cls, parts: Sequence[LatestMatches]) -> LatestMatches:
+        """Return the rows of all parts; at least one part."""
+        types = parts[0].types
+        number = None
+        if any(part.number is not None for part in parts):
+            numbers = [np.zeros(part.due.size, np.int64) if part.number is None else part.number for part in parts]
+            number = np.concatenate(numbers)
+        columns = {name: pa.concat_arrays([part.column(name) for part in parts]) for name in types}
+        due, causes, completed = (
+            np.concatenate(arrays)
+            for arrays in zip(*((part.due, part.causes, part.completed) for part in parts), strict=True)
+        )
+        return cls(due, causes, completed, number, columns, types)
+
+    def in_order(self) -> LatestMatches:
+        """Return the rows in the order of their positions."""
+        number = np.zeros(self.due.size, np.int64) if self.number is None else self.number
+        order = np.lexsort((number, self.positions))
+        places = pa.array(order)
+        columns = {name: self.column(name).take(places) for name in self.types}
+        own = None if self.number is None else self.number[order]
+        return LatestMatches(self.due[order], self.causes[order], self.completed[order], own, columns, self.types)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column; NULL where no values are known."""
+        kind = arrow_type(self.types[name])
+        values = self.columns.get(name)
+        if values is None:
+            return pa.nulls(self.due.size, kind)
+        return values if values.type == kind else values.cast(kind)
+
+
+class SilentRows:
+    """Rows of keys that fell silent (`rows.row_source.RowSource`); the time of a row is when its interval ended."""
+
+    kinds: NDArray[np.int8] | None = None
+    removals: NDArray[np.bool_] | None = None
+    """See `rows.row_source.RowSource` for both."""
+
+    def __init__(self, stream: Stream, computation_id: str, partition: int, found: LatestMatches) -> None:
+        """Take rows.
+
+        Args:
+            stream: The stream of the events.
+            computation_id: The source of the results.
+            partition: The source partition of the rows, which is the shard of the computation.
+            found: The rows, in the order of their positions.
+        """
+        self.stream = stream
+        self.computation_id = computation_id
+        self.count = int(found.due.size)
+        self.partitions: NDArray[np.int32] = np.full(self.count, partition, np.int32)
+        self.offsets = found.completed
+        self.time_ms = found.due
+        self.number = found.number
+        self.causes = found.causes
+        """The offset of the row that is each result's."""
+        self.positions = found.positions
+        """The position of each result in its shard."""
+        self._found = found
+
+    @cached_property
+    def source(self) -> pa.RecordBatch:
+        """The place of each row's record, without key and value, for dead letters."""
+        columns = {
+            "key": pa.nulls(self.count, pa.binary()),
+            "value": pa.nulls(self.count, pa.binary()),
+            "partition": pa.array(self.partitions),
+            "offset": pa.array(self.causes - self.stream.base),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    @cached_property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes that the columns of each row have at most."""
+        return sum(map(value_sizes, self._found.columns.values()), np.zeros(self.count, np.int64))
+
+    @cached_property
+    def longest_record(self) -> int:
+        """The largest of `record_bytes`."""
+        return int(self.record_bytes.max(initial=0))
+
+    def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
+        """Return a column of some rows as Python values, as Arrow makes them."""
+        found: list[object] = self.column(name).take(pa.array(rows)).to_pylist()
+        return found
+
+    def column(self, name: Reference) -> pa.Array:
+        """Return a column as a plain Arrow array."""
+        return self._found.columns[stored_reference(name)]
+
+    def encoded(self, name: Reference) -> pa.Array:
+        """Return a column, of which no repeats are known."""
+        return self.column(name)
+
+    def type_of(self, name: Reference) -> SqlType:
+        """Return the SQL type of a column."""
+        return self._found.types[stored_reference(name)]
+
+    def declares(self, name: Reference) -> bool:
+        """Return False: columns are Arrow arrays, whatever their source."""
+        return False

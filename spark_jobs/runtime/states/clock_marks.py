@@ -1,0 +1,78 @@
+"""Marks of the clock: by source partition, the watermarks that the clock has set before some positions of the log.
+
+The driver writes a mark before a micro-batch uses it; workers read marks when they fold the log. The marks of a
+partition are a file beside the stored states of the partition (docs/design/042-time-by-partition.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow.fs
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.sink import rows_location
+
+__all__ = ["ClockMarks", "PlacedMark", "marks_location", "marks_text", "read_marks"]
+
+_KEPT = 10_000
+"""Marks that are kept for a partition: one for each quiet time."""
+
+
+class PlacedMark(NamedTuple):
+    """Before the event at a position, the watermark of the partition is this at least."""
+
+    position: int
+    watermark: int
+    """Epoch milliseconds."""
+    batch: str
+    """The micro-batch that makes the results of the mark: the id of the query, a slash, and a number."""
+
+
+def marks_location(settings: Settings, source_id: str, partition: int) -> str:
+    """Return the path of the file with the marks of a source partition."""
+    return f"{rows_location(settings)}/{source_id}/{partition}/clock.marks"
+
+
+def marks_text(marks: Iterable[PlacedMark]) -> str:
+    """Return the contents of a file: a line for each of the latest marks.
+
+    Example:
+        >>> read_marks(marks_text([PlacedMark(7, 1000, "q/3")]))
+        [PlacedMark(position=7, watermark=1000, batch='q/3')]
+    """
+    return "\n".join(f"{mark.position} {mark.watermark} {mark.batch}" for mark in list(marks)[-_KEPT:])
+
+
+def read_marks(text: str) -> list[PlacedMark]:
+    """Return the marks of a file in the order of their positions."""
+    fields = (line.split(" ") for line in text.splitlines() if line)
+    return [PlacedMark(int(position), int(watermark), batch) for position, watermark, batch in fields]
+
+
+class ClockMarks:
+    """Reads the marks, for workers."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Look where the settings say."""
+        self._settings = settings
+
+    def of(self, source_id: str, partition: int) -> list[PlacedMark]:
+        """Return the marks of a source partition in the order of their positions.
+
+        Raises:
+            OperationalError: The file system does not answer: without its marks a partition cannot be evaluated.
+        """
+        location = marks_location(self._settings, source_id, partition).replace("s3a://", "s3://", 1)
+        try:
+            system: pyarrow.fs.FileSystem = pyarrow.fs.LocalFileSystem()
+            if "://" in location:
+                system, location = pyarrow.fs.FileSystem.from_uri(location)
+            if system.get_file_info(location).type is not pyarrow.fs.FileType.File:
+                return []
+            with system.open_input_stream(location) as file:
+                return read_marks(file.read().decode())
+        except (OSError, pyarrow.ArrowException) as error:
+            raise OperationalError("marks of the clock cannot be read", detail=str(error)) from error

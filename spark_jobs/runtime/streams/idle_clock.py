@@ -1,0 +1,193 @@
+"""The clock of idle source partitions: when it moves their watermarks on, and the marks that it writes.
+
+A partition without new events for the idle time goes on at the clock's pace from where its watermark stood, the idle
+time behind. The clock moves a watermark where a result is due by then, and at no other time, so a stream in which
+nothing is due costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
+from spark_jobs.runtime.states.clock_marks import PlacedMark, marks_location, marks_text, read_marks
+from spark_jobs.runtime.states.log_states import StateClock
+from spark_jobs.runtime.streams.files import Files
+from spark_jobs.runtime.streams.query_use import QueryUse
+
+__all__ = ["IdleClock", "TopicPlace"]
+
+TopicPlace = tuple[str, int]
+"""A topic and a partition."""
+
+
+@dataclass(slots=True)
+class _TimedPartition:
+    """A source partition of a stream with queries that go by time."""
+
+    marks: list[PlacedMark]
+    quiet_since_ms: int
+    """When the partition was last seen to have new events, or when the clock began."""
+    stood: int | None = None
+    """The watermark then; None before a task has told it."""
+    due: int | None = None
+    unsettled: bool = False
+    """Whether the results of the last mark may not be made."""
+    told: bool = False
+    """Whether a task has told the time of the partition."""
+
+
+class IdleClock:
+    """The clock of the partitions of a lane. For use by a single thread."""
+
+    def __init__(
+        self, settings: Settings, files: Files, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
+        """Begin without partitions.
+
+        Args:
+            settings: The evaluator's settings.
+            files: The file system of checkpoints, which has the marks too.
+            now_ms: Epoch milliseconds.
+        """
+        self._settings = settings
+        self._files = files
+        self._now_ms = now_ms
+        self._streams: dict[str, Stream] = {}
+        """By topic: the streams of the lane."""
+        self._timed: set[str] = set()
+        """The topics of streams that are known to have queries that go by time."""
+        self._idle_ms = round(settings.evaluator.idle_seconds * 1000)
+        self._partitions: dict[TopicPlace, _TimedPartition] = {}
+
+    def begin(self, streams: Iterable[Stream], use: QueryUse) -> None:
+        """Take the streams of a query of the lane that is about to start.
+
+        Args:
+            streams: The streams.
+            use: Tells which of them have queries that go by time.
+        """
+        kept = {stream.topic: stream for stream in streams}
+        same = {
+            topic
+            for topic, stream in kept.items()
+            if topic in self._streams and stream.source_id == self._streams[topic].source_id
+        }
+        self._partitions = {place: known for place, known in self._partitions.items() if place[0] in same}
+        self._timed = {
+            topic for topic, stream in kept.items() if use.has_clock(stream) or (topic in same & self._timed)
+        }
+        self._streams = kept
+
+    def load(self, reached: Mapping[str, Iterable[int]], committed: Callable[[str], bool]) -> None:
+        """Read the marks of the partitions, before the query carries out a micro-batch.
+
+        Args:
+            reached: The partitions by topic.
+            committed: Tells whether a micro-batch, named as in `PlacedMark`, is committed by the query.
+        """
+        for topic in self._timed & reached.keys():
+            for partition in reached[topic]:
+                if (place := (topic, partition)) not in self._partitions:
+                    known = self._known(place)
+                    known.unsettled = bool(known.marks) and not committed(known.marks[-1].batch)
+
+    def at(self, place: TopicPlace, offset: int) -> StateClock | None:
+        """Return the marks of the clock where a task begins; None for a stream without queries that go by time.
+
+        Args:
+            place: The partition.
+            offset: Where the task begins.
+        """
+        if place[0] not in self._timed:
+            return None
+        known = self._known(place)
+        if not known.marks or known.marks[-1].position != offset + self._streams[place[0]].base:
+            return StateClock(None, None)
+        watermark = known.marks[-1].watermark
+        return StateClock(None, watermark) if known.unsettled else StateClock(watermark, None)
+
+    def open_marks(self, reached: Mapping[str, Mapping[int, int]]) -> dict[TopicPlace, StateClock]:
+        """Return the partitions with a mark of which the results may not be made, for a micro-batch that is repeated.
+
+        Args:
+            reached: By topic and partition, the offset up to which events are evaluated.
+        """
+        places = [(topic, each) for topic in self._timed & reached.keys() for each in reached[topic]]
+        clocks = ((place, self.at(place, reached[place[0]][place[1]])) for place in places)
+        return {place: clock for place, clock in clocks if clock is not None and clock.mark is not None}
+
+    def due(self, reached: Mapping[str, Mapping[int, int]], batch: str) -> dict[TopicPlace, StateClock]:
+        """Return the partitions in which a result is due, or of which no task has told the time yet; write their marks.
+
+        Args:
+            reached: By topic and partition without new events, the offset up to which events are evaluated.
+            batch: The micro-batch that makes the results, as in `PlacedMark`.
+        """
+        found = {}
+        for topic in self._timed & reached.keys():
+            for partition, offset in reached[topic].items():
+                place = topic, partition
+                known, begin = self._known(place), self.at(place, offset)
+                assert begin is not None, "the stream goes by time"
+                watermark = self._watermark(known)
+                if known.due is not None and watermark is not None and known.due <= watermark:
+                    self._mark(place, PlacedMark(offset + self._streams[topic].base, watermark, batch))
+                    found[place] = StateClock(begin.settled, watermark)
+                elif not known.told:
+                    found[place] = begin
+        return found
+
+    def carried_out(
+        self,
+        events: Iterable[TopicPlace],
+        clocks: Iterable[TopicPlace],
+        told: Iterable[tuple[TopicPlace, int, int | None]],
+    ) -> None:
+        """Take note of a committed micro-batch.
+
+        Args:
+            events: The partitions that had events.
+            clocks: The partitions of which the batch made results by the clock.
+            told: Partitions with their watermark, and the watermark that makes the next result.
+        """
+        for place in clocks:
+            known = self._known(place)
+            known.unsettled, known.told = False, True
+            known.due = None  # unless a task tells otherwise
+        for place in events:
+            if place in self._partitions:
+                self._partitions[place].quiet_since_ms, self._partitions[place].stood = self._now_ms(), None
+        for place, watermark, due in told:
+            self._timed.add(place[0])
+            known = self._known(place)
+            known.told, known.due = True, due
+            if known.stood is None:
+                known.stood = watermark
+
+    def _known(self, place: TopicPlace) -> _TimedPartition:
+        known = self._partitions.get(place)
+        if known is None:
+            location = marks_location(self._settings, self._streams[place[0]].source_id, place[1])
+            marks = read_marks(self._files.text(location) or "")
+            known = self._partitions[place] = _TimedPartition(marks, self._now_ms())
+        return known
+
+    def _watermark(self, known: _TimedPartition) -> int | None:
+        """Return how far the clock has come for a partition; None while the partition is not idle."""
+        quiet_ms = self._now_ms() - known.quiet_since_ms
+        if known.stood is None or quiet_ms <= self._idle_ms:
+            return None
+        return known.stood + quiet_ms - self._idle_ms
+
+    def _mark(self, place: TopicPlace, mark: PlacedMark) -> None:
+        known = self._partitions[place]
+        if known.marks and known.marks[-1].position == mark.position:
+            known.marks.pop()
+        known.marks.append(mark)
+        known.unsettled = True
+        location = marks_location(self._settings, self._streams[place[0]].source_id, place[1])
+        self._files.write(location, marks_text(known.marks))

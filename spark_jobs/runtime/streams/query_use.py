@@ -1,0 +1,41 @@
+"""The needs of streams' queries: headers of records, which cost time, and the clock of idle partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
+from grouping.settings.settings import Settings
+from grouping.store.task_notes import ClockNotes, HeaderNotes
+
+__all__ = ["QueryUse"]
+
+
+class QueryUse:
+    """The streams with queries that read `_headers` or go by time, by the notes of workers. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin without the workers' notes."""
+        self._headers, self._clock = HeaderNotes(settings), ClockNotes(settings)
+        self._told: frozenset[StreamId] = frozenset()
+        self._timed: frozenset[StreamId] = frozenset()
+
+    def refresh(self, stream_ids: Collection[StreamId]) -> None:
+        """Read the workers' notes.
+
+        Args:
+            stream_ids: The live streams.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        self._told, self._timed = self._headers.told(stream_ids), self._clock.told(stream_ids)
+
+    def has_clock(self, stream: Stream) -> bool:
+        """Tell whether the stream has a query that goes by time, so that the lane must evaluate the stream."""
+        return stream.stream_id in self._timed
+
+    def has_headers(self, stream: Stream) -> bool:
+        """Tell whether the Spark query of a stream needs headers."""
+        return stream.stream_id in self._told or any(column.place.kind == "header" for column in stream.columns)

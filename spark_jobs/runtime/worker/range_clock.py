@@ -1,0 +1,48 @@
+"""Time in a source partition, between the driver and a task: the marks of the clock, and when a result is next due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from grouping.plan.computation import Computation
+from spark_jobs.engine.operators.log_state import LogState
+from spark_jobs.engine.operators.silence.latest_rows import NEVER, LatestRows
+from spark_jobs.runtime.states.log_states import StateClock
+
+__all__ = ["RangeBegin", "RangeTime", "time_of"]
+
+
+class RangeBegin(NamedTuple):
+    """Where a task's records of a source partition begin."""
+
+    partition: int
+    first: int
+    """The offset of the first record."""
+    clock: StateClock | None = None
+    """The marks of the clock there, as the driver knows them; None where the task has to look for marks itself."""
+
+
+class RangeTime(NamedTuple):
+    """How far a source partition has come by event time, behind a task; in epoch milliseconds."""
+
+    watermark: int
+    due: int | None
+    """The watermark that makes the next result; None where no key has a row."""
+
+
+def time_of(computations: Iterable[Computation], states: Mapping[str, LogState]) -> RangeTime | None:
+    """Return the time of a partition; None without a computation that goes by time.
+
+    Args:
+        computations: The computations of the stream's queries.
+        states: By computation id, the states in the partition.
+    """
+    watermarks, due = [], NEVER
+    for each in computations:
+        state = states.get(each.computation_id)
+        if each.silence is not None and isinstance(state, LatestRows) and not state.torn:
+            watermarks.append(state.watermark)
+            if (earliest := state.earliest) != NEVER:
+                due = min(due, earliest + each.silence.milliseconds)
+    return RangeTime(max(watermarks), None if due == NEVER else due) if watermarks else None

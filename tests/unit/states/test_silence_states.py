@@ -1,0 +1,230 @@
+"""Silences by several workers: states are lost, batches and marks of the clock replayed, without a change of any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grouping.model.expression import Call, Column, Slot, Value
+from grouping.model.ids import StreamId
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.silence import SilentKeys
+from grouping.store.constant_table import FRAMES, Entry
+from spark_jobs.runtime.states.clock_marks import PlacedMark, marks_location, marks_text
+from spark_jobs.runtime.states.log_states import StateClock
+from tests.unit.matching.event_batches import header, stream
+from tests.unit.matching.matching import Store, destination, entry
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
+
+STREAM = stream("k STRING", "n INT")
+K, N = Column("k", "STRING"), Column("n", "INT")
+LARGE = Call(">", (N, Value(1, "INT")), "BOOLEAN")
+INTERVAL, DELAY = 8, 2
+COMPUTATION = Computation.of(StreamId("s_1"), (), silence=SilentKeys.of([K], INTERVAL * 1000, (LARGE,)))
+PLANS = {
+    "g_all": GroupPlan("g_all", "s_1", "", (), COMPUTATION),  # type: ignore[arg-type]
+    "g_key": GroupPlan("g_key", "s_1", "", (Call("=", (K, Slot(0)), "BOOLEAN"),), COMPUTATION),  # type: ignore[arg-type]
+}
+SELECTS = {"k": (K,), "n": (N, Column("_time", "TIMESTAMP")), "kn": (K, N)}
+Row = dict[str, Any]
+
+
+class _Store(Store):
+    """SELECT lists by the names of their columns."""
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists."""
+        return {
+            name: SelectList(name, tuple(SelectItem(each.stored, each) for each in SELECTS[name]))  # type: ignore[arg-type]
+            for name in ids
+        }
+
+
+class Asked(NamedTuple):
+    """A query, the batch at which it begins, and how many batches it lasts."""
+
+    key: str | None
+    select: str
+    begins: int
+    lasts: int
+
+    def entry(self, name: int, first: int) -> Entry:
+        """Return the entry of the query in the constant tables."""
+        since = (0,) * PARTITION + (first,)
+        types, values = ((), ()) if self.key is None else (("STRING",), (self.key,))
+        group = "g_all" if self.key is None else "g_key"
+        return entry(name, types, values, group=group, select=self.select, edge=FRAMES, since=since)
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.sampled_from(["a", "b", "c", None]),
+            "n": st.sampled_from([0, 2, 5, None]),
+            "late": st.sampled_from([0, 0, 0, 1, 4, -6]),
+        }
+    ),
+    min_size=1,
+    max_size=24,
+)
+QUERIES = st.lists(
+    st.builds(
+        Asked,
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from([*SELECTS]),
+        st.integers(0, 5),
+        st.integers(1, 9),
+    ),
+    min_size=1,
+    max_size=4,
+)
+MARKS = st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), min_size=1, max_size=2), max_size=4)
+"""By turn, the marks before its batch: how far each is ahead of the events so far, in seconds."""
+
+
+def _timed(rows: list[Row]) -> list[Row]:
+    return [{"k": row["k"], "n": row["n"], "at": 100 + 2 * place - row["late"]} for place, row in enumerate(rows)]
+
+
+class _Driver:
+    """The marks of the clock, as the driver of the lane writes them."""
+
+    def __init__(self, worker_settings: Any) -> None:
+        self._path = Path(marks_location(worker_settings, STREAM.source_id, PARTITION))
+        self.marks: list[PlacedMark] = []
+
+    def mark(self, position: int, watermark: int) -> StateClock:
+        """Write a mark."""
+        settled = None
+        if self.marks and self.marks[-1].position == position:
+            settled = self.marks.pop().watermark
+            watermark = max(watermark, settled)
+        self.marks.append(PlacedMark(position, watermark, "q/1"))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(marks_text(self.marks))
+        return StateClock(settled, watermark)
+
+    def at(self, position: int) -> StateClock:
+        """Return the mark that lies before a batch."""
+        settled = self.marks[-1].watermark if self.marks and self.marks[-1].position == position else None
+        return StateClock(settled, None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, queries=QUERIES, turns=turns(10, 5, 3, "lost"), gap=st.sampled_from([1, 3]), marks=MARKS)
+def test_silences_survive_workers_and_replays(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    queries: list[Asked],
+    turns: list[tuple[int, int, int, str]],
+    gap: int,
+    marks: dict[int, list[int]],
+) -> None:
+    """Each batch has the silences of a fold over single events, in any worker and after any number of replays.
+
+    The first query lasts, since a state that begins anew knows no earlier watermark.
+    """
+    rows, queries = _timed(rows), [Asked(None, "kn", 0, 99), *queries]
+    topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
+    workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
+    driver, store = _Driver(workers[0].settings), _Store()
+    store.known_plans |= PLANS
+    live: dict[int, int] = {}
+    fold = _Fold(rows)
+    at = 0
+    for number, (count, turn, pieces, fate) in enumerate(turns):
+        first, last = at * gap, min(at + count, len(rows))
+        began = [name for name, query in enumerate(queries) if query.begins == number]
+        gone = [name for name, query in enumerate(queries) if query.begins + query.lasts == number]
+        live |= dict.fromkeys(began, at)
+        for name in gone:
+            live.pop(name, None)
+        version = store.commit(
+            [destination(name) for name in gone], [queries[name].entry(name, first) for name in began]
+        )
+        if fate == "lost":
+            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
+                path.unlink()
+        if fate in ("killed", "lost"):
+            workers[turn] = PartitionWorker(topic, folder, clock)
+        if fate == "minute":
+            clock[0] += 61
+        steps = [(first, first, ahead) for ahead in marks.get(number, ())]
+        for begin, end, ahead in [*steps, (first, last * gap, None)]:
+            if ahead is None:
+                state_clock, wanted = driver.at(first), fold.events(range(at, last))
+            else:
+                watermark = max((row["at"] for row in rows[:at]), default=100) + ahead
+                state_clock, wanted = driver.mark(first, watermark * 1000), fold.mark(watermark)
+            run = (store, version, begin, end, pieces)
+            if fate == "stopped" and ahead is None:
+                workers[turn].run(*run, complete=False, clock=state_clock)
+            if fate == "again":
+                workers[turn].run(*run, complete=True, clock=state_clock)
+            if fate == "elsewhere" and ahead is None:
+                workers[1 - turn].run(*run, complete=False, clock=state_clock)
+            made = workers[turn].run(*run, complete=True, clock=state_clock)
+            assert sorted(map(_told, made)) == sorted(_results(rows, queries, live, wanted, gap))
+        at = last
+
+
+class _Fold:
+    """The silences by a fold over single events."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self._watermark = -(10**9)
+        self._latest: dict[Any, tuple[int, int]] = {}
+
+    def mark(self, watermark: int) -> list[int]:
+        """Return the rows of the keys that are silent by a mark."""
+        self._watermark = max(self._watermark, watermark)
+        return self._silent()
+
+    def events(self, places: range) -> list[int]:
+        """Return the rows of the keys that fall silent with some events."""
+        found = []
+        for place in places:
+            row = self.rows[place]
+            is_late = row["at"] < self._watermark
+            self._watermark = max(self._watermark, row["at"] - DELAY)
+            found += self._silent()
+            if not is_late and row["n"] is not None and row["n"] > 1:
+                if row["at"] >= self._latest.get(row["k"], (row["at"], 0))[0]:
+                    self._latest[row["k"]] = row["at"], place
+        return found
+
+    def _silent(self) -> list[int]:
+        ended = [key for key, (at, _) in self._latest.items() if at + INTERVAL <= self._watermark]
+        return sorted(self._latest.pop(key)[1] for key in ended)
+
+
+def _told(row: dict[str, Any]) -> tuple[str, str, str]:
+    assert header(row, "ce_source") == COMPUTATION.computation_id
+    cause = int(header(row, "cause").rpartition("/")[2])
+    shard, position = header(row, "ce_id").removeprefix(f"{COMPUTATION.computation_id}/").split("/")
+    assert int(shard) == PARTITION
+    assert int(position) % (1 << 21) == cause
+    return row["key"].decode(), header(row, "cause"), repr(json.loads(row["value"]))
+
+
+def _results(
+    rows: list[Row], queries: list[Asked], live: dict[int, int], places: list[int], gap: int
+) -> list[tuple[str, str, str]]:
+    """Return the results of silences: an entry has those of rows from its begin on."""
+    found = []
+    for place in places:
+        row = rows[place]
+        time = f"1970-01-01T00:{row['at'] // 60:02}:{row['at'] % 60:02}Z"
+        values = {"k": row["k"], "n": row["n"], "_time": time}
+        for name, begin in live.items():
+            if place >= begin and queries[name].key in (None, row["k"]):
+                shown = {each.stored: values[each.stored] for each in SELECTS[queries[name].select]}
+                found.append((destination(name), f"quotes/{PARTITION}/{place * gap}", repr(shown)))
+    return found
