@@ -56,6 +56,7 @@ class IdleClock:
         self._settings = settings
         self._files = files
         self._now_ms = now_ms
+        self._use: QueryUse | None = None
         self._streams: dict[str, Stream] = {}
         """By topic: the streams of the lane."""
         self._timed: set[str] = set()
@@ -80,7 +81,12 @@ class IdleClock:
         self._timed = {
             topic for topic, stream in kept.items() if use.has_clock(stream) or (topic in same & self._timed)
         }
-        self._streams = kept
+        self._streams, self._use = kept, use
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a stream of the lane is known to have queries that go by time."""
+        return bool(self._timed)
 
     def load(self, reached: Mapping[str, Iterable[int]], committed: Callable[[str], bool]) -> None:
         """Read the marks of the partitions, before the query carries out a micro-batch.
@@ -128,6 +134,8 @@ class IdleClock:
             batch: The micro-batch that makes the results, as in `PlacedMark`.
         """
         found = {}
+        if self._use is not None:
+            self._timed |= {topic for topic, stream in self._streams.items() if self._use.has_clock(stream)}
         for topic in self._timed & reached.keys():
             for partition, offset in reached[topic].items():
                 place = topic, partition
@@ -173,7 +181,7 @@ class IdleClock:
         if known is None:
             location = marks_location(self._settings, self._streams[place[0]].source_id, place[1])
             marks = read_marks(self._files.text(location) or "")
-            known = self._partitions[place] = _TimedPartition(marks, self._now_ms())
+            known = self._partitions[place] = _TimedPartition(marks, self._now_ms(), unsettled=bool(marks))
         return known
 
     def _watermark(self, known: _TimedPartition) -> int | None:

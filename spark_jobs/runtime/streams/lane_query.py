@@ -207,7 +207,8 @@ class LaneQuery:
             tasks = [[(each, clocks.get(each.place)) for each in task] for task in spread(ranges, self._tasks)]
             context.setLocalProperty(BATCH_ID, str(batch))
             context.setLocalProperty(RANGES, json.dumps(tasks))
-            told = [json.loads(each) for each in run_tasks(self._spark, self._task, len(tasks), TIMES)]
+            found = run_tasks(self._spark, self._task, len(tasks), TIMES, collect=self._clock.is_used)
+            told = [json.loads(each) for each in found]
         self._checkpoint.commit(batch)
         self._batch, self._reached = batch, ends
         times = [((topic, partition), watermark, due_at) for topic, partition, watermark, due_at in told]
