@@ -71,12 +71,15 @@ def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[
     """Yield the CREATE CQ statements of one subscriber: a few shapes, many constants, some shared with others.
 
     The first CQ reports crossings: when the change of a symbol has risen above a threshold, not each quote above it.
+    The second CQ reports silences: symbols without a quote for some seconds.
     """
     chance = random.Random(f"{seed} {subscriber}")
     symbols = list(market.opened)
     crossing = f"SELECT symbol, price, change, _edge FROM {STREAM} WHERE change > 8 EMIT ON ENTER BY _key"
     yield create_cq(f"{subscriber}-crossing", crossing, replace=True)
-    for number in range(1, count):
+    silence = f"SELECT symbol, price FROM {STREAM} EMIT ON SILENCE '4 seconds' BY _key"
+    yield create_cq(f"{subscriber}-silence", silence, replace=True)
+    for number in range(2, count):
         symbol = chance.choice(symbols)
         opened = market.opened[symbol]
         below, above = round(opened * chance.uniform(0.92, 0.99), 1), round(opened * chance.uniform(1.01, 1.08), 1)

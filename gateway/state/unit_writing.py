@@ -20,6 +20,9 @@ from grouping.store.segment_log import VersionSpan, segment_fields
 
 __all__ = ["write_unit"]
 
+_LET_GO_SECONDS = 60
+"""How long tasks may still write for a dropped stream: its evaluator ends them within about a second."""
+
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Queue all changes of a unit; the versions of its touched streams go up by one."""
@@ -55,6 +58,7 @@ def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
             for name in (keys.streams, keys.version, keys.numbers):
                 pipeline.hdel(name, stream_id)
             pipeline.unlink(*keys.of_stream(stream_id))
+            pipeline.expire(keys.owner(stream_id), _LET_GO_SECONDS)
 
 
 def _write_fields(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COUNT", "PIN"]
+__all__ = ["COUNT", "GIVE_UP", "PIN"]
 
 # KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence where there is one. ARGV:
 # stream, batch, the fence's holder. Nil: the tables are not confirmed, the record of their version is lost, or the
@@ -50,4 +50,16 @@ for at, field in ipairs({'matches', 'results', 'nbytes'}) do
 end
 if not ARGV[7] then return 0 end
 return redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
+"""
+
+# KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream. The
+# last tasks of a dropped stream may have written keys anew. Redis with unconfirmed tables may have lost the stream.
+GIVE_UP = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
+redis.call('DEL', KEYS[1])
+local epoch = redis.call('GET', KEYS[2])
+if not epoch or cjson.decode(epoch).run_id ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return end
+if redis.call('HEXISTS', KEYS[3], '') == 1 and redis.call('HEXISTS', KEYS[4], ARGV[2]) == 0 then
+  redis.call('UNLINK', unpack(KEYS, 5))
+end
 """

@@ -187,8 +187,9 @@ class RedisKeys:
                            "the first uncommitted micro-batch: earlier ones are pinned no more", kept=True)
     checkpoint = _OfStream("evaluator:checkpoint:{stream}", "string", "evaluator", "",
                            "the checkpoint that the stream was evaluated by last", kept=True)
-    owner = _OfStream("evaluator:owner:{stream}", "string", "evaluator", "gateway",
-                      "`Owner`: the evaluator that has the stream, watched by all writes about the stream", kept=True)
+    owner = _Each[StreamId]("evaluator:owner:{stream}", "string", "evaluator", "gateway",
+                            "`Owner`: the evaluator that has the stream, watched by all writes about the stream; "
+                            "lapses after DROP STREAM", kept=True)
     statistics = _OfStream("statistics:{stream}", "hash", "workers", "gateway",
                            "source partitions to `PartitionStatistics`")
     states = _OfStream("states:{stream}", "hash", "workers", "gateway", "source partitions to `PartitionStates`")

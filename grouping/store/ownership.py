@@ -14,6 +14,7 @@ from typing import NamedTuple
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
+from grouping.store.evaluator_scripts import GIVE_UP
 from grouping.store.fence import Fence, LeaseLost
 from grouping.store.keys import RedisKeys, role_title
 
@@ -31,9 +32,6 @@ redis.call('SET', KEYS[1], ARGV[1])
 return 1
 """
 _MINE, _LIVES, _NO_LEASE = 1, 0, -2
-
-# KEYS: owner. ARGV: the holder.
-_GIVE_UP = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
 class Owner(NamedTuple):
@@ -141,6 +139,12 @@ class Ownership:
         return [stream_id for stream_id in doubted if self.claim(stream_id) is not None]
 
     def give_up(self, stream_id: StreamId) -> None:
-        """Forget a stream that is gone."""
+        """Forget a stream that is gone; the keys of a dropped stream are removed.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        keys = self._keys
+        given = [keys.owner(stream_id), keys.epoch, keys.version, keys.streams, *keys.of_stream(stream_id)]
         with mapped():
-            self._redis.eval(_GIVE_UP, 1, self._keys.owner(stream_id), self._holder.pack())
+            self._redis.eval(GIVE_UP, len(given), *given, self._holder.pack(), stream_id)

@@ -158,6 +158,12 @@ class Lab:
         self.cqs.pop((owner, name), None)
         return reply
 
+    def drop_stream(self, source: Source) -> None:
+        """Drop a stream without CQs, unless the test has dropped it already."""
+        source.unwatch()
+        self.client.execute(f'DROP STREAM "{source.name}"', self.subscriber("owner"))
+        self.sources.remove(source)
+
     def matches(self, created: Any, source: Source) -> list[Result]:
         """Return all matches of a CQ for the events published so far, each once, without the fence's."""
         source.fence()
@@ -181,9 +187,8 @@ class Lab:
         pending = [self.client.send(f'DROP CQ "{name}"', owner) for owner, name in self.cqs]
         for command_id in pending:
             self.client.reply(command_id)
-        for source in self.sources:
-            source.unwatch()
-            self.client.execute(f'DROP STREAM "{source.name}"', self.subscriber("owner"))
+        for source in [*self.sources]:
+            self.drop_stream(source)
         for tail in self._tails:
             tail.close()
         self.results.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -34,6 +36,30 @@ def _remade(lab: Lab, source: Source, partitions: int | None = None) -> None:
 def _described(lab: Lab, source: Source) -> dict[str, int]:
     found: dict[str, int] = lab.client.result(f"DESCRIBE STREAM {source.name}")
     return found
+
+
+def test_streams_are_dropped_while_events_come(lab: Lab) -> None:
+    """Tasks under way end without a stack trace, and another stream goes on."""
+    other = lab.stream(_N)
+    for _ in range(4):
+        source = lab.stream(_N)
+        lab.create("all", f"SELECT n FROM {source.name}")
+        stop = threading.Event()
+
+        def publish(to: Source = source, stop: threading.Event = stop) -> None:
+            while not stop.is_set():
+                to.publish_values(*(b'{"n": %d}' % n for n in range(20)))
+
+        with ThreadPoolExecutor(1) as pool:
+            published = pool.submit(publish)
+            try:
+                source.fence()
+                lab.drop("all")
+                lab.drop_stream(source)
+                other.fence()
+            finally:
+                stop.set()
+            published.result()
 
 
 def test_a_topic_made_again_goes_on_under_new_ids(lab: Lab) -> None:

@@ -86,6 +86,24 @@ def test_what_redis_has_lost_is_claimed_again(ground: Ground) -> None:
     assert not connect(ground.settings).exists(RedisKeys.of(ground.settings).owner(_QUOTES))
 
 
+def test_keys_of_a_dropped_stream_are_removed(ground: Ground) -> None:
+    """Its last tasks may have written them after DROP; a stream that Redis may have lost, and a live one, keep them."""
+    evaluator, redis, keys = _Evaluator(ground), connect(ground.settings), RedisKeys.of(ground.settings)
+
+    def given_up(stream_id: StreamId) -> bool:
+        assert evaluator.ownership.claim(stream_id) is None
+        evaluator.store.note_checkpoint(stream_id, "first")
+        evaluator.ownership.give_up(stream_id)
+        assert not redis.exists(keys.owner(stream_id))
+        return not redis.exists(keys.checkpoint(stream_id))
+
+    redis.hset(keys.streams, _ORDERS, b"{}")
+    assert not given_up(_QUOTES), "no gateway has confirmed the tables"
+    WorkingCopy(ground.settings).confirm(1, redis.info("server")["run_id"])
+    assert given_up(_QUOTES)
+    assert not given_up(_ORDERS)
+
+
 def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
     """The evaluator of a stream is reported too, and the reason if it does not evaluate the stream."""
     now = [100.0]
