@@ -17,7 +17,7 @@ def settings_table() -> str:
 
     Example:
         >>> print(settings_table().splitlines()[2])
-        | `CQ_PREFIX` | `cq.` | beginning of the names of the gateway's topics and Redis keys |
+        | `CQ_PREFIX` | `cq.` | prefix of the names of the gateway's topics and Redis keys |
     """
     rows = ["| variable | default | |", "|---|---|---|"]
     rows += [f"| `{name}` | {default} | {text} |" for name, default, text in _rows(Settings, "CQ")]

@@ -43,6 +43,10 @@ _DRIVER_GONE = (
 _CONTROLLER_SLOW = r"NotControllerException: The active controller appears to be node \d"
 """The stack traces of a Kafka whose controller waited too long for a busy machine, and resigned for a moment."""
 
+_ENDED_WHILE_FENCED = r"IllegalStateException: Preparing transaction state transition to \w+ while it already a pending"
+"""The stack trace of a Kafka that is asked to end a transaction while it fences the producer: the producer asks again.
+"""
+
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
@@ -86,9 +90,9 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
 def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
     """Return the traces in which no expression is found.
 
-    The last words of a killed evaluator's JVM, and those of a controller of Kafka that resigns, are always expected.
+    Stack traces of a killed evaluator's JVM are always expected, as are two kinds of a Kafka on a busy machine.
     """
-    always = (_DRIVER_GONE, _CONTROLLER_SLOW)
+    always = (_DRIVER_GONE, _CONTROLLER_SLOW, _ENDED_WHILE_FENCED)
     return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, *always))]
 
 

@@ -294,8 +294,7 @@ class Streams:
             self._lane.log.release(self._lane.log.kept[stream.source_id])
         batch = running.progress.batch if running.progress is not None else None
         self._queries.start(running, checkpoint, form, self._clock(), cautious=cautious)
-        if batch is not None and running.batch_at_start > batch:
-            self._worker_deaths.committed(stream.stream_id)
+        self._worker_deaths.resumed(stream.stream_id, committed=batch is not None and running.batch_at_start > batch)
 
     def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> LaneStart | None:
         """Return where the lane may begin with a stream, None where the stream has a query of its own."""

@@ -75,6 +75,8 @@ class WorkerDeaths:
         self._begun: set[str] = set()
         self._searched: set[str] = set()
         """Streams at whose batch a worker died."""
+        self._presumed: set[str] = set()
+        """Streams at whose batch a worker is only presumed to have died, since an earlier evaluator ended."""
 
     def begin(self, stream_id: StreamId, *, shared: bool = False) -> bool:
         """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
@@ -91,11 +93,30 @@ class WorkerDeaths:
             # An evaluator ended amid this batch. The batch may be the cause: exhausted memory may end all processes.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
+            self._presumed.add(stream_id)
         self._begun.add(stream_id)
         search = store.search(stream_id)
         if search.careful:
             self._searched.add(stream_id)
         return search.careful or any(state.times for state in store.quarantined(stream_id).values())
+
+    def resumed(self, stream_id: StreamId, *, committed: bool) -> None:
+        """Note that a query has begun, and that the store knows where the query goes on.
+
+        An earlier evaluator may have ended between the commit of a micro-batch and its report: then no micro-batch is
+        under way any more, and no work unit is at fault.
+
+        Args:
+            stream_id: The stream.
+            committed: Whether a micro-batch was committed that was under way when the query before ended.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        presumed = stream_id in self._presumed and not self._store.batch_under_way(stream_id)
+        if committed or presumed:
+            self.committed(stream_id)
+        self._presumed.discard(stream_id)
 
     def failed(self, stream_id: StreamId, failure: str) -> int:
         """Note that a query ended; return how often workers died at its batch, 0 if no death ended the query now.

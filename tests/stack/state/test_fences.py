@@ -27,6 +27,7 @@ from spark_jobs.engine.rows.headers import packed_headers
 from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.record_writer import record_writer
 from spark_jobs.runtime.kafka.sink import RecordWriting
+from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths
 from tests.ground import Ground
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
@@ -95,6 +96,19 @@ def test_a_batch_that_is_committed_is_pinned_no_more(opened: Ground) -> None:
     assert counted == redis.hgetall(RedisKeys.of(settings).output("s_1"))
     store.unpin("s_1", 5)  # a checkpoint that was taken back
     assert pinned == store.pin("s_1", 5)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_an_evaluator_that_ended_after_a_commit_is_no_death(opened: Ground, is_committed: bool) -> None:
+    """The pin of the committed batch was still there; a batch that is under way, however, is evaluated carefully."""
+    store, quarantine = TableStore(opened.settings), QuarantineStore(opened.settings)
+    store.pin("s_1", 7)
+    deaths = WorkerDeaths(quarantine, lambda: 0)
+    assert deaths.begin("s_1")
+    store.unpin("s_1", None if is_committed else 7)
+    deaths.resumed("s_1", committed=False)
+    assert is_committed != deaths.begin("s_1")
+    assert (0 if is_committed else 1) == quarantine.search("s_1").deaths
 
 
 def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[Callable[[], object]]:
