@@ -14,6 +14,7 @@ from grouping.plan.frame_value import LAG, FrameValue, frame_value
 
 __all__ = [
     "AGGREGATE",
+    "HIDDEN",
     "INFIX",
     "all_of",
     "placeholder",
@@ -21,8 +22,11 @@ __all__ = [
     "render_part",
     "render_reference",
     "shape",
+    "without_values",
 ]
 
+HIDDEN = ("?",)
+"""The text in the place of the constants of `without_values`, for `render_part`."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
@@ -143,3 +147,10 @@ def _render_frame_value(value: FrameValue) -> str:
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
     """Return conjuncts as one condition; None where there is none."""
     return conjuncts[0] if len(conjuncts) == 1 else Call("and", tuple(conjuncts), "BOOLEAN") if conjuncts else None
+
+
+def without_values(expression: Expression) -> Expression:
+    """Return an expression with slot 0 for each constant, since signatures hide constants."""
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(without_values, expression.args)), expression.type_text)
+    return Slot(0) if isinstance(expression, Value) else expression

@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.expression import Call, Column, Expression, Value, walk
 from grouping.model.reference import TableColumn
 from grouping.model.sql_type import SqlType
 from grouping.model.table import Table
-from grouping.plan.expression_text import render_name, render_part, render_reference
+from grouping.plan.expression_text import HIDDEN, render_name, render_part, render_reference, without_values
 
 __all__ = ["JoinKey", "LookupJoin", "table_columns"]
-
-_HIDDEN = ("?",)
 
 
 class JoinKey(msgspec.Struct, frozen=True):
@@ -74,8 +72,8 @@ class LookupJoin(msgspec.Struct, frozen=True):
     @property
     def condition(self) -> str:
         """ON as text; `?` hides its constants from others."""
-        equalities = (self._equality(key, _without_values(key.left), _HIDDEN) for key in self.keys)
-        return " AND ".join([*equalities, *(render_part(_without_values(part), _HIDDEN) for part in self.rest)])
+        equalities = (self._equality(key, without_values(key.left), HIDDEN) for key in self.keys)
+        return " AND ".join([*equalities, *(render_part(without_values(part), HIDDEN) for part in self.rest)])
 
     def signature(self, lifted: Mapping[str, Expression]) -> str:
         """Return the join as SQL, in which the prefix stands for an alias.
@@ -109,10 +107,3 @@ def table_columns(table: Table, prefix: str) -> tuple[Column, ...]:
 
 def _has_values(expression: Expression) -> bool:
     return any(isinstance(each, Value) for each in walk(expression))
-
-
-def _without_values(expression: Expression) -> Expression:
-    """Return an expression with slot 0 for each constant."""
-    if isinstance(expression, Call):
-        return Call(expression.op, tuple(map(_without_values, expression.args)), expression.type_text)
-    return Slot(0) if isinstance(expression, Value) else expression

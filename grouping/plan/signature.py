@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from grouping.model.expression import LEFT_ON, Call, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
-from grouping.plan.expression_text import all_of, render_part
-from grouping.plan.frames import HIDDEN, Frames
+from grouping.plan.expression_text import HIDDEN, all_of, render_part
+from grouping.plan.frames import Frames
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 

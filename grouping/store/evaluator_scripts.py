@@ -4,16 +4,27 @@ from __future__ import annotations
 
 __all__ = ["COUNT", "GIVE_UP", "PIN"]
 
+_CONFIRMED = """
+local function confirmed(key)
+  local epoch = redis.call('GET', key)
+  if not epoch then return nil end
+  epoch = cjson.decode(epoch)
+  if epoch.run_id ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return nil end
+  return epoch
+end
+"""
+"""A function of Lua: the `EpochNote` of a key, nil where no tables are confirmed for this run of Redis."""
+
 # KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence where there is one. ARGV:
 # stream, batch, the fence's holder. Nil: the tables are not confirmed, the record of their version is lost, or the
 # stream is held; empty: another evaluator has the fence; "committed": the batch is committed. A dropped stream has
 # tables without rows. A pattern reads the number of the stream's declaration, since texts within JSON have their quotes
 # escaped.
-PIN = """
-local epoch = redis.call('GET', KEYS[1])
+PIN = (
+    _CONFIRMED
+    + """
+local epoch = confirmed(KEYS[1])
 if not epoch then return nil end
-epoch = cjson.decode(epoch)
-if epoch.run_id ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return nil end
 local pinned = redis.call('HGET', KEYS[3], ARGV[2])
 if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
 if tonumber(ARGV[2]) < tonumber(redis.call('GET', KEYS[6]) or 0) then return 'committed' end
@@ -36,6 +47,7 @@ if revision ~= '1' then pinned = pinned .. ':' .. revision end
 redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
+)
 
 # KEYS: matches, counted, output, next batch, and the stream's fence where there is one. ARGV: source partition,
 # micro-batch, the fields of `Output`, the fence's holder, values. 0: nothing waits, or the micro-batch was counted
@@ -54,12 +66,13 @@ return redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
 
 # KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream. The
 # last tasks of a dropped stream may have written keys anew. Redis with unconfirmed tables may have lost the stream.
-GIVE_UP = """
+GIVE_UP = (
+    _CONFIRMED
+    + """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
 redis.call('DEL', KEYS[1])
-local epoch = redis.call('GET', KEYS[2])
-if not epoch or cjson.decode(epoch).run_id ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return end
-if redis.call('HEXISTS', KEYS[3], '') == 1 and redis.call('HEXISTS', KEYS[4], ARGV[2]) == 0 then
+if confirmed(KEYS[2]) and redis.call('HEXISTS', KEYS[3], '') == 1 and redis.call('HEXISTS', KEYS[4], ARGV[2]) == 0 then
   redis.call('UNLINK', unpack(KEYS, 5))
 end
 """
+)

@@ -100,6 +100,13 @@ class Snapshot:
         """The groups that have entries."""
         return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
 
+    @property
+    def used(self) -> Iterator[tuple[GroupPlan, SelectList]]:
+        """Each group with each of its SELECT lists."""
+        for table in self.tables:
+            for variant in {int(each) for part in table.parts for each in part.variants}:
+                yield table.shape.plan, self.selects[self.select_of[variant]]
+
     def only(self, groups: Collection[str]) -> Snapshot:
         """Return the tables of some groups alone, with their existing indexes."""
         kept = frozenset(groups)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Mapping
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["LogState", "packed", "unpacked"]
+__all__ = ["LogOperator", "LogState", "packed", "unpacked"]
 
 _CHECKSUM = 4
 
@@ -114,6 +114,35 @@ class LogState:
     def nbytes(self) -> int:
         """Memory in bytes."""
         raise NotImplementedError
+
+
+State = TypeVar("State", bound=LogState)
+
+
+class LogOperator(Generic[State]):
+    """The part of an operator (`operators.operator.Operator`) that its state carries out."""
+
+    __slots__ = ()
+
+    def begin(self) -> State:
+        """Return the state before the first rows."""
+        raise NotImplementedError
+
+    def snapshot(self, state: State) -> bytes:
+        """Return the state as bytes that `restore` reads."""
+        return state.stored()
+
+    def restore(self, snapshot: bytes) -> State:
+        """Return the state of a snapshot.
+
+        Raises:
+            ValueError: The bytes are no whole snapshot of this version.
+        """
+        return type(self.begin()).restored(snapshot)
+
+    def size(self, state: State) -> int:
+        """Return about how many bytes of memory the state takes."""
+        return state.nbytes
 
 
 def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: str | None) -> bytes:

@@ -1,6 +1,6 @@
 """The interface of operators: an operator makes rows from rows, and from a state that depends on earlier rows.
 
-The caller keeps the state between steps. A state can also be measured, stored and restored; today only tests do so.
+The caller keeps the state between steps. A state can also be measured, stored and restored.
 The output is the same however the input is divided into steps, so a replay makes the same rows.
 """
 

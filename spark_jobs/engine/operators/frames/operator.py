@@ -21,6 +21,7 @@ from spark_jobs.engine.operators.frames.frame_rows import FrameRows, Reach
 from spark_jobs.engine.operators.frames.frame_values import FrameValues, kept_columns
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.key_rows import KeyRows
+from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, as_plain
 from spark_jobs.engine.rows.events import arrow_type
@@ -30,7 +31,7 @@ __all__ = ["FrameOperator", "read_values"]
 
 
 @dataclass(frozen=True, slots=True)
-class FrameOperator:
+class FrameOperator(LogOperator[FrameRows]):
     """The values of frames (`operators.operator.Operator`). The rows of a task are of one partition, in its order."""
 
     frames: Frames
@@ -53,9 +54,8 @@ class FrameOperator:
             value_bytes: As the field.
         """
         found: dict[str, FrameValue] = {}
-        for table in snapshot.tables:
-            for variant in {int(each) for part in table.parts for each in part.variants}:
-                found |= read_values(table.shape.plan, snapshot.selects[snapshot.select_of[variant]])
+        for plan, select in snapshot.used:
+            found |= read_values(plan, select)
         return cls(frames, tuple(found[stored] for stored in sorted(found)), value_bytes)
 
     @property
@@ -135,22 +135,6 @@ class FrameOperator:
         rows = KeyRows(joined.take(order), asked)
         values = FrameValues(rows, clocks)
         return {value: values.of(value, state.visible.get(value.column.stored, 0)) for value in self.values}
-
-    def snapshot(self, state: FrameRows) -> bytes:
-        """Return the state as bytes that `restore` reads."""
-        return state.stored()
-
-    def restore(self, snapshot: bytes) -> FrameRows:
-        """Return the state of a snapshot.
-
-        Raises:
-            ValueError: The bytes are no whole snapshot of this version.
-        """
-        return FrameRows.restored(snapshot)
-
-    def size(self, state: FrameRows) -> int:
-        """Return about how many bytes of memory the state takes."""
-        return state.nbytes
 
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:

@@ -17,6 +17,7 @@ from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
 from grouping.plan.scan import Scan
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_extremes import extremes_names, with_rows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
@@ -31,7 +32,7 @@ _DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class RowBeforeOperator:
+class RowBeforeOperator(LogOperator[LastRows]):
     """The rows before (`operators.operator.Operator`). The rows of a task are of one source partition, in its order."""
 
     by: tuple[Column, ...]
@@ -162,22 +163,6 @@ class RowBeforeOperator:
     def _stored(self) -> list[str]:
         """The columns to keep."""
         return [column.stored for column in self.reads if column.stored not in self._equal]
-
-    def snapshot(self, state: LastRows) -> bytes:
-        """Return the state as bytes that `restore` reads."""
-        return state.stored()
-
-    def restore(self, snapshot: bytes) -> LastRows:
-        """Return the state of a snapshot.
-
-        Raises:
-            ValueError: The bytes are no whole snapshot of this version.
-        """
-        return LastRows.restored(snapshot)
-
-    def size(self, state: LastRows) -> int:
-        """Return about how many bytes of memory the state takes."""
-        return state.nbytes
 
 
 def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...]:

@@ -18,6 +18,7 @@ from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.silence.latest_rows import BEGINNING, ELEMENT, NEVER, LatestRows
 from spark_jobs.engine.operators.silence.row_chains import RowChains
@@ -29,7 +30,7 @@ __all__ = ["SilenceOperator", "read_latest"]
 
 
 @dataclass(frozen=True, slots=True)
-class SilenceOperator:
+class SilenceOperator(LogOperator[LatestRows]):
     """The rows of silent keys (`operators.operator.Operator`). A task has rows of one partition, in their order."""
 
     silence: SilentKeys
@@ -52,9 +53,8 @@ class SilenceOperator:
         """
         assert computation.silence is not None, "a computation with silences"
         found: dict[str, Column] = {}
-        for table in snapshot.tables:
-            for variant in {int(each) for part in table.parts for each in part.variants}:
-                found |= read_latest(table.shape.plan, snapshot.selects[snapshot.select_of[variant]])
+        for plan, select in snapshot.used:
+            found |= read_latest(plan, select)
         reads = tuple(found[stored] for stored in sorted(found))
         delay_ms = round(settings.evaluator.watermark_delay_seconds * 1000)
         return cls(computation.silence, computation.computation_id, reads, delay_ms, settings.evaluator.value_bytes)
@@ -196,22 +196,6 @@ class SilenceOperator:
         place = np.searchsorted(positions, offsets, side="right")
         highest = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])
         return highest[place]
-
-    def snapshot(self, state: LatestRows) -> bytes:
-        """Return the state as bytes that `restore` reads."""
-        return state.stored()
-
-    def restore(self, snapshot: bytes) -> LatestRows:
-        """Return the state of a snapshot.
-
-        Raises:
-            ValueError: The bytes are no whole snapshot of this version.
-        """
-        return LatestRows.restored(snapshot)
-
-    def size(self, state: LatestRows) -> int:
-        """Return about how many bytes of memory the state takes."""
-        return state.nbytes
 
 
 def read_latest(plan: GroupPlan, select: SelectList) -> dict[str, Column]:

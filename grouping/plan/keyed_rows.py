@@ -1,0 +1,43 @@
+"""The base of nodes with a state by key: the key, and the conditions that decide which rows the node takes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from grouping.model.expression import Column, Expression
+from grouping.plan.expression_text import render_reference, without_values
+
+__all__ = ["KeyedRows", "key_of"]
+
+
+class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rows below that WHERE lets through, by key."""
+
+    by: tuple[Column, ...]
+    """The key, in the order of the stored texts, each column once: the columns that the query names, and the columns
+    that WHERE compares with constants, which the group decides. NULL is a value like another, NaN equals NaN, and -0.0
+    equals 0.0."""
+    where: tuple[Expression, ...] = ()
+    """The conditions of WHERE that decide which rows exist, with their constants, in canonical order."""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows below that the node computes with."""
+        return (*self.by, *self.where)
+
+    @property
+    def conditions(self) -> list[Expression]:
+        """The conditions with slot 0 for each constant, since signatures hide constants."""
+        return [without_values(each) for each in self.where]
+
+    @property
+    def key_text(self) -> str:
+        """The columns of the key as SQL."""
+        return ", ".join(render_reference(column.reference) for column in self.by)
+
+
+def key_of(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns as the key of a node."""
+    return tuple(sorted(set(columns), key=lambda column: column.stored))
