@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -14,20 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.evaluation.records import PlacedRecord, source_batch
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Value
 from grouping.plan.frame_value import LAG, FrameValue
 from grouping.plan.frames import Frames
-from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged
-from spark_jobs.engine.rows.events import Events
-from tests.unit.matching.event_batches import SETTINGS, stream
+from tests.unit.matching.event_batches import stream
 from tests.unit.operators.cutting import driven, pieces
+from tests.unit.operators.timed_rows import timed_events
 
 STREAM = stream("s STRING", "d DOUBLE", "n INT", "b BOOLEAN")
 S, D, N, B = (Column(column.name, str(column.type)) for column in STREAM.columns)
@@ -63,17 +59,6 @@ ROWS = st.lists(
 )
 CUTS = st.lists(st.integers(0, 30), max_size=4)
 KEYS = st.sampled_from([(S,), (D,), (B, S)])
-
-
-def decoded(rows: Sequence[Row], first: int) -> Events:
-    """Return rows as the events of partition 3, from an offset on; `at` is the time in seconds."""
-    records = [
-        PlacedRecord(json.dumps(row).encode(), b"k", datetime.fromtimestamp(row["at"], UTC), 3, first + place, ())
-        for place, row in enumerate(rows)
-    ]
-    events, letters = decode(source_batch(records), STREAM, SETTINGS)
-    assert letters is None
-    return events
 
 
 def operator(by: tuple[Column, ...], where: bool, values: Sequence[FrameValue] = VALUES) -> FrameOperator:
@@ -148,7 +133,7 @@ def test_any_cutting_makes_the_same_values(
     """Steps of any size give the values of a fold over single rows, with the state stored between steps or not."""
     begin, steps = 0, []
     for piece in pieces(rows, cuts):
-        steps.append((begin, decoded(piece, begin)))
+        steps.append((begin, timed_events(STREAM, piece, begin)))
         begin += len(piece)
     made = driven(operator(by, where), [(step, None) for _, step in steps], stored=stored)
     found = [
@@ -166,7 +151,7 @@ def test_an_undone_task_leaves_no_trace(
     one, state = operator((S,), where), FrameRows()
     state.reach = one.reach
     for first in range(0, len(before), 5):
-        one.fold(state, decoded(before[first : first + 5], first))
+        one.fold(state, timed_events(STREAM, before[first : first + 5], first))
         state.position = min(first + 5, len(before))
         state.begin()  # merges rows, and forgets rows out of reach
 
@@ -174,7 +159,7 @@ def test_an_undone_task_leaves_no_trace(
         state.begin()
         begin, found = len(before), []
         for piece in steps:
-            _, [made] = one.step(state, decoded(piece, begin))
+            _, [made] = one.step(state, timed_events(STREAM, piece, begin))
             found += shown(made, begin)
             begin += len(piece)
         state.undo()
@@ -185,11 +170,11 @@ def test_an_undone_task_leaves_no_trace(
     assert same(run(pieces(rows, cuts)), wanted)
     if before:
         fresh, position = FrameRows(), min(again, len(before))
-        one.fold(fresh, decoded(before, 0))
+        one.fold(fresh, timed_events(STREAM, before, 0))
         fresh.position = len(before)
         fresh.rewind(position)
-        one.fold(fresh, decoded(before, 0))
-        _, [made] = one.step(fresh, decoded(rows, len(before)))
+        one.fold(fresh, timed_events(STREAM, before, 0))
+        _, [made] = one.step(fresh, timed_events(STREAM, rows, len(before)))
         assert same(shown(made, len(before)), wanted)
 
 
@@ -198,7 +183,7 @@ def test_rows_before_the_begin_of_a_value_do_not_count() -> None:
     back, count = VALUES[0], VALUES[2]
     one, state = operator((S,), False, (back, count)), FrameRows()
     state.visible = {count.column.stored: 2}
-    _, [made] = one.step(state, decoded([{"s": "a", "d": float(place), "at": 0} for place in range(4)], 0))
+    _, [made] = one.step(state, timed_events(STREAM, [{"s": "a", "d": float(place), "at": 0} for place in range(4)], 0))
     assert made.column(back.column.reference).to_pylist() == [None, 0.0, 1.0, 2.0]
     assert made.column(count.column.reference).to_pylist() == [1, 1, 1, 2]
 
@@ -212,7 +197,10 @@ def test_a_state_forgets_rows_out_of_reach() -> None:
         state.reach = one.reach
         for first in range(0, 2_000, 10):
             one.fold(
-                state, decoded([{"s": "ab"[place % 2], "d": 0.5, "at": first + place} for place in range(10)], first)
+                state,
+                timed_events(
+                    STREAM, [{"s": "ab"[place % 2], "d": 0.5, "at": first + place} for place in range(10)], first
+                ),
             )
             state.begin()
         assert state.rows <= most
@@ -226,13 +214,13 @@ def test_keys_without_rows_are_forgotten() -> None:
     times = [*range(400), *[1_000] * 200]
     rows = [{"s": f"{place}" if place < 400 else "ab"[place % 2], "at": at} for place, at in enumerate(times)]
     for first in range(0, 600, 10):
-        one.fold(state, decoded(rows[first : first + 10], first))
+        one.fold(state, timed_events(STREAM, rows[first : first + 10], first))
         state.position = first + 10
         state.begin()
     assert state.count <= 4
     again = FrameRows.restored(state.stored())
     for kept in (state, again):
-        _, [made] = one.step(kept, decoded([{"s": each, "at": 1_001} for each in "ab7"], 600))
+        _, [made] = one.step(kept, timed_events(STREAM, [{"s": each, "at": 1_001} for each in "ab7"], 600))
         assert [101, 101, 1] == made.column(VALUES[6].column.reference).to_pylist()
 
 
@@ -240,7 +228,7 @@ def test_a_costly_frame_is_stopped() -> None:
     """The rows of frames are charged to the computation, whatever the number of its rows."""
     one, clock = operator((S,), False, (FrameValue("max", (D,), "DOUBLE", rows=9),)), itertools.count()
     budget = CpuBudget(1.5, clock=lambda: float(next(clock)))
-    rows = decoded([{"s": "a", "d": 1.0, "at": 0}], 0)
+    rows = timed_events(STREAM, [{"s": "a", "d": 1.0, "at": 0}], 0)
     with budget.batch(1), pytest.raises(CpuExceeded), charged("j_1", lambda: ["g_1"]):
         one.step(FrameRows(), rows)
     assert {"g_1"} == budget.stopped.suspects
@@ -251,7 +239,7 @@ def test_one_time_far_ahead_forgets_nothing() -> None:
     rows = [{"s": "a", "d": 1.0, "at": place} for place in range(20)]
     rows[10]["at"] = 2_000_000_000
     one = operator((S,), False, (VALUES[6],))
-    _, [made] = one.step(FrameRows(), decoded(rows, 0))
+    _, [made] = one.step(FrameRows(), timed_events(STREAM, rows, 0))
     assert made.column(VALUES[6].column.reference).to_pylist()[-2:] == [18, 19]
 
 
@@ -260,7 +248,7 @@ def test_a_torn_state_is_not_used() -> None:
     state = FrameRows()
     state.torn = True
     with pytest.raises(InternalError):
-        operator((S,), False).step(state, decoded([{"s": "a", "at": 0}], 0))
+        operator((S,), False).step(state, timed_events(STREAM, [{"s": "a", "at": 0}], 0))
 
 
 def test_long_frames_are_made_some_at_a_time() -> None:
@@ -271,7 +259,7 @@ def test_long_frames_are_made_some_at_a_time() -> None:
         FrameValue("max", (D,), "DOUBLE", milliseconds=20_000),
         FrameValue("stddev_pop", (D,), "DOUBLE", rows=9),
     )
-    _, [made] = operator((S,), False, values).step(FrameRows(), decoded(rows, 0))
+    _, [made] = operator((S,), False, values).step(FrameRows(), timed_events(STREAM, rows, 0))
     total, most, spread = (made.column(value.column.reference).to_pylist() for value in values)
     for place in (0, 1, 2_500, 5_999):
         frame = [row for row in rows[: place + 1] if row["at"] >= rows[place]["at"] - 20]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.evaluation.records import PlacedRecord, source_batch
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Value
 from grouping.plan.silence import SilentKeys
-from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.silence.operator import SilenceOperator
-from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.silent_rows import LatestMatches, SilentRows
-from tests.unit.matching.event_batches import SETTINGS, stream
+from tests.unit.matching.event_batches import stream
 from tests.unit.operators.cutting import pieces
+from tests.unit.operators.timed_rows import timed_events
 
 STREAM = stream("k STRING", "n INT", "b BOOLEAN")
 K, N, B = (Column(column.name, str(column.type)) for column in STREAM.columns)
@@ -55,17 +51,6 @@ class Told(NamedTuple):
     cause: int
     """The offset."""
     row: tuple[Any, ...]
-
-
-def decoded(rows: Sequence[Row], first: int) -> Events:
-    """Return rows as the events of partition 3, from an offset on; `at` is the time in seconds."""
-    records = [
-        PlacedRecord(json.dumps(row).encode(), b"k", datetime.fromtimestamp(row["at"], UTC), 3, first + place, ())
-        for place, row in enumerate(rows)
-    ]
-    events, letters = decode(source_batch(records), STREAM, SETTINGS)
-    assert letters is None
-    return events
 
 
 def operator(*, where: bool) -> SilenceOperator:
@@ -129,7 +114,7 @@ def run(
         if begin in marks:
             state.position = begin
             found += of_mark(one.advance(state, marks[begin] * 1000))
-        state, [made] = one.step(state, decoded(piece, begin))
+        state, [made] = one.step(state, timed_events(STREAM, piece, begin))
         found += shown(made)
         begin += len(piece)
         if stored:
@@ -169,7 +154,7 @@ def test_an_undone_task_leaves_no_trace(
     known = sorted(at for at in marks if at < len(before))
     folded.marks = np.array(known, np.int64), np.array([marks[at] * 1000 for at in known], np.int64)
     for begin in range(0, len(before), 7):
-        one.fold(folded, decoded(before[begin : begin + 7], begin))
+        one.fold(folded, timed_events(STREAM, before[begin : begin + 7], begin))
         folded.position = min(begin + 7, len(before))
     assert (folded.watermark, folded.rows, folded.late) == (state.watermark, state.rows, state.late)
     _, found = run(one, folded, rows, cuts, marks, len(before))
@@ -180,8 +165,8 @@ def test_a_position_depends_on_the_row_and_the_interval() -> None:
     """A silence has the position of its time and row, whatever the state knew before."""
     one, row = operator(where=False), {"k": "a", "n": 1, "b": True, "at": 5}
     later = {"k": "b", "n": 1, "b": True, "at": 50}
-    _, [made] = one.step(LatestRows(), decoded([row, later], 7))
-    _, [again] = one.step(LatestRows(), decoded([row, row, later], 6))
+    _, [made] = one.step(LatestRows(), timed_events(STREAM, [row, later], 7))
+    _, [again] = one.step(LatestRows(), timed_events(STREAM, [row, row, later], 6))
     assert made.positions.tolist() == again.positions.tolist() == [(15_000 << 21) + 7]
     assert made.offsets.tolist() == [8]
 
@@ -190,11 +175,11 @@ def test_changes_bring_another_state_to_the_end_of_a_task() -> None:
     """A state with the changes of a task is the state of the worker that carried the task out."""
     one, state = operator(where=False), LatestRows()
     rows = [{"k": key, "n": 1, "b": True, "at": at} for key, at in (("a", 1), ("b", 2), ("c", 12), ("b", 14))]
-    _, [made] = one.step(state, decoded(rows[:2], 0))
+    _, [made] = one.step(state, timed_events(STREAM, rows[:2], 0))
     state.position = 2
     other = LatestRows.restored(state.stored())
     state.begin()
-    _, [made] = one.step(state, decoded(rows[2:], 2))
+    _, [made] = one.step(state, timed_events(STREAM, rows[2:], 2))
     state.position = 4
     assert shown(made) == [Told(11, 0, ("a", 1)), Told(12, 1, ("b", 1))]
     assert other.put_changes(state.changes())
@@ -206,7 +191,7 @@ def test_silent_keys_leave_the_state() -> None:
     one, state = operator(where=False), LatestRows()
     for first in range(0, 40_000, 4_000):
         rows = [{"k": f"k{first + place}", "n": 1, "b": True, "at": first} for place in range(4_000)]
-        _, _ = one.step(state, decoded(rows, first))
+        _, _ = one.step(state, timed_events(STREAM, rows, first))
         state.position = first + 4_000
         state.begin()
     assert state.rows == 4_000
@@ -218,7 +203,7 @@ def test_a_torn_state_is_not_used() -> None:
     state = LatestRows()
     state.torn = True
     with pytest.raises(InternalError):
-        operator(where=False).step(state, decoded([], 0))
+        operator(where=False).step(state, timed_events(STREAM, [], 0))
 
 
 def test_other_bytes_are_no_state() -> None:
