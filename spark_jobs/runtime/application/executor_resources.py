@@ -11,7 +11,7 @@ __all__ = ["executors_note", "worker_bytes"]
 
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
-"""Spark's; these options are in MiB where they have no unit."""
+"""Bytes of Spark's units; these options are in MiB where they have no unit."""
 _LIMITING = ("yarn", "k8s:")
 """Prefixes of masters that kill an executor beyond its memory limit."""
 
@@ -36,7 +36,7 @@ def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
     """Return the memory of a Python worker, None where no option says how much there is.
 
     The value is `spark.executor.pyspark.memory`; without it, on clusters that enforce memory limits, the rest of
-    `spark.executor.memoryOverhead`. Spark's own default for that is no statement about our workers.
+    `spark.executor.memoryOverhead`. Spark's own default of that option says nothing about the memory of workers.
 
     Args:
         options: Spark's options.

@@ -54,7 +54,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def end_jvm() -> None:
-    """End the JVM and its workers for certain: asked first, killed when it takes its time.
+    """End the JVM and its workers: ask first, and kill a JVM that does not end in time.
 
     Queries are not stopped singly: an uncommitted batch is replayed from the checkpoint in any case.
     """

@@ -1,4 +1,4 @@
-"""Options of Spark in a file: as arguments of Java, pyspark's way, everybody on the machine could read them."""
+"""Spark options in a file: pyspark passes options as arguments of Java, which every user of the machine can read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def properties(options: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Write whatever is no letter, digit, dot, dash or underscore of ASCII by its UTF-16 units."""
+    """Escape all characters but ASCII letters, digits, dots, dashes and underscores, by their UTF-16 units."""
     return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else _units(each) for each in text)
 
 

@@ -32,7 +32,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
 
     Args:
         settings: The evaluator's settings.
-        extra: Further Spark options, which win.
+        extra: Further Spark options, which take precedence.
 
     Raises:
         OperationalError: The jars are not there, an option is the evaluator's own or not that of `spark-submit`, or

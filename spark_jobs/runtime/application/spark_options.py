@@ -19,7 +19,8 @@ __all__ = ["JAVA_OPTIONS", "SHUFFLE_PARTITIONS", "archive_path", "hidden_options
 _LOOPBACK = "127.0.0.1"
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""Spark's default forks some 42 processes per micro-batch on a local file system; it stays for URLs."""
+"""For local checkpoints. Spark's default, which stays in use for URLs, forks some 42 processes per micro-batch
+there."""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 """Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
@@ -68,7 +69,7 @@ _SETTINGS = {
     "spark.master": "CQ_EVALUATOR_MASTER",
     "spark.sql.streaming.pollingDelay": "CQ_EVALUATOR_POLL_MS",
 }
-"""Options that a setting has."""
+"""Spark options that a setting of the evaluator replaces."""
 
 
 def hidden_options(settings: Settings) -> dict[str, str]:

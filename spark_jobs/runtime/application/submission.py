@@ -19,7 +19,7 @@ def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
     """Return the session's options that can still be set, after checking options in force.
 
     Args:
-        ours: The evaluator's.
+        ours: The evaluator's options.
         given: The options with which `spark-submit` has started the JVM.
 
     Raises:

@@ -48,7 +48,7 @@ def make_archive(settings: Settings) -> Path | None:
         _run_a_stream(spark, Path(folder))
         spark.stop()
         if process is not None and process.stdin is not None:
-            process.stdin.close()  # pyspark's JVM ends with it, in order
+            process.stdin.close()  # the end of its standard input ends pyspark's JVM in order
             process.wait(_DUMP_SECONDS)
         if made.is_file():
             made.replace(path)
@@ -73,7 +73,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Make the archive; an evaluator starts without one too, so no failure is an error."""
+    """Make the archive. Evaluators start without an archive too, so a failure is only printed."""
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         path = make_archive(Settings())

@@ -1,4 +1,4 @@
-"""Digests of a tick of very many destinations: a Spark job, on request of the gateway."""
+"""A Spark job, on request of the gateway, writes the digests of a tick with very many destinations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.3
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
-"""Two orders, each with the mark of its transaction: a fraction of a second, for micro-batches wait for a free core."""
+"""Offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
+
+A task takes a fraction of a second, since micro-batches of streams wait for a free core.
+"""
 
 
 class DigestJobThread:
@@ -40,7 +43,7 @@ class DigestJobThread:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            fence: That of the evaluator's lease: whom requests must name, and who alone may write.
+            fence: The fence of the evaluator's lease. Requests must name its token, and only its holder may write.
             failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
                 job may go on writing for a while.
         """
@@ -75,11 +78,12 @@ class DigestJobThread:
         job = self._requests.look()
         if job is None or job.evaluator != self._fence.token or job.state == "done":
             return None
-        # The reply to an earlier taking was lost: the job is carried out again, and writes the same.
+        # A job that is still requested: Redis's reply to an earlier call was lost. Carrying it out again writes the
+        # same.
         return self._requests.change(job, "taken")
 
     def _tell(self, job: Job) -> None:
-        """Say that a job is done; should Redis have lost the request, the gateway asks again."""
+        """Report that a job is done. A gateway that finds no such report in Redis requests the job again."""
         while True:
             try:
                 self._requests.change(job, "done")
@@ -89,7 +93,7 @@ class DigestJobThread:
 
 
 def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fence) -> None:
-    """Write the digests of a range of orders, and the answers, by one Spark job."""
+    """Write the digests for a range of orders, and the answers to the orders, by one Spark job."""
     begun = time.monotonic()
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
@@ -103,7 +107,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fenc
             "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
             "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
             "kafka.isolation.level": "read_committed",
-            # Orders that are gone are closed; unanswered orders are carried out by the gateway.
+            # Orders that are gone are closed. The gateway carries out orders that have no answer.
             "failOnDataLoss": "false",
         }
     )

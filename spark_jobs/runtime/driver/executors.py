@@ -1,4 +1,4 @@
-"""Executors taken away by a cluster: a driver forgotten by its master gets none for ever."""
+"""Ends an evaluator that has lost its executors: a master that forgot a driver never gives it executors again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Executors:
         """Begin.
 
         Args:
-            count: Tells how many there are; none with a local master, whose driver does the work.
+            count: Returns the number of executors; 0 with a local master, where the driver does the work.
             clock: Monotonic seconds.
         """
         self._count = count
@@ -33,13 +33,13 @@ class Executors:
         self._none_since: float | None = None
 
     def check(self, *, awaited: bool) -> int:
-        """Return how many there are now.
+        """Return the number of executors.
 
         Args:
-            awaited: Whether events wait to be evaluated: where none do, a cluster may take its executors back.
+            awaited: Whether events wait to be evaluated. Without waiting events a cluster may take executors back.
 
         Raises:
-            OperationalError: There were some, and for `GONE_SECONDS` there have been none.
+            OperationalError: The evaluator had executors, and has had none for `GONE_SECONDS` while events waited.
         """
         count, now = self._count(), self._clock()
         some = count > 0

@@ -122,7 +122,7 @@ def _ended(*_: object) -> NoReturn:
 
 
 def _end(reason: str) -> None:
-    """End at once, and end all writing of Spark: somebody else may have taken over."""
+    """End the process and all writing of Spark at once: another evaluator may have taken over."""
     if _ending.is_set():
         return
     log.error(reason)

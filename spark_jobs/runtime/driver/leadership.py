@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.2
 _REDIS_SECONDS = 30.0
 """How long Redis may take to answer until an evaluator that does not stand by gives up."""
 _MARGIN_SECONDS = 3.0
-"""How long before the lease lapses the process must be on its way out."""
+"""How long before the lease lapses the process must begin to end."""
 
 
 class Leadership:

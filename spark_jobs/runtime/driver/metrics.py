@@ -31,7 +31,7 @@ class StreamMetrics(Collector):
     """Metrics of the streams, made anew for each scrape."""
 
     def __init__(self, status: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
-        """Ask there.
+        """Keep the source of the status.
 
         Args:
             status: Returns the status of streams by name (`Streams.status`).

@@ -1,4 +1,4 @@
-"""Sees that nobody else works on the checkpoints: the folder is held, an earlier JVM dead, not only silent."""
+"""Keeps other evaluators off the checkpoints: locks the data folder, and kills the JVM of an earlier evaluator."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def serve(
         spark: The session.
         settings: The evaluator's settings.
         fences: The fences for its writes.
-        status: Where it tells its state.
-        metrics_url: Where its metrics are.
+        status: The file with the evaluator's state.
+        metrics_url: The URL of the evaluator's metrics.
         digests_failed: Called when digests can no longer be written.
         warm: Whether batches were run already (`warm_up`).
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class EvaluatorStatusFile:
-    """Where the evaluator tells its state: JSON, replaced in one move."""
+    """The evaluator's state in a JSON file, which each write replaces as a whole."""
 
     def __init__(self, path: Path) -> None:
         """Write to that path."""

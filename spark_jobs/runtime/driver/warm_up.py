@@ -75,7 +75,7 @@ def _feed(query: StreamingQuery, topic: str, broker: Broker) -> None:
 
 
 def _answer(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write a record for each event to the same topic, where it makes a further batch and no more."""
+    """Write a result for each warm-up event to the same topic. Results make a further batch, but no further result."""
     for batch in batches:
         count = batch["key"].to_pylist().count(_EVENT)
         columns = [pa.repeat(pa.scalar(_RESULT), count), pa.nulls(count, pa.binary())]

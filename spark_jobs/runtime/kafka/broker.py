@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.02
 
 
 class SourceForm(NamedTuple):
-    """A source topic: its id, and how far its partitions go."""
+    """A source topic: its id, and the first and end offsets of its partitions."""
 
     topic_id: str
     """Kafka's own id: a topic deleted and created again has a new id."""
@@ -38,7 +38,7 @@ class SourceForm(NamedTuple):
 
 
 class Broker:
-    """Looks at source topics, and writes the dead letters of events that they lost. For one thread."""
+    """Reads the offsets of source topics, and writes dead letters for their lost events. For one thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
@@ -60,9 +60,9 @@ class Broker:
         return found
 
     def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:
-        """Return the forms of many topics, at three questions in all.
+        """Return the forms of many topics, with three requests in all.
 
-        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
+        Topics that cannot be read, or lack a leader, are left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -88,7 +88,7 @@ class Broker:
         """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
 
         Raises:
-            OperationalError: It has not.
+            OperationalError: The broker did not acknowledge the letter.
         """
         detail = f"The broker deleted offsets {first} to {last} before they were evaluated."
         headers: list[tuple[str, str | bytes]] = [
@@ -102,7 +102,7 @@ class Broker:
         """Write the dead letter of a record with an unreadable timestamp, and wait until the broker has the letter.
 
         Raises:
-            OperationalError: It has not.
+            OperationalError: The broker did not acknowledge the letter.
         """
         detail = (
             f"The record's timestamp, {record.timestamp()[1]} ms, is too large: Kafka's timestamps are milliseconds."
@@ -124,7 +124,7 @@ class Broker:
         """Write a record, and wait until the broker has it.
 
         Raises:
-            OperationalError: It has not.
+            OperationalError: The broker did not acknowledge the record.
         """
         failures: list[object] = []
         self._producer.produce(

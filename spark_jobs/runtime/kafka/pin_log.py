@@ -28,11 +28,11 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class MicroBatch(NamedTuple):
-    """The permanent identity of a micro-batch: numbers restart with a checkpoint, and then the query has a new id."""
+    """The permanent identity of a micro-batch: a new checkpoint counts from 0 again, and its query has a new id."""
 
     source_id: str
     query_id: str
-    """Spark's own, which lies in the checkpoint."""
+    """Spark's id of the query, stored in the checkpoint."""
     number: int
 
 
@@ -64,12 +64,12 @@ class PinLog:
         self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
-        """By source, of its latest batch: all tables, each as the first record has it."""
+        """By source: the pins of its latest batch. For each table the first record of the batch counts."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
         """Return the offsets that a batch sees; for a table without known offsets the present ends are taken.
 
-        They are on Kafka when this returns.
+        The pins are on Kafka when the method returns.
 
         Args:
             batch: The batch; it is the source's latest.

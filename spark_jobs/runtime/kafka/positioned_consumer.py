@@ -16,10 +16,10 @@ _AT_ONCE = 10_000
 """Most records that are taken at a time."""
 _ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
-"""The polls in a row without a record after which another consumer asks, which looks the topics up.
+"""Polls in a row without a record at which a new consumer takes over, and looks the topics up again.
 
-librdkafka takes the leader's epoch of a topic that was made anew, which is lower, for an old answer, and then never
-reads the topic again: seen where a broker had been restarted before.
+A topic that was deleted and created again has a lower leader epoch. librdkafka may take this epoch for an outdated
+answer, and then never reads the topic again; this happens after a restart of a broker.
 """
 _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
 
@@ -51,11 +51,11 @@ class PositionedConsumer:
         self.reached: dict[SourcePlace, int] = {}
         """By partition that is being read: the offset of the next record."""
         self.shown: set[SourcePlace] = set()
-        """Partitions of which Kafka shows nothing more at the moment."""
+        """Partitions that are read up to their present end."""
         self.rewound: set[SourcePlace] = set()
-        """Partitions that Kafka gives from an earlier offset on: a topic was made anew, and has fewer records."""
+        """Partitions that Kafka gives from an earlier offset on: a topic was created again, and has fewer records."""
         self.silent = self.empty = 0
-        """Polls in a row without a record, and without so much as the end of a partition."""
+        """Polls in a row without a record, and polls in a row without even the end of a partition."""
 
     def _connected(self) -> Consumer:
         return Consumer(
@@ -77,7 +77,7 @@ class PositionedConsumer:
         """Begin to read some partitions, each from an offset on, and no others.
 
         Raises:
-            KafkaException: The client cannot.
+            KafkaException: The client refuses the partitions.
         """
         self.reached, self.silent, self.empty = dict(offsets), 0, 0
         self.rewound.clear()

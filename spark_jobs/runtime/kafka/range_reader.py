@@ -44,7 +44,7 @@ class SourceRange(NamedTuple):
 
 
 class RecordUnreadable(OperationalError):
-    """A record's timestamp is no time; Spark's own source fails at it with these words."""
+    """A record's timestamp is out of range; the text is that of Spark's own source."""
 
     def __init__(self, message: Message) -> None:
         place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"

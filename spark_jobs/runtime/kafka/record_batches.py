@@ -2,7 +2,7 @@
 
 Half of the cost of an event was Spark's sink, which makes Java objects of each record and of each of its five headers:
 4.2 µs a record. Here the records of a chunk are one concatenation of columns, then cut by partition, compressed and
-given their checksums: 0.5 µs. Who sends them to Kafka is `record_writer`'s concern.
+given their checksums: 0.5 µs. `record_writer` sends the batches to Kafka.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RecordBatch:
             producer_id: The producer's id, by which the broker recognises a repetition.
             producer_epoch: The producer's epoch.
             first_sequence: How many records of the partition that producer has sent before.
-            now_ms: The time of writing, epoch milliseconds; brokers put theirs in its place (LogAppendTime).
+            now_ms: The time of writing, epoch milliseconds; brokers may replace it by their own (LogAppendTime).
         """
         codec, last = _CODECS[self.codec], self.count - 1
         checked = (
@@ -70,7 +70,7 @@ def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[Recor
 
     Args:
         rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
-        codec: How they are compressed.
+        codec: The compression.
     """
     if not rows.num_rows:
         return
@@ -103,7 +103,7 @@ def _compressed(data: memoryview, codec: Codec) -> bytes:
 
 
 def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
-    """Return the parts of each record behind its place in the batch, and their length."""
+    """Return the parts of each record after its offset in the batch, and their length together."""
     key, value, headers = rows["key"], rows["value"], rows["headers"]
     key_length, value_length = _lengths(key), _lengths(value)
     parts = [varints(key_length), key, varints(value_length), value, headers]

@@ -45,8 +45,8 @@ T = TypeVar("T")
 _WAITING_BYTES = 32 << 20
 """Most bytes of rows that wait for Kafka."""
 _ANSWER_SECONDS = 60.0
-"""How long a request may take in all, with its retries: a producer that has lost track of one fails the task, whose
-successor has another producer."""
+"""How long a request may take with its retries. A producer that exceeds this time has lost track of the request; the
+task fails, and its successor has another producer."""
 GROWTH_SECONDS = 10.0
 """How long a topic may take to get the partition of a record."""
 _LOOK_SECONDS = 0.1
@@ -75,7 +75,7 @@ _SSL_FILES = {
 
 
 class RecordWriter:
-    """Writes output rows to the topics and partitions that they name. For one thread; Kafka is seen to by another."""
+    """Writes output rows to the topics and partitions that they name. For one thread; another thread talks to Kafka."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect.
@@ -102,10 +102,10 @@ class RecordWriter:
 
         Args:
             rows: The records.
-            check: Called right before they are sent; raises where they must not be.
+            check: Called right before the rows are sent; raises if they must not be sent.
 
         Raises:
-            OperationalError: Kafka refused some; nothing more must be written with this writer.
+            OperationalError: Kafka refused some rows; this writer must not write any more.
         """
         batches = list(record_batches(self._placed(rows), self._codec))
         while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
@@ -118,7 +118,7 @@ class RecordWriter:
         """Wait until Kafka has all that was written.
 
         Raises:
-            OperationalError: It refused some; nothing more must be written with this writer.
+            OperationalError: Kafka refused some rows; this writer must not write any more.
         """
         while self._sending:
             self._wait_for_first()
@@ -140,7 +140,7 @@ class RecordWriter:
         self._waiting -= size
 
     def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Have something done by the thread that sees to Kafka."""
+        """Run a coroutine in the thread that talks to Kafka."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     @staticmethod
@@ -207,10 +207,10 @@ class RecordWriter:
 
 
 def answer(future: Future[T], seconds: float) -> T:
-    """Return what Kafka answers.
+    """Return Kafka's answer.
 
     Raises:
-        OperationalError: Kafka refused a request, or nothing was heard of it for so many seconds.
+        OperationalError: Kafka refused a request, or did not answer within `seconds`.
     """
     try:
         return future.result(seconds)
@@ -225,7 +225,7 @@ async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
 
     Raises:
         KafkaError: Kafka refused the batch.
-        RecordsTooLarge: Kafka refused it for its size, as only a topic with a limit below ours does.
+        RecordsTooLarge: The batch exceeds the topic's limit, which is below ours.
     """
     try:
         await sent
@@ -238,13 +238,13 @@ async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
 
 
 class RecordsTooLarge(OperationalError):
-    """Kafka refuses records for their size: another try does not mend that."""
+    """Kafka refuses records because of their size, and would refuse them again."""
 
 
 class FinishedBatch:
     """A finished batch with the interface of aiokafka's `BatchBuilder`.
 
-    That class is aiokafka's own affair: `pyproject.toml` bounds the version, and a test compares the two.
+    That class is private to aiokafka: `pyproject.toml` bounds the version, and a test compares the two.
     """
 
     def __init__(self, batch: RecordBatch) -> None:
@@ -260,10 +260,10 @@ class FinishedBatch:
         return len(self._batch.records)
 
     def close(self) -> None:
-        """Nothing: nothing can be added."""
+        """Do nothing: the batch is finished already."""
 
     def closed(self) -> bool:
-        """Tell that nothing can be added."""
+        """Return True: no record can be added."""
         return True
 
     def append(self, **_: object) -> None:

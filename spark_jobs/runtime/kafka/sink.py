@@ -53,7 +53,7 @@ class RecordWriting:
         yield from ()
 
     def _check(self) -> None:
-        """Return when the task may write; it ends where its evaluator was succeeded."""
+        """Raise an error if another evaluator has taken the place of the task's evaluator."""
         if self.fence is not None:
             fence_watch(self.settings).check(self.fence)
 
@@ -65,11 +65,11 @@ def fence_watch(settings: bytes) -> FenceWatch:
 
 
 def checkpoint_location(source_id: str, settings: Settings) -> str:
-    """Return where the query of a stream keeps its position; by the id of its source, never its name."""
+    """Return the location of the checkpoint of a stream's query, by the id of its source, never its name."""
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/checkpoints/{source_id}"
-    # Other prefixes may have theirs there too, and each sweeps checkpoints without a stream of its own.
+    # Other prefixes may have checkpoints in the same place, and each prefix removes those of its dropped streams.
     return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
 
 

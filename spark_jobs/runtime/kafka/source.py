@@ -17,8 +17,8 @@ _EARLIEST = -2
 FETCHES = {"kafka.fetch.max.wait.ms": "10"}
 """How long a fetch of an executor's consumer waits at the broker for new records.
 
-Before each read Spark's consumer asks for the bounds of its partition, on the connection on which its own fetch ahead
-waits. By Kafka's default, 500 ms, an event that comes alone waits for half a second.
+Before each read Spark's consumer asks for the bounds of its partition. The request waits behind the consumer's own
+prefetch on the same connection: with Kafka's default, 500 ms, a single event waits for half a second.
 """
 
 
@@ -27,8 +27,8 @@ def read_stream(
 ) -> DataFrame:
     """Return the stream's records: key, value, partition, offset, timestamp, and headers if asked for.
 
-    Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. A task reads a single partition
-    (no ``minPartitions``), so results of a partition are written in its order.
+    Only committed records are read, in bounded batches, from the offsets that CREATE STREAM fixed. A task reads a
+    single partition (no ``minPartitions``), so results of a partition are written in its order.
 
     Args:
         spark: The session.

@@ -1,4 +1,4 @@
-"""The topics of tables, as a worker reads them: up to offsets that are given, and asks how far they go."""
+"""The topics of tables, as a worker reads them: their end offsets, and their records up to given offsets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TableLog:
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_log)
 
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
-        """Return by topic and partition the offset after the last record, at two questions in all.
+        """Return by topic and partition the offset after the last record, with two requests in all.
 
         A change acknowledged before the call lies before the end, even if another producer's transaction is open before
         it: then `read` waits for the end of this transaction. Topics that cannot be read, or lack a leader, are left
@@ -110,7 +110,7 @@ class TableLog:
 
 
 def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return offsets in the places of their partitions."""
+    """Return an array of offsets with the partitions as indexes."""
     found = np.zeros(max(offsets, default=0) + 1, np.int64)
     found[list(offsets)] = list(offsets.values())
     return found

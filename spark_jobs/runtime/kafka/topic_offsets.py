@@ -1,4 +1,4 @@
-"""How far topics go: the first and the next offset of each partition, asked for many topics at once."""
+"""The first offset and the end of each partition, asked for many topics at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
 
 PartitionOffsets = dict[int, int]
-"""By partition of one topic."""
+"""Offsets of one topic, by partition."""
 
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 TopicPartitions = list[tuple[str, int]]
@@ -138,7 +138,7 @@ def _description(admin: AdminClient, topic: str) -> TopicDescription:
 def _offsets(
     admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
 ) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:
-    """Return the offsets by topic, and by topic of which a partition failed the code of its error."""
+    """Return the offsets by topic; for topics with a failed partition, return the error codes."""
     found: dict[str, PartitionOffsets] = {}
     failed: dict[str, int] = {}
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():

@@ -29,7 +29,7 @@ _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka
 
 
 class Unreadable(NamedTuple):
-    """The records in the way of a micro-batch, and the offsets between which it is free of them."""
+    """The unreadable records of a micro-batch, and the bounds between which the micro-batch has none."""
 
     records: list[Message]
     starts: dict[int, int]

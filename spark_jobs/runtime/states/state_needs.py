@@ -242,7 +242,6 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
         stream: The stream of the events.
         computation: The computation.
         snapshot: The tables of the groups over it.
-        settings: The evaluator's settings.
     """
     if computation.frames is not None:
         return _FrameNeeds.of(computation, snapshot)

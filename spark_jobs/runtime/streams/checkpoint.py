@@ -51,7 +51,7 @@ class Checkpoint:
         """Begin the log of a query that Spark does not run itself, in Spark's form.
 
         Args:
-            starts: By topic and partition, where the first micro-batch begins.
+            starts: By topic and partition, the first offset of the first micro-batch.
         """
         self.files.write(f"{self.location}/metadata", json.dumps({"id": str(uuid.uuid4())}))
         self.files.write(f"{self.location}/sources/0/0", f"\0v1\n{json.dumps(starts)}")
@@ -98,7 +98,7 @@ class Checkpoint:
         return None
 
     def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return by partition the begin and the end of the uncommitted micro-batch, None if all are committed."""
+        """Return, by partition, where the uncommitted micro-batch begins and ends; None if all are committed."""
         batch = self._uncommitted()
         if batch is None:
             return None
@@ -117,7 +117,7 @@ class Checkpoint:
         self._rewrite(f"offsets/{batch}", lambda log: log | {topic: {**log.get(topic, {}), **ends}})
 
     def next_beginnings(self) -> dict[str, dict[str, int]] | None:
-        """Return by topic where the first uncommitted micro-batch begins, None before any micro-batch began."""
+        """Return where the first uncommitted micro-batch begins, by topic and partition; None before any."""
         names = self._tail()
         return self._log(names[0]) if names else None
 
@@ -205,19 +205,20 @@ class Checkpoint:
         )
 
     def note_anew(self, ends: Mapping[str, int]) -> None:
-        """Note, by source partition, the end of the events that may have been evaluated by an older checkpoint."""
+        """Store the offsets, by source partition, before which an older checkpoint may have evaluated events."""
         self.files.write(f"{self.location}/{_ANEW}", json.dumps(ends))
 
     def begun_anew(self) -> dict[str, int]:
-        """Return the offsets of `note_anew`; empty for a checkpoint that an earlier version of the program wrote."""
+        """Return the offsets that `note_anew` stored; none in a checkpoint of an earlier version of the program."""
         noted = self.files.text(f"{self.location}/{_ANEW}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
 
     def begun_elsewhere(self, source_id: str) -> MicroBatch | None:
-        """Return the micro-batch that the query of another checkpoint began before `copy_of`, None without one.
+        """Return the micro-batch that was under way in the original log when `copy_of` made this copy; None without
+        one.
 
-        The pins of joined tables are kept under the other query's id, so a replay asks for them by this id.
+        The pins of joined tables are stored under the id of the original query, so a replay asks for them by this id.
 
         Args:
             source_id: The `Stream.source_id` of the query's stream.

@@ -16,9 +16,9 @@ from spark_jobs.runtime.streams.progress import Progress
 __all__ = ["EvaluatedStream"]
 
 _ALONE_SECONDS = 30.0
-"""The shortest time for which a stream that left the lane after a failure has a query of its own."""
+"""How long a stream that leaves the lane after its first failure has a query of its own."""
 _MOST_PARTINGS = 5
-"""How often `_ALONE_SECONDS` is doubled at most."""
+"""How often further failures double `_ALONE_SECONDS` at most."""
 _STANDING_SECONDS = 10.0
 """How long events may wait without a micro-batch until the stream counts as not evaluated."""
 
@@ -70,15 +70,15 @@ class EvaluatedStream:
         return self.reason if self.owner is None else f"the {self.owner.title} has it"
 
     def is_quiet(self, now: float) -> bool:
-        """Tell whether the stream may share the lane."""
+        """Tell whether the stream may share the lane: its load is low, and no failure keeps it out."""
         return not self.failures and now >= self.alone_until and self.load.is_quiet(self.behind)
 
     def is_caught_up(self, now: float) -> bool:
-        """Tell whether the stream may share the lane, if its load does not matter."""
+        """Tell whether the stream may share the lane at any load: few events wait, and no failure keeps it out."""
         return not self.failures and now >= self.alone_until and self.load.is_near(self.behind)
 
     def compare(self, now: float, earliest: Mapping[int, int], ends: Mapping[int, int]) -> None:
-        """Compare how far the stream is with the broker's offsets.
+        """Compare the stream's progress with the broker's offsets.
 
         Args:
             now: Monotonic seconds.
@@ -98,7 +98,7 @@ class EvaluatedStream:
             self.waiting_since = now
 
     def look(self, now: float) -> bool:
-        """Note how far the stream's own query is; return whether the query has committed a micro-batch.
+        """Update the progress of the stream's own query; return whether the query has committed a micro-batch.
 
         Args:
             now: Monotonic seconds.
@@ -132,7 +132,7 @@ class EvaluatedStream:
         self.failures, self.reason, self.load = 0, None, StreamLoad()
 
     def look_at_lane(self, lane: Lane, seconds: float, now: float) -> None:
-        """Note how far the lane is with the stream.
+        """Update the stream's progress in the lane.
 
         Args:
             lane: The lane.

@@ -99,7 +99,7 @@ class Lane:
         self._leaving: dict[str, bool] = {}
         """By `Stream.source_id`, whether the stream goes on in a query of its own."""
         self._cancel_at: float | None = None
-        """When the micro-batch under way is cancelled, since the query was told to stop; None where it was not."""
+        """When to cancel the micro-batch under way of a query that must stop; None while the query need not stop."""
         self._interrupted: frozenset[str] = frozenset()
         self._query: LaneQuery | None = None
         self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
@@ -162,7 +162,7 @@ class Lane:
 
         Args:
             stream: The stream. Its own checkpoint has no micro-batch under way.
-            place: Where the lane begins with it.
+            place: Where the lane begins to evaluate the stream.
         """
         self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.anew)
 
@@ -175,7 +175,7 @@ class Lane:
         self._seats[stream.source_id] = self.log.take_back(stream)
 
     def redefine(self, stream: Stream) -> None:
-        """Take over the gateway's changes of a stream; the query goes by them from its next start on."""
+        """Take over the gateway's changes of a stream; the query uses them from its next start on."""
         for seats in (self._seats, self._joining):
             if stream.source_id in seats:
                 seats[stream.source_id] = seats[stream.source_id]._replace(stream=stream)

@@ -38,7 +38,7 @@ class Seat(NamedTuple):
 
     stream: Stream
     starts: dict[str, int]
-    """By partition of the topic, the first offset that the lane evaluates; the log has later positions."""
+    """By partition of the topic, the first offset that the lane evaluates. The log has the positions reached since."""
     anew: dict[str, int]
     """See `LaneStart.anew`."""
 
@@ -205,7 +205,7 @@ class LaneLog:
         seats = list(seats)
         if self.checkpoint.has_begun():
             self.checkpoint.set_topics([seat.stream.topic for seat in seats], {})
-        else:  # a start without a micro-batch left files with the topics of that time
+        else:  # the files of an earlier start, which carried out no micro-batch, have old topics
             self.checkpoint.remove()
             self.checkpoint.give_name(self.name)
             self.checkpoint.open_log({seat.stream.topic: seat.starts for seat in seats})

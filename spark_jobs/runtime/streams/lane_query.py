@@ -40,7 +40,7 @@ _WAIT_GROWTH = 1.3
 _PLACES_SECONDS = 1.0
 """How often the query looks for new partitions."""
 _AWAY_LOOKS = 3
-"""After this many looks in a row without a topic, the query fails; a single look may meet the election of a leader."""
+"""How many looks in a row must miss a topic until the query fails; an election of a leader can make one look fail."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 

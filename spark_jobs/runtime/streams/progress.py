@@ -85,7 +85,7 @@ class Progress:
 
     @property
     def reached(self) -> int:
-        """Return the sum over the partitions of the positions before which all events are evaluated."""
+        """Return the sum of the positions reached in all partitions; all events before them are evaluated."""
         return sum(self.stream.evaluated(self.stream.positions(self._position.offsets)).values())
 
     def _next(self, partition: str) -> int:

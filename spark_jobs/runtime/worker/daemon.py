@@ -37,7 +37,7 @@ DRIVER_VARIABLE = "CQ_DRIVER_PID"
 _LOOK_EVERY_SECONDS = 0.5
 
 _SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
-"""Archives that Spark puts on the path, and folders in them, such as the ``org`` of jars, which `copy` looks for."""
+"""Archives that Spark puts on the path, and folders in them, such as ``org`` in a jar, where Python's `copy` looks."""
 
 
 def drop_archives() -> None:

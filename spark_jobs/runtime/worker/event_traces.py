@@ -32,7 +32,7 @@ _MOST_GROUPS = 20
 
 
 def sampled(partitions: NDArray[np.int32], offsets: Ints, share: float) -> Ints:
-    """Return the rows that are sampled: their places, mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014, §5).
+    """Return the sampled rows, chosen by a hash of their positions: splitmix64 (Steele, Lea, Flood, OOPSLA 2014, §5).
 
     Example:
         >>> len(sampled(np.zeros(100_000, np.int32), np.arange(100_000), 0.01))
@@ -74,7 +74,7 @@ class EventTraces:
 
     @classmethod
     def of(cls, settings: Settings, stream: Stream, batch: int, version: int) -> EventTraces | None:
-        """Return the traces that the settings ask for."""
+        """Return the traces of a task, None if the settings ask for none."""
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
@@ -123,7 +123,7 @@ class Trail:
     """The outcome of the sampled events of an Arrow batch."""
 
     def __init__(self, traces: EventTraces, events: RowSource, rows: Ints, began_ns: int) -> None:
-        """Begin with decoded events; `EventTraces.trail` makes it."""
+        """Begin with the sampled rows of decoded events; called by `EventTraces.trail`."""
         self._traces = traces
         self.events = events
         self.rows = rows.astype(np.int32)
@@ -132,7 +132,7 @@ class Trail:
         self.matched_ns: int | None = None
         """When the first matches of any group were found."""
         self.met: dict[int, _EventMatches] = {}
-        """By offset: a task has one partition."""
+        """The matches of each sampled event, by offset; a task has a single partition."""
 
     def found(self, rows: RowSource, found: Matches) -> None:
         """Take note of matches: of the events, or of the rows of a computation over them."""
@@ -145,5 +145,5 @@ class Trail:
             self.met[offset] = _EventMatches(met.matches + 1, met.groups if known else (*met.groups, group))
 
     def end(self) -> None:
-        """Report the trail: the results are with Spark."""
+        """Report the trail, after Spark has taken the results."""
         self._traces.tell(self)

@@ -56,7 +56,7 @@ class FirstLetters:
         self._details += [found[offset] for offset in sorted(found)[:left]]
 
     def report(self) -> None:
-        """Write the first records of the task, until the stream has enough counted records."""
+        """Write the outcomes of the task's first records, unless enough records of the stream are counted already."""
         details, self._details = self._details, []
         if self._is_over or not details:
             return

@@ -1,4 +1,4 @@
-"""A task of the lane: it reads source partitions, evaluates one after the other, and tells Redis which is in hand."""
+"""A task of the lane: reads source partitions, evaluates one after the other, and tells Redis which is under way."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LaneStream(NamedTuple):
 
 
 class LaneRange(NamedTuple):
-    """Records of one source partition, which may be none where the clock has a mark."""
+    """Records of one source partition; there may be none if the clock has a mark."""
 
     records: SourceRange
     clock: StateClock | None = None
@@ -59,12 +59,12 @@ class LaneRange(NamedTuple):
 
     @classmethod
     def of(cls, records: Sequence[Any], clock: Sequence[Any] | None) -> LaneRange:
-        """Return the range of its fields, as JSON has them."""
+        """Return the range whose fields were decoded from JSON."""
         return cls(SourceRange(*records), None if clock is None else StateClock(*clock))
 
     @property
     def begin(self) -> RangeBegin | None:
-        """Where the task begins; None where no mark is known and the records tell."""
+        """Where the task begins; None without a mark, when the first record tells the position."""
         if self.clock is None:
             return None
         return RangeBegin(self.records.partition, self.records.first, self.clock)
@@ -155,7 +155,8 @@ class LaneTask:
                 if isinstance(error, OperationalError) and not isinstance(error, _OF_ONE_STREAM):
                     raise
                 raise StreamFailed(source_id, error) from error
-            # A process of a busy machine waits for a core: by the clock, each stream would seem to need one.
+            # Wall-clock time would count the wait for a core, so on a busy machine each stream would seem to need a
+            # core.
             seconds[source_id] = seconds.get(source_id, 0.0) + time.process_time() - used
         return seconds, times
 

@@ -75,7 +75,7 @@ class WorkerProcess:
         self._watches: dict[str, StreamWatch] = {}
         """By stream id."""
         self._altered: dict[str, Stream] = {}
-        """By stream id: a state of the stream with a later declaration than the tasks of its query have."""
+        """By stream id: the stream under a declaration later than the declaration that its query's tasks have."""
         self._used_at: dict[str, float] = {}
         """By stream id: when the stream's tables were last used, monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
@@ -176,7 +176,7 @@ class WorkerProcess:
             watch.note_clock(time.monotonic())
 
     def take_time(self) -> RangeTime | None:
-        """Return what `note_time` has noted since the last call, in the task that began last."""
+        """Return the note that `note_time` made in the last task, and clear the note; None without one."""
         taken, self._time = self._time, None
         return taken
 
@@ -242,7 +242,7 @@ class WorkerProcess:
     def observe(
         self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
     ) -> None:
-        """Write statistics by a task's events, and review indexes; called after the task's last use of the snapshot."""
+        """Write statistics of a task's events, and review indexes; called after the task's last use of the snapshot."""
         events, stream_id = watch.take_last(), watch.stream_id
         if events is None:
             return
@@ -263,7 +263,7 @@ class WorkerProcess:
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
     def count(self, counts: TaskCount, settings: Settings) -> None:
-        """Add the matches and output of a task in one source partition; they wait for the end of a lane's task."""
+        """Count the matches and output of a task in one source partition; a task of the lane writes them at its end."""
         self._counts.append(counts)
         if not self._in_lane:
             self._write_counts(settings)

@@ -28,7 +28,7 @@ class QuarantineNotes:
 
         Args:
             stream_id: The stream.
-            store: Where other workers and the gateway read them.
+            store: Redis, where other workers and the gateway read the notes.
             clock_ms: Epoch milliseconds.
         """
         self._stream_id = stream_id
@@ -37,7 +37,7 @@ class QuarantineNotes:
         self._task = 0
         self._users: Mapping[str, Subscriber] | None = None
         self._stopped: Counter[Subscriber] = Counter()
-        """By sole user: the quarantines of its units within the hour."""
+        """By subscriber: how many units that only this subscriber uses were quarantined within the hour."""
         self.failed: set[str] = set()
         """Units that raised in this worker."""
         self.slow: dict[str, Quarantine] = {}
@@ -88,10 +88,10 @@ class QuarantineNotes:
         return UnitSelection(left_out, watched, suspects, marks, guard, partial(self.quarantine, SLOW))
 
     def part_of_budget(self, item_id: str) -> float:
-        """Return the part of the CPU budget that a group or SELECT list has, 1 while nothing of its user was stopped.
+        """Return the part of the CPU budget for a group or SELECT list; 1 unless its sole user's units were stopped.
 
-        The n-th unit of a user stopped within the hour had 1/n² of the budget, so all of them together take less than
-        twice the budget of one.
+        The n-th unit of a user that is quarantined within the hour had 1/n² of the budget, so all of them together took
+        less than twice the budget of one unit.
         """
         if not self._stopped:
             return 1.0
@@ -116,7 +116,7 @@ class QuarantineNotes:
 
         Args:
             reason: `FULL`, `SLOW` or `KILLED`.
-            units: The units; several have a computation in common, and count for no user.
+            units: The units. Several units share a computation that is at fault, and count for no user.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}

@@ -63,7 +63,7 @@ class RecordSchemas:
         self._begun = {}
 
     def parts(self, stream: Stream, batch: pa.RecordBatch) -> Iterator[tuple[Stream, pa.RecordBatch]]:
-        """Yield the records in parts, each with the stream as its records need it for decoding.
+        """Yield the records in parts, each with the stream and the schemas that decode the part.
 
         Args:
             stream: The stream as the micro-batch was pinned to it.
@@ -81,7 +81,7 @@ class RecordSchemas:
             yield stream, batch
 
     def _with_first(self, stream: Stream, batch: pa.RecordBatch) -> Stream:
-        """Return the stream with the id that its first record named, in whichever task."""
+        """Return the stream with the schema id of its very first record, whichever task read that record."""
         if self._first is None:
             ids = schema_ids(batch["value"])
             if not ids:
@@ -120,7 +120,7 @@ class RecordSchemas:
         return msgspec.structs.replace(stream, schemas=f"{{{found}}}" if found else msgspec.UNSET)
 
     def _ask(self, stream: Stream, url: str, ids: list[int]) -> None:
-        """Ask the registry for schemas, and keep these before anything is decided by them."""
+        """Ask the registry for schemas, and store the answers before any record is decoded with them."""
         now = began = self._clock()
         wanted = [each for each in ids if self._absent.get(each, now) <= now]
         if not wanted or len(self._found) >= MOST_SCHEMAS:

@@ -59,7 +59,7 @@ class TaskObserver(Observer):
         self.counts.add(matches.number, rows)
 
     def end(self) -> None:
-        """End a batch of records: its output is with Spark."""
+        """End a batch of records, after Spark has taken its output."""
         if self._trail is not None:
             self._trail.end()
 

@@ -43,12 +43,12 @@ class StreamWatch:
         """The latest events of the task."""
 
     def declare(self, stream: Stream) -> None:
-        """Take the declaration of the stream that a task goes by."""
+        """Use the declaration of the stream that a task's micro-batch sees."""
         if stream.revision != self._revision:
             self._begin(stream)
 
     def _begin(self, stream: Stream) -> None:
-        """Begin the observations that go by the declaration."""
+        """Begin the observations that depend on the declaration."""
         settings, fences = self._settings, self._fences
         self._revision = stream.revision
         self.first = FirstLetters(stream.stream_id, FirstRecordsStore(settings, fences))

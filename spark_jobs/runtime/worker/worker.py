@@ -49,7 +49,7 @@ BATCH_ID = "streaming.sql.batchId"
 """Spark's local properties with the query's id, as in its checkpoint, and with the micro-batch's number."""
 
 PROCESS = WorkerProcess()
-"""The state of this worker: a global, since Spark calls a function that has to find it."""
+"""The state of this worker process; global, because Spark unpickles a new `Evaluation` for each task."""
 WATCHDOG = BudgetWatchdog()
 """The watchdog of this worker."""
 
@@ -69,7 +69,7 @@ class Evaluation:
     fences: EvaluatorFences | None = None
     """The fences of the evaluator: its tasks write until another evaluator takes the stream."""
     begun: MicroBatch | None = None
-    """The micro-batch that the query of another checkpoint began: the pins of joined tables are kept by that query."""
+    """The micro-batch that the query of another checkpoint began, under which the pins of joined tables are stored."""
 
     @classmethod
     def of(
@@ -91,7 +91,8 @@ class Evaluation:
 
         Args:
             batches: The records.
-            begin: Where the records begin, with the marks of the clock there; None where the records alone tell.
+            begin: Where the records begin, with the marks of the clock there; None if the first record tells the
+                position.
         """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)
@@ -203,7 +204,7 @@ class _TaskRun:
             self._letters.clear()
 
     def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        """Yield the output of a mark of the clock, before the first record."""
+        """Yield the results that a mark of the clock makes before the first record."""
         self._observer.begin()
         assert self._begin is not None, "the task of a partition"
         mark = ClockMark(self._begin.partition, watermark)
