@@ -1,7 +1,7 @@
 """Indexes over constant rows, looked up by a whole batch of events at once.
 
-They know int64 keys and row numbers only: the meaning of a key, and NULLs, are `spark_jobs.engine.index.keys`'
-business.
+The indexes know int64 keys and row numbers only; `spark_jobs.engine.index.keys` gives keys their meaning and handles
+NULLs.
 """
 
 from spark_jobs.engine.index.composite import CompositeIndex

@@ -34,7 +34,7 @@ class CompositeIndex:
         return Ranges(self.rows, cut, last) if self.op in {"<", "<="} else Ranges(self.rows, first, cut)
 
     def _bisect(self, first: Ints, last: Ints, values: Ints) -> Ints:
-        """Return per event the first position in its run with a key beyond the value; for ``<= >`` not before it."""
+        """Return per event the first position in its run with a key > the value; for ``<= >`` a key >= it."""
         low, high = first.copy(), last.copy()
         beyond = np.greater if self.op in {"<", ">="} else np.greater_equal
         open_ = np.flatnonzero(low < high)

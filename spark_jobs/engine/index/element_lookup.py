@@ -24,7 +24,7 @@ class ElementLookup:
         """Index the rows.
 
         Args:
-            conjunct: The group's, which is the key.
+            conjunct: The conjunct of the group that is the key.
             types: The types of the slots.
             constants: The constants of the slots, one value per row; NULL is in no array.
         """

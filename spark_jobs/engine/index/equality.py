@@ -45,7 +45,7 @@ class KeyDirectory:
         bucket = (hashes >> self._shift).view(np.int64)
         position = self._starts.take(bucket)
         last = self._starts[1:].take(bucket) - 1
-        found = self._sorted.take(position, mode="clip") == hashes  # that of another bucket never is
+        found = self._sorted.take(position, mode="clip") == hashes  # a hash of another bucket is never equal
         walking = np.flatnonzero((position < last) & ~found)
         while walking.size:
             here = position.take(walking) + 1

@@ -50,7 +50,7 @@ class KeyCodes:
         self._directory = KeyDirectory(hashes)
 
     def constants(self, constants: pa.Array) -> Codes:
-        """Return the codes of the constants that this was made of, -1 for NULL."""
+        """Return the codes of the constants that were numbered, -1 for NULL."""
         if self._strings is not None:
             codes: Codes = _encoded(constants).indices.fill_null(-1).to_numpy(zero_copy_only=False)
             return codes
@@ -58,7 +58,7 @@ class KeyCodes:
         return np.where(constants.is_valid().to_numpy(zero_copy_only=False), found, np.int32(-1))
 
     def find(self, events: EventColumns) -> Codes:
-        """Return for each event the code of its value, -1 where it is no constant's or NULL."""
+        """Return for each event the code of its value, -1 if the value is NULL or equals no constant."""
         column = events[self.column]
         if self._strings is None:
             found = self._directory.find(self._space.hashes(column))
@@ -70,7 +70,7 @@ class KeyCodes:
         return column.spread(found, -1)
 
     def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
-        """Keep apart the strings that share a hash: once in 10^7 tables of a million constants."""
+        """Find the strings that share a hash: this happens once in 10^7 tables of a million constants."""
         distinct, counts = np.unique(hashes, return_counts=True)
         if distinct.size < hashes.size:
             for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):

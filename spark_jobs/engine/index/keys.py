@@ -56,7 +56,7 @@ class KeySpace(Protocol):
     """Keys of a column's values and of the constants to compare with."""
 
     name: str | None
-    """The same for spaces that give a column's values the same keys; None where these depend on the constants."""
+    """A name shared by all spaces that give a column's values the same keys; None if keys depend on the constants."""
 
     def constants(self, values: pa.Array) -> Ints:
         """Return the keys of constants; anything where they are NULL."""

@@ -119,8 +119,8 @@ class Lookup:
         """Index the rows.
 
         Args:
-            conjuncts: The group's.
-            path: Which of them are keys.
+            conjuncts: The conjuncts of the group.
+            path: Tells which of them are keys.
             types: The types of the slots.
             constants: The constants of the slots, one value per row.
             count: How many rows there are.
@@ -139,7 +139,7 @@ class Lookup:
             elements = constants[slot].flatten()
             members = KeyCodes(key.reference, key.type, types[slot].member, elements)
             self._codes, codes = JointCodes.of([members], [elements])
-            # An element that a set names twice, in two spellings, is one.
+            # An element that a set names in two spellings counts once.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
             rows, codes = rows[once], codes[once]
         bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]

@@ -13,7 +13,7 @@ __all__ = ["OrderedIndex", "search"]
 
 
 _MANY = 4_096
-"""Keys among which values are searched faster in their order, the sorting included."""
+"""Number of keys from which on sorting the values first makes the search faster."""
 
 
 def search(keys: Ints, values: Ints, *, right: bool, order: NDArray[np.intp] | None = None) -> Ints:
@@ -48,7 +48,7 @@ class OrderedIndex:
         self.rows = rows[order]
 
     def cuts(self, values: Ints, order: NDArray[np.intp] | None = None) -> Ints:
-        """Return for each value where the rows end or begin whose comparison holds; `order` as in `search`."""
+        """Return for each value where the rows with a TRUE comparison begin or end; `order` as in `search`."""
         # value < constant: constants right of all equal ones; value >= constant: up to the last equal one.
         return search(self.keys, values, right=self.op in {"<", ">="}, order=order)
 

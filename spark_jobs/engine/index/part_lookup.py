@@ -40,7 +40,7 @@ class PartLookup:
     """The index of rows whose texts have a window of one width. Built once, then only read."""
 
     def __init__(self, column: Reference, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
-        """Index the rows by the rarest window of each one's text."""
+        """Index each row by the window of its text that the fewest rows share."""
         self._column = column
         self._width = width
         offsets = _offsets(parts)

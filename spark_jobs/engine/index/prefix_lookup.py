@@ -25,7 +25,7 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["PrefixLookup"]
 
 _LONGEST = 32
-"""Characters of a beginning that are looked up: each length that occurs is a look-up of its own."""
+"""Most characters of a prefix that are looked up; each length that occurs needs a look-up of its own."""
 
 
 class PrefixLookup:
@@ -35,7 +35,7 @@ class PrefixLookup:
         """Index the rows.
 
         Args:
-            conjunct: The group's, which is the key.
+            conjunct: The conjunct of the group that is the key.
             constants: The constants of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
         """
         op, key, slot = comparison(conjunct)

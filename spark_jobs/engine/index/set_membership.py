@@ -19,7 +19,7 @@ def in_sets(
     """Tell for each pair whether its value is in its set.
 
     Args:
-        values: The code of each pair's value, -1 for one that no set has.
+        values: The code of each pair's value, -1 for a value in no set.
         sets: The set of each pair.
         codes: The codes of all sets' elements, one set after the other; -1 for NULL.
         offsets: Where the elements of each set begin, and where the last set's elements end.
@@ -38,7 +38,7 @@ def in_sets(
 def _by_directory(
     values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
 ) -> NDArray[np.bool_]:
-    """Look (set, value) up among all elements: the cost of long sets does not follow their length."""
+    """Look (set, value) up among all elements, so that the cost does not depend on the length of the sets."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     elements = np.unique((owner << 32 | codes)[codes >= 0])
     wanted = mix(sets.astype(np.int64) << 32 | values)

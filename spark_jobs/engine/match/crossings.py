@@ -1,4 +1,4 @@
-"""Edges of entries whose candidates are one run of an index: only entries in one of two runs are looked at.
+"""Edges of entries whose candidates form one run of an index: only entries in exactly one of two runs are checked.
 
 An index by one range conjunct, alone or beside equalities, sorts its entries, so the entries that a row satisfies are a
 run of positions. The row enters the entries of its own run that are not in the run of the row before. The row leaves
@@ -44,7 +44,7 @@ class _EntryRuns:
         return counts
 
     def pairs(self, positions: NDArray[np.int32], first: int, last: int) -> Iterator[Pairs]:
-        """Yield the pairs of the rows in [first, last) and what stands at the positions of their runs."""
+        """Yield pairs of a row in [first, last) and an element of `positions` within the row's run."""
         runs = Ranges(positions, self.first[first:last], self.last[first:last])
         for row, position in runs.pairs(PAIRS):
             yield row + first, position
@@ -107,7 +107,7 @@ class Crossings:
         return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
     def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
-        """Return the entries' begins by position, the positions of young entries by begin, and each row's run in these.
+        """Return the begins of entries by position, the young entries sorted by begin, and each row's run among these.
 
         None where no entry began after a row before. The run is empty for a row without a row before, which enters
         every entry of its own run anyway.
@@ -164,7 +164,7 @@ class Crossings:
     def _counting(
         self, row: NDArray[np.intp], entry: NDArray[np.int32], counts: NDArray[np.bool_]
     ) -> tuple[Ints, Ints]:
-        """Return the pairs that count: the entry is there, and the row's time lies within its window."""
+        """Return the pairs that count: the entry is live, and the row's time lies within its window."""
         part = self._lookup.part
         if part.alive is not None:
             counts &= part.alive[entry]

@@ -73,7 +73,7 @@ class SharedIndexLookup:
 
     @property
     def identity(self) -> int:
-        """The same for all look-ups in one shared index, while the index is in use."""
+        """An id of the shared index, unique while the index is in use."""
         return id(self._shared)
 
     @property
@@ -82,7 +82,7 @@ class SharedIndexLookup:
         return self._shared.rows
 
     def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return the number of the group of each of some rows."""
+        """Return the group number of each row."""
         numbers: NDArray[np.int32] = self._group[self._shared.owner[rows]]
         return numbers
 

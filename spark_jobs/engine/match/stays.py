@@ -1,9 +1,9 @@
 """Edges of groups with UNTIL: which keys were in for an entry before a row?
 
 A group with UNTIL has two tables with the same entries, one looked up by WHERE and the other by UNTIL. A row for which
-WHERE becomes TRUE enters where the key was out, and a row for which UNTIL becomes TRUE leaves where the key was in. A
-row for which WHERE was TRUE in the row before already cannot enter, since the row before made the key enter or found
-the key in. The same holds for UNTIL.
+WHERE becomes TRUE enters where the key was out, and a row for which UNTIL becomes TRUE leaves where the key was in. If
+WHERE was TRUE for the row before already, the row cannot enter: the row before made the key enter, or found the key in.
+The same holds for UNTIL.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class TableLookup:
 
     @property
     def identity(self) -> int:
-        """The same for all look-ups in one part, while the part is in use."""
+        """An id of the part, unique while the part is in use."""
         return id(self.part)
 
     @property
@@ -96,7 +96,7 @@ class TableLookup:
                 yield found, rows
 
     def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return the number of the group of each of some rows."""
+        """Return the group number of each row."""
         return np.full(rows.size, self.group, np.int32)
 
     def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:

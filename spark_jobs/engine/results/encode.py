@@ -30,10 +30,10 @@ EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Arr
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
 _AS_THEY_COME = AS_DECODED | {TIMESTAMP}
-"""Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
+"""Types whose Python values the encoder writes in the form of docs/results.md, with null for NaN and infinities."""
 
 _WHOLE = "_value"
-"""The field that repeats what is in other columns."""
+"""The field that repeats the content of other columns."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -106,7 +106,7 @@ def row_bytes(select: SelectList, record: Size) -> Size:
     for item in select.items:
         names += len(item.name) + _SCALAR_BYTES
         if isinstance(item.expression, Column) and item.expression.reference not in plain:
-            # All columns but the whole have no more bytes together than the record.
+            # All columns except `_value` have together at most the bytes of the record.
             plain.add(item.expression.reference)
         else:
             sizes.of(item.expression)
@@ -114,7 +114,7 @@ def row_bytes(select: SelectList, record: Size) -> Size:
 
 
 def _text_bytes(value: Any) -> int:
-    """Return at most the bytes of a text, or of a VARIANT, and 0 for a value of any other type."""
+    """Return an upper bound for the bytes of a text or a VARIANT, and 0 for a value of any other type."""
     return len(value) if isinstance(value, str) else memoryview(value).nbytes if isinstance(value, msgspec.Raw) else 0
 
 

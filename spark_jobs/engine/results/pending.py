@@ -1,6 +1,6 @@
 """Matches that wait for a tick → records of `cq.pending`, many matches to a record.
 
-Digests are made of them later, by the gateway. A match is stored once for its constant row and SELECT list, whatever
+The gateway makes digests of them later. A match is stored once for its constant row and SELECT list, whatever
 the number of ticks and digests (NiagaraCQ §3.6.2).
 """
 
@@ -94,7 +94,7 @@ def pending_records(
 def _chunks(
     partition: NDArray[np.int32], value: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the matches of record after record, with its partition; in the order of their events."""
+    """Yield the partition and the matches of each record, in the order of their events."""
     order = np.lexsort((value, partition))
     partition, value = partition[order], value[order]
     first = np.ones(len(order), bool)
@@ -107,7 +107,7 @@ def _chunks(
             size = int(sizes[value[start]])
             room = _RECORD_BYTES if size <= _RECORD_BYTES // 2 else MAX_RECORD_BYTES
             if not first[start]:
-                room -= size  # the record before has the row too, and the sum counts it there
+                room -= size  # the previous record has the row too, and the running sum counts it there
             before = ends[start - 1] if start else 0
             stop = int(np.searchsorted(ends, before + room, side="right"))
             stop = min(max(stop, start + 1), start + _RECORD_ITEMS, end)

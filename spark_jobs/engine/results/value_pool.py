@@ -42,7 +42,7 @@ class ValuePool:
     value: NDArray[np.int64]
     """By match: the index of its value."""
     before: pa.BinaryArray | None = None
-    """By value: of an update of a table's row, the encoded SELECT list before; None where no value is an update."""
+    """By value: for an update of a table's row, the encoded SELECT list before it. None if no value is an update."""
 
 
 def value_pools(
@@ -94,7 +94,7 @@ def value_pools(
 def _before(
     events: RowSource, select: SelectList, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> EncodedRows | None:
-    """Return for each update among some rows the SELECT list of the row before, NULL for other rows; None without."""
+    """Return the SELECT list of the row before for each update, NULL for other rows; None without an update."""
     if not isinstance(events, EdgeRows) or events.kinds is None:
         return None
     updates = np.flatnonzero(events.kinds[rows] == UPDATE)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _VALUES = 64
 """Values computed by a function from one check to the next."""
 _NARROWEST = 1 / 64
-"""The smallest part of a budget that the search among suspects gives some of them."""
+"""The smallest part of its budget that a suspect gets while the culprit is searched."""
 
 Suspects = Callable[[], Collection[str]]
 """Names ids of groups, or of SELECT lists, for which expressions are evaluated."""
@@ -94,7 +94,7 @@ class CpuBudget:
 
     @contextmanager
     def batch(self, events: int) -> Iterator[None]:
-        """Begin a batch of some events; the budget is the process's until the block is left."""
+        """Begin a batch of some events; the process uses this budget until the block is left."""
         global _current  # noqa: PLW0603 - functions that Polars calls back cannot be given a budget
         self._seconds = self._base + self._event_seconds * events
         self._spent, self._open, self._narrowed = {}, [], {}

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 VALUE_BYTES: int = EvaluatorSettings().value_bytes
 """Where no settings say otherwise."""
 _SCALAR_BYTES = 64
-"""More than a number or a time has within a nested value, its quotes and commas included."""
+"""An upper bound for the bytes of a number or a time in a nested value, with its quotes and comma."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
@@ -161,7 +161,7 @@ def rows_of_elements(arrays: pa.Array) -> NDArray[np.int64]:
 
 
 def as_plain(values: pa.Array) -> pa.Array:
-    """Return values that Polars computed in the types that events have them in."""
+    """Convert values that Polars computed to the types that events have."""
     if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.string())
     return values

@@ -77,7 +77,7 @@ def _as_none(values: pa.Array) -> pa.Array:
 
 
 class Events:
-    """The good records of a batch, in its order. Row numbers elsewhere (`Matches.event`) are of these."""
+    """The good records of a batch, in its order. `Matches.event` has row numbers of these records."""
 
     kinds: NDArray[np.int8] | None = None
     removals: NDArray[np.bool_] | None = None
@@ -105,7 +105,7 @@ class Events:
             misfits: By column of a lenient stream, how many values did not fit and are NULL.
             read_whole: Gives the VARIANT of each value, for `_value`.
             number: The place of each event among the elements of its record; None where a record is one event.
-            sizes: Gives the most bytes that the columns of each event have together; None for those of its record.
+            sizes: Returns an upper bound for the bytes of each event's columns; None to use the bytes of its record.
         """
         self.misfits = misfits or {}
         self.stream = stream
@@ -136,7 +136,7 @@ class Events:
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
-        """The record time of each event, epoch milliseconds; nonsense is brought into the years 1 to 9999."""
+        """The record time of each event, epoch milliseconds; impossible times are moved into the years 1 to 9999."""
         if self._times is None:
             times = pc.cast(self.source["timestamp"], pa.timestamp("ms", "UTC"), safe=False)
             self._times = np.clip(times.cast(pa.int64()).to_numpy(), *_TIME_BOUNDS_MS)
@@ -156,7 +156,7 @@ class Events:
 
     @property
     def longest_record(self) -> int:
-        """The most of these."""
+        """The largest of `record_bytes`."""
         if self._longest_record is None:
             self._longest_record = int(self.record_bytes.max(initial=0))
         return self._longest_record
@@ -171,7 +171,7 @@ class Events:
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
         """Return a declared column of some events, distinct and ascending, as Python values; don't change the list."""
         values = self.values(name)
-        # As many as there are events: then these are all of them.
+        # As many rows as there are events are all events.
         return values if len(rows) == self.count else [values[row] for row in rows.tolist()]
 
     def column(self, name: Reference) -> pa.Array:

@@ -29,7 +29,8 @@ def halved(
 ) -> Records:
     """Yield the records of some work units; if these fail, the records of either half, down to the unit at fault.
 
-    The halves yield records from before the failure once more, as the replay of a batch does, each unit's in order.
+    The halves yield the records from before the failure again, as a replay of the batch does. Each unit's records stay
+    in order.
 
     Args:
         units: Ids (`grouping.store.work_units`); None for all of them, which are listed only when they fail.

@@ -87,7 +87,7 @@ def match_headers(
         kinds: The kind of each record (`rows.edge_rows.KINDS`), which the header ``edge`` or ``op`` says; None for no
             such header.
         before: The header ``before`` of each record, NULL for none; None where no record has it.
-        causes: The header ``cause`` of each record: the id of the event that the result is of; None where it is `ids`.
+        causes: The header ``cause`` of each record: the id of the event that caused the result; None where it is `ids`.
     """
     same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
     fixed = b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
@@ -113,7 +113,7 @@ def match_headers(
 
 
 def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
-    """Return ``<stream>/<partition>/<offset>`` of some rows' events, and ``/<number>`` where one may be several."""
+    """Return ``<stream>/<partition>/<offset>`` of each row, and ``/<number>`` if records may have several rows."""
     offsets = events.causes if isinstance(events, SilentRows) else events.offsets
     return _ids(stream, events, offsets, rows)
 

@@ -28,7 +28,7 @@ OUTPUT = pa.schema(
 MAX_RECORD_BYTES = 1_000_000
 """Largest key and value of a record: Kafka's default of 1 MiB a record batch, less ample room for headers and framing.
 
-The limit is ours and not the broker's, which would refuse the record's neighbours with it.
+The evaluator checks this limit itself, since the broker would also refuse the other records of the batch.
 """
 
 _CODE = b"code"
@@ -46,7 +46,7 @@ def dead_letters(
         source: Records as Spark's Kafka source gives them.
         details: By row of the source, the fault of the record.
         code: The header ``code``.
-        stream: Theirs, or their table, which names the topic.
+        stream: The stream or the table of the records, which names the topic.
         settings: For the topic's prefix.
 
     Returns:
@@ -99,7 +99,7 @@ def no_record(partition: int, offset: int) -> pa.RecordBatch:
 
 
 def dead_letter_code(rows: pa.RecordBatch) -> str | None:
-    """Return the code of dead letters, None of other rows; rows are never of both."""
+    """Return the code of dead letters, None for results; rows are never of both kinds."""
     code = (rows.schema.metadata or {}).get(_CODE)
     return None if code is None else code.decode()
 

@@ -1,4 +1,4 @@
-"""The rows of a LEFT JOIN that decide, by a query's constants, whether another one is among its rows."""
+"""The rows of a LEFT JOIN that decide, by a query's constants, whether a row padded with NULLs is in the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Partners(NamedTuple):
     """
 
     rows: Columns | None
-    """The rows that the join made; None where later joins have left them as they are, so that they are these."""
+    """The rows of the join; None if later joins left them unchanged, so that the present rows are the join's."""
     first: Ints
     """By row, the place of its first partner; the others follow."""
     size: Ints

@@ -45,11 +45,11 @@ class RowSource(PlacedColumns, Protocol):
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes that the columns of each row have at most, taken once each."""
+        """An upper bound for the bytes of each row's columns, each column counted once."""
 
     @property
     def longest_record(self) -> int:
-        """The most of these."""
+        """The largest of `record_bytes`."""
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
         """Return a declared column of some rows, distinct and ascending, as Python values; don't change the list."""

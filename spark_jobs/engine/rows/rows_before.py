@@ -1,4 +1,4 @@
-"""The rows before some rows, as columns; their place and time are those of the row that each stands before."""
+"""The rows before some rows, as columns, with the positions and times of the later rows."""
 
 from __future__ import annotations
 

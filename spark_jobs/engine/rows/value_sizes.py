@@ -11,11 +11,11 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["value_sizes"]
 
 _LEAST = 2
-"""Bytes of any part, NULL or number, as of the shortest one in JSON with its comma; and of an array itself."""
+"""Bytes counted for each part, as for the shortest part in JSON with its comma, and for an array itself."""
 
 
 def value_sizes(values: pa.Array) -> Ints:
-    """Return the bytes of each value, 0 for NULL, and for a number or a time that is no part of anything.
+    """Return the bytes of each value, 0 for NULL, and for a number or a time outside of an array.
 
     Example:
         >>> value_sizes(pa.array([["é", "b"], [], None])).tolist()

@@ -10,7 +10,7 @@ __all__ = ["read_varint", "varint", "varints"]
 
 
 def varint(number: int) -> bytes:
-    r"""Return one integer.
+    r"""Encode one integer.
 
     Example:
         >>> varint(0), varint(-1), varint(1), varint(64)
@@ -25,7 +25,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    r"""Return the integer that begins at a place, and where it ends.
+    r"""Decode the integer that begins at a place; return it, and where it ends.
 
     Example:
         >>> read_varint(varint(-300), 0)
@@ -45,7 +45,7 @@ _SHORT = pa.array([varint(number) for number in range(-1, _TWO_BYTES)], pa.binar
 
 
 def varints(numbers: NDArray[np.integer]) -> pa.BinaryArray:
-    """Return many: lengths and positions, -1 for a missing value."""
+    """Encode a column of lengths or positions; a missing value has length -1."""
     if numbers.size and numbers.max() >= _TWO_BYTES:
         return pa.array([varint(number) for number in numbers.tolist()], pa.binary())
     return _SHORT.take(pa.array(numbers + 1))
