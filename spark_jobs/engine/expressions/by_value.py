@@ -37,7 +37,7 @@ def each_distinct(
 
 
 def of_one_length(columns: Sequence[pl.Series]) -> list[pl.Series]:
-    """Return columns with as many rows as the longest; a column of one row has this row everywhere."""
+    """Return columns with as many rows as the longest column; a column of one row repeats this row."""
     size = max(len(column) for column in columns)
     return [column if len(column) == size else column.new_from_index(0, size) for column in columns]
 

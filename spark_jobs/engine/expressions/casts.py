@@ -43,7 +43,7 @@ _MICROS = 1_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 _MOST_BITS = 1200
-"""More than the exponent of any DOUBLE, of 2."""
+"""More bits than the binary exponent of any DOUBLE."""
 
 
 def cast(args: list[Operand], sql_type: SqlType) -> Operand:
@@ -76,7 +76,7 @@ def _plain(value: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _by_value(convert: Callable[..., object]) -> Caster:
-    """Make a cast of a function of the value and the type."""
+    """Make a cast from a function of the value and the type."""
     return lambda value, sql_type: each_distinct(
         [value.expr], lambda one: convert(one, sql_type), polars_type(sql_type)
     )
@@ -86,7 +86,7 @@ def _double_to_whole(value: Operand, sql_type: SqlType) -> pl.Expr:
     number = to_double(value)
     whole = pl.when(number < 0).then(number.ceil()).otherwise(number.floor())
     most = 2.0 ** (WHOLE_BITS[sql_type.name] - 1)
-    top = _TOP if sql_type == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
+    top = _TOP if sql_type == BIGINT else most - 1  # Spark compares with the bounds as doubles, so 2^63 passes
     fits = (whole <= top) & (whole >= -most)
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(sql_type), strict=False)
 
@@ -135,14 +135,14 @@ def _digits_of(text: str) -> str | None:
         return f"{found[1]}0"
     if mantissa.bit_length() + exponent > _MOST_BITS:
         return f"{found[1]}1e999"
-    spare = max(mantissa.bit_length() - _MOST_BITS, 0)  # the last of many bits says that there are more
+    spare = max(mantissa.bit_length() - _MOST_BITS, 0)  # the last kept bit is set if any bit that is cut off is set
     mantissa, exponent = mantissa >> spare | bool(mantissa & (1 << spare) - 1), exponent + spare
     digits = f"{mantissa << exponent}" if exponent >= 0 else f"{mantissa * 5**-exponent}e{exponent}"
     return found[1] + digits
 
 
 def _string_to_float(value: Operand, _: SqlType) -> pl.Expr:
-    """Read FLOATs from their texts, each rounded once: by way of a DOUBLE it would be twice."""
+    """Read FLOATs from their texts, each rounded once; by way of a DOUBLE a number would be rounded twice."""
 
     def plain(text: str) -> str | None:
         number = _string_to_double(text, _)

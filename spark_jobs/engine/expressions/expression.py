@@ -92,7 +92,7 @@ def compile_expression(
     Args:
         expression: The expression to compile.
         types: The types of the slots.
-        most_bytes: The limit on computed texts: a longer text is NULL, and never made. None where none can be longer.
+        most_bytes: The limit on computed texts: a longer text is NULL, and never made. None if no text can be longer.
 
     Raises:
         InternalError: The compiler of queries let something pass that is not evaluated here.
@@ -123,8 +123,9 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 _ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
-"""Operators that hold each operand once. Others repeat theirs, and an operator within an operator within … as often as
-2^depth: so theirs become steps."""
+"""Operators whose compiled form has each operand once. Other operators repeat their operands, 2^depth times when they
+are
+nested; so their operands become steps."""
 
 
 class _Compiler:
@@ -184,7 +185,7 @@ class _Compiler:
             return function(typed, sql_type)
         if op in BYTES:
             fits = BYTES[op](*[argument.expr for argument in typed]) <= self._most_bytes
-            # Without its first operand each of these is NULL.
+            # Each of these functions is NULL if its first operand is NULL.
             typed[0] = self._step(Operand(pl.when(fits).then(typed[0].expr), typed[0].type))
         result = function(typed, sql_type)
         if result.type != STRING:
@@ -200,7 +201,7 @@ class _Compiler:
         return Operand(pl.when(_is_small(value.expr, self._most_bytes)).then(value.expr), value.type)
 
     def _repeated(self, value: Operand, sql_type: SqlType, count: Expression) -> Operand:
-        """Return array_repeat, which is not made where it would be too large."""
+        """Return array_repeat; NULL, without making the array, if the array would be too large."""
         assert isinstance(count, Value) and isinstance(count.value, int) and self._most_bytes is not None, count
         fits = self._step(Operand(_is_small(value.expr, self._most_bytes // max(count.value, 1)), BOOLEAN))
         value = self._step(Operand(pl.when(fits.expr).then(value.expr), value.type))
@@ -253,7 +254,7 @@ def _is_small(value: pl.Expr, most: int) -> pl.Expr:
 
 
 def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
-    """Compile condition, result, …[, ELSE]."""
+    """Compile CASE, given as condition, result, …[, ELSE]."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
     if sql_type == UNKNOWN:
         sql_type = wider([result.type for result in results])

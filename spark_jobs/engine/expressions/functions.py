@@ -30,7 +30,7 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, polars_
 __all__ = ["FUNCTIONS", "either"]
 
 _LONG = 16
-"""Operands of AND and OR from which on they are not chained."""
+"""Number of operands from which on AND and OR are not chained."""
 
 
 def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:

@@ -75,7 +75,7 @@ def by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Imp
 
 
 def wider(kinds: Sequence[SqlType]) -> SqlType:
-    """Return the type in which values of these types meet."""
+    """Return the common type of some types."""
     if set(kinds) == {DATE, TIMESTAMP}:
         return TIMESTAMP
     sql_type = common_type(kinds)

@@ -16,10 +16,10 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _SEXTETS = {letter: value for value, letter in enumerate(_LETTERS)}
 _PADDING = ord("=")
 _LINE = 76
-"""Letters of a line of MIME's base64."""
+"""Characters in a line of MIME's base64."""
 _BITS = 6
 _TRIPLE = 18
-"""How far to the left the bits of the first sextet of four stand."""
+"""Bits by which the first of four sextets is shifted to the left."""
 _SETS = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -29,7 +29,7 @@ _SETS = {
     "UTF-16": "utf-16",
     "UTF-32": "utf-32",
 }
-"""The character sets that Spark 4 knows, by Java's name; Python's."""
+"""The character sets that Spark 4 knows: Python's name by Java's name."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
 """Java's encoding for a character set without a byte order: the order, and the mark before a text that isn't empty."""
 _MARKED = {"utf-16": (b"\xfe\xff", b"\xff\xfe"), "utf-32": (b"\0\0\xfe\xff", b"\xff\xfe\0\0")}
@@ -47,14 +47,14 @@ def _sha2(value: str | bytes, bits: int) -> str | None:
 
 
 def _hex(value: int | str | bytes) -> str:
-    """Return capital digits: of a number's bits without leading zeros, or of each byte."""
+    """Return hexadecimal digits in capitals: of a number without leading zeros, or of each byte."""
     if isinstance(value, int):
         return f"{value % 2**64:X}"
     return _bytes(value).hex().upper()
 
 
 def _unhex(text: str) -> bytes | None:
-    """Read hexadecimal digits, the first of an odd number of them as a byte; NULL where one is no digit."""
+    """Read hexadecimal digits; the first of an odd number of digits is a byte. NULL if a character is no digit."""
     if not text.isascii() or not text.isalnum():
         return None if text else b""
     try:
@@ -122,7 +122,7 @@ def _decode(value: str | bytes, charset: str) -> str | None:
 
 
 def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
-    """Return some of the bytes, counted from 1, from the end by negative numbers; the rest's length is Java's INT."""
+    """Return some bytes, from a start counted from 1, or from the end if negative; by default all the rest."""
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     left = (len(value) - begin + 2**31) % 2**32 - 2**31
     return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]

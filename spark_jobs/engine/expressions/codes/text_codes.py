@@ -1,4 +1,4 @@
-"""Spark's encodings of texts, which are their bytes in UTF-8."""
+"""Spark's encodings of texts, computed over the UTF-8 bytes of the texts."""
 
 from __future__ import annotations
 

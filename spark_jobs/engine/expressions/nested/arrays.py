@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["ARRAYS", "OF_ARRAYS"]
 
 Choice = Callable[[Lists, Ints], Ints]
-"""Which elements stay, in the order of rows, by their codes."""
+"""Returns the elements that stay, in the order of rows, given the codes of all elements."""
 
 
 def _first_of_each(lists: Lists, codes: Ints) -> Ints:
@@ -48,7 +48,7 @@ def _choosing(choose: Choice, codes: Callable[[pa.Array], Ints] = codes_of) -> C
 
 
 def _places(elements: pa.Array) -> Ints:
-    """Return codes where values don't matter."""
+    """Return the places of elements as codes, for functions that do not compare values."""
     return np.arange(len(elements))
 
 
@@ -318,6 +318,6 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "slice": _slice,
     "sort_array": _sort_array,
 }
-"""By operator or function: the first argument, the result's type, and the others."""
+"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
 OF_ARRAYS = frozenset(ARRAYS) - {"array_repeat", "sort_array"}
 """Functions whose constants are operands too; in the rest a constant is a count or an order."""

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places for a text's values beside the places for each byte, as for a record."""
+"""Places for a text's values beside the places for each byte, as in `decode.json_extent`."""
 
 
 class _BoundedText(JsonTokens):
@@ -104,7 +104,7 @@ def _root(text: str, sql_type: SqlType, reader: JsonValueReader) -> Any:
 
 
 def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
-    """Return an object where an ARRAY of STRUCTs is asked for as the only one of these."""
+    """Return an array of a single object, where an ARRAY of STRUCTs is wanted and the text is an object."""
     element = sql_type.element
     if element is None or not element.fields:
         raise BrokenJsonError
@@ -173,7 +173,7 @@ def _array(sql_type: SqlType) -> JsonValueReader:
 
 
 def _map(sql_type: SqlType) -> JsonValueReader:
-    """Read entries; a repeated key stays so, and a broken value breaks all entries."""
+    """Read entries. A repeated key stays repeated, and a broken value breaks all entries."""
     assert sql_type.element is not None, "a MAP"
     element = _reader(sql_type.element)
 

@@ -1,6 +1,6 @@
 """Parts of a JSON text by a path, as Spark's get_json_object gathers them.
 
-With ``[*]`` it follows Hive: a single part stands alone, several are an array, and ``[*][*]`` makes a single array.
+``[*]`` follows Hive: a single part stands alone, several are an array, and ``[*][*]`` makes a single array.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Gatherer(JsonText):
             self.expect(",")
 
     def _field(self, name: str, rest: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Gather from the first field of a name with any parts."""
+        """Gather from the first field of that name in which parts are found."""
         found = False
         for key in self.fields():
             if key == name and not found and not self.is_null():
@@ -99,7 +99,7 @@ class _Gatherer(JsonText):
         return found
 
     def _each(self, rest: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Gather of each element of an array."""
+        """Gather from each element of an array."""
         parts: list[str] = []
         doubled = rest[:1] == (EVERY,)
         buffered = not doubled and style is not _Style.QUOTED
@@ -115,7 +115,7 @@ class _Gatherer(JsonText):
         return count > 0
 
     def _places(self) -> Iterator[int]:
-        """Yield the place of each element of an array, which is to be read then."""
+        """Yield the place of each element of an array; the caller then reads the element."""
         place = 0
         for _ in self.values():
             yield place

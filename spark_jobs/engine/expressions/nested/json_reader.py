@@ -102,11 +102,11 @@ class JsonText:
         """Writes a text as a JSON string."""
 
     def values(self) -> Iterator[None]:
-        """Yield before each element of an array, which is to be read then."""
+        """Yield before each element of an array; the caller then reads the element."""
         yield from self._parts("[", "]")
 
     def fields(self) -> Iterator[str]:
-        """Yield the name of each field of an object, whose value is to be read then."""
+        """Yield the name of each field of an object; the caller then reads the field's value."""
         for _ in self._parts("{", "}"):
             yield self._key()
 
@@ -213,7 +213,7 @@ class JsonText:
         """Step over a character.
 
         Raises:
-            NoJsonError: There is another one.
+            NoJsonError: Another character comes next.
         """
         if not self.accept(character):
             raise NoJsonError

@@ -86,7 +86,7 @@ class JsonTokens:
         """Jackson's place once it has found the fault in the current string token."""
         self.current: Token | None = None
         self.text = ""
-        """A number as it is written; of a string, its characters, by way of `string`."""
+        """The text of a number as written, or the characters of a string, which `string` checks first."""
 
     @property
     def name(self) -> str | None:
@@ -99,7 +99,7 @@ class JsonTokens:
         """Return the current string; halves of surrogate pairs are among its characters.
 
         Raises:
-            BrokenJsonError: It has a fault.
+            BrokenJsonError: The string has a fault.
         """
         self._find_fault()
         return self.text
@@ -108,7 +108,7 @@ class JsonTokens:
         """Go to the next token; None at the end, and behind a name whose value is broken.
 
         Raises:
-            BrokenJsonError: There is none.
+            BrokenJsonError: The text has no token here.
         """
         if self.current is Token.NAME:
             self.current, self._value = self._value, None
@@ -267,7 +267,7 @@ class JsonTokens:
             self._at += 1
 
     def _character(self) -> str | None:
-        """Step over blanks and a character, and return this one; None at the end."""
+        """Step over blanks and a character, and return the character; None at the end."""
         at = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr]  # it matches everywhere
         self._at = min(at + 1, len(self._text))
         return self._text[at] if at < len(self._text) else None

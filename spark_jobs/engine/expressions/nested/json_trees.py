@@ -1,6 +1,6 @@
 """from_json of texts without faults, which Python's decoder reads several times as fast as token by token.
 
-The tree reader takes no text that Jackson might read otherwise, and leaves that to `from_json`.
+The tree reader leaves texts that Jackson might read otherwise to `from_json`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TreeReader = Callable[[Any], Any]
 _BLANK = " \t\r\n"
 _MOST_LEVELS = 200
 _MANY_DIGITS = re.compile(r"[0-9]{300}")
-"""Nearly as many as Jackson takes in a number, with its fraction and exponent."""
+"""A number with nearly as many digits as Jackson takes, fraction and exponent included."""
 
 
 class NoTreeError(ValueError):
@@ -48,8 +48,8 @@ class _SingleToken(JsonTokens):
 def tree_reader(sql_type: SqlType) -> Callable[[str], Any]:
     """Return a reader of a text as a type with parts.
 
-    The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for conversions that a tree
-    does not tell.
+    The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for values whose conversion
+    depends on their text.
 
     Example:
         >>> tree_reader(SqlType.of("STRUCT<n: INT, d: DOUBLE>"))(' {"n": "7", "d": 2} ...')
@@ -113,7 +113,7 @@ def _array(element: SqlType) -> TreeReader:
 
     def read(value: Any) -> list[Any]:
         if type(value) is dict and element.fields:
-            raise NoTreeError  # at the root, an array of it alone
+            raise NoTreeError  # at the root, the object is read as an array of this object
         if type(value) is not list:
             raise BrokenJsonError
         return [None if part is None else reader(part) for part in value]
@@ -139,7 +139,7 @@ def _plain(sql_type: SqlType) -> TreeReader:
         kind = type(value)
         if kind is dict or kind is list:
             if sql_type.name == "STRING":
-                raise NoTreeError  # it is written as Jackson does
+                raise NoTreeError  # the value is read as the text that Jackson writes for it
             raise BrokenJsonError
         if kind is bool:
             return reader(_SingleToken(Token.TRUE if value else Token.FALSE, ""))

@@ -24,14 +24,14 @@ _DAYS = re.compile(r"[+-]?(?:[0-9]{1,3}|[0-9]{8,10})")
 _FIRST_GREGORIAN = -141_427
 """Days before 1970 of October 15, 1582."""
 _JULIAN_DAYS = 2_440_588 + 32_082
-"""From March 1 of the year -4800 to 1970."""
+"""Days from March 1 of the year -4800 to 1970."""
 _NUMBERS = (Token.WHOLE, Token.FLOAT)
 
 ValueReader = Callable[[JsonTokens], Any]
 
 
 def expect(tokens: JsonTokens, *wanted: Token) -> None:
-    """See that one of these tokens stands here; raises `BrokenJsonError`."""
+    """Check that the current token is one of these; raises `BrokenJsonError`."""
     if tokens.current not in wanted:
         raise BrokenJsonError
 
@@ -44,7 +44,7 @@ def _copied(tokens: JsonTokens) -> str:
     """Return the value that begins here as Jackson writes it.
 
     Raises:
-        BrokenJsonError: It is broken.
+        BrokenJsonError: The value is broken.
     """
     parts: list[str] = []
     depth = 0
@@ -172,7 +172,7 @@ def _day(_: SqlType) -> ValueReader:
 
 
 def _of_days(text: str) -> date | None:
-    """Return the date a number of days after 1970, as Spark reads a number that is no year; None for all else."""
+    """Return the date that lies a number of days after 1970; None for texts that are not read so, such as a year."""
     if not _DAYS.fullmatch(text):
         return None
     days = int(text)

@@ -1,7 +1,7 @@
 """Columns of arrays as their elements one behind the other, with the row of each.
 
-A function of arrays says which elements stand in which row, so values of any type come out as they went in. Elements
-are compared by codes: of equal ones the same, and in order.
+A function of arrays chooses elements and their rows, so values of any type stay unchanged. Elements are compared by
+codes: equal elements have equal codes, and codes have the order of the elements.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def lists_of(column: pl.Series) -> Lists:
 
 
 def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
-    """Return arrays of chosen elements, in the order of rows; an element of place -1 is NULL."""
+    """Return arrays of chosen elements, in the order of rows; the place -1 stands for NULL."""
     taken = elements.take(pa.array(chosen, mask=chosen < 0))
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=null.size))))
     made = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), taken)).cast(polars_type(sql_type))
@@ -66,7 +66,7 @@ def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_]
 
 
 def identities_of(elements: pa.Array) -> Ints:
-    """Return codes that are equal where Spark's sets hold one value: zeros of both signs are two there."""
+    """Return codes that are equal for elements that Spark's set functions take for equal; 0.0 and -0.0 differ there."""
     codes = codes_of(elements)
     if pa.types.is_floating(elements.type):
         values = elements.fill_null(1.0).to_numpy()
@@ -77,7 +77,7 @@ def identities_of(elements: pa.Array) -> Ints:
 def codes_of(elements: pa.Array) -> Ints:
     """Return whole numbers that are equal and in order as the elements are, -1 for NULL; NaN is the greatest."""
     if pa.types.is_floating(elements.type):
-        elements = pc.add(elements, 0.0)  # there is no negative zero, and one NaN, whose sign arithmetic leaves open
+        elements = pc.add(elements, 0.0)  # turns -0.0 into 0.0, and may turn the sign of a NaN
         elements = pc.if_else(pc.is_nan(elements), pa.scalar(nan, elements.type), elements)
     encoded = elements.dictionary_encode()
     known = encoded.dictionary
@@ -91,7 +91,7 @@ def codes_of(elements: pa.Array) -> Ints:
 
 
 def over(compute: Callable[..., pl.Series], dtype: pl.DataType, first: Operand, *others: Operand) -> pl.Expr:
-    """Return a function of whole columns, of as many rows each."""
+    """Return an expression that computes whole columns with equal numbers of rows."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         return compute(*of_one_length(columns))

@@ -33,7 +33,7 @@ def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
 
 
 def _map_of(lists: Lists, keys: pa.Array, values: pa.Array, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
-    """Return maps, NULL where there is none, of a key and a value for each element of lists."""
+    """Return maps with a key and a value for each element of `lists`; NULL where `null` is true."""
     null = null | _faulty(lists.row, keys, lists.null.size)
     kept = np.flatnonzero(~null[lists.row])
     return made_of(pa.StructArray.from_arrays([keys, values], names=_ENTRY), kept, lists.row[kept], null, sql_type)
@@ -107,6 +107,6 @@ MAPS: dict[str, Callable[..., pl.Expr]] = {
     "maps merged": _merged,
     "str_to_map": _str_to_map,
 }
-"""By operator or function: the first argument, the result's type, and the others."""
+"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
 OF_MAPS = frozenset(MAPS) - {"str_to_map"}
 """Functions whose constants are operands too; in the rest a constant is a delimiter."""

@@ -100,7 +100,7 @@ def _arrays_overlap(base: Operand, _: SqlType, other: Argument) -> pl.Expr:
 
 
 def _overlap(one: list[Any] | None, other: list[Any] | None) -> bool | None:
-    """Tell whether two arrays share a value; NaN is one, zeros with and without a sign are two; NULL may be any."""
+    """Tell whether two arrays share a value; NaN equals NaN, 0.0 and -0.0 differ, and NULL may be any value."""
     if one is None or other is None:
         return None
     left, right = ({_comparable(value) for value in values} for values in (one, other))
@@ -162,6 +162,6 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     **MAPS,
     **VARIANTS,
 }
-"""By operator or function: the first argument, the result's type, and the others."""
+"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
 OF_OPERANDS = OF_ARRAYS | OF_MAPS | {"array_contains", "arrays_overlap"}
 """Functions whose constants are operands too; in the rest a constant is a name, a place, a delimiter or a path."""

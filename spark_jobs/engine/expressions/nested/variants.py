@@ -77,7 +77,7 @@ def _element(sql_type: SqlType) -> SqlType:
 
 
 def _number(value: int | msgspec.Raw) -> Decimal | float:
-    """Return a number as Spark has it: with an exponent it is a DOUBLE."""
+    """Return a number as Spark reads it: a DOUBLE if it has an exponent, else a DECIMAL."""
     if isinstance(value, int):
         return Decimal(value)
     digits = bytes(value).decode()
@@ -91,7 +91,7 @@ def _whole(number: Decimal, sql_type: SqlType) -> int | None:
 
 
 def _double_to_whole(number: float, sql_type: SqlType) -> int | None:
-    """Cut the fraction off; of a BIGINT Spark compares the bounds as doubles, so that 2^63 is the greatest one."""
+    """Cut the fraction off; for BIGINT, Spark compares with the bounds as doubles, so 2^63 is the largest one."""
     if not isfinite(number):
         return None
     most = (1 << (WHOLE_BITS[sql_type.name] - 1)) - 1

@@ -30,7 +30,7 @@ def _not(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _shift(move: Callable[[int, int, int], int]) -> Implementation:
-    """Make a shift of an INT or a BIGINT; of the distance only the last 5 or 6 bits count."""
+    """Make a shift of an INT or a BIGINT; only the last 5 or 6 bits of the distance count."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value, distance = args
@@ -52,7 +52,7 @@ def _bit_count(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _bit_get(args: list[Operand], _: SqlType) -> Operand:
-    """Return a bit of a whole number, counted from the lowest; NULL where its type has none there."""
+    """Return a bit of a whole number, counted from the lowest; NULL for a place outside of its type's bits."""
     number, place = args
     bits = WHOLE_BITS[number.type.name]
     found = each_distinct(

@@ -19,7 +19,7 @@ _EXACT = Context(prec=2000)
 _QUOTIENT_SCALE = WIDEST + 1
 """Digits after the point in Spark's division, before the result is rounded to its scale."""
 _FAR = 400
-"""Digits before or after the point that no double has."""
+"""More digits before or after the point than any double has."""
 
 
 def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:

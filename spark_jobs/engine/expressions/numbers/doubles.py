@@ -37,7 +37,7 @@ def _of_doubles(function: Callable[..., Doubles]) -> Implementation:
 
 
 def _logarithm(function: Callable[[Doubles], Doubles], beyond: float = 0.0) -> Implementation:
-    """Make a logarithm, NULL up to the value where it is not defined."""
+    """Make a logarithm, NULL for arguments up to `beyond`, where it is not defined."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value = to_double(args[0])

@@ -82,7 +82,7 @@ def _factorial(number: int) -> int | None:
 
 
 def _nearest(args: list[Operand], _: SqlType) -> Operand:
-    """Return the nearest whole number, of two the even one."""
+    """Return the nearest whole number; if two are equally near, the even one."""
     return Operand(to_double(args[0]).round(mode="half_to_even"), DOUBLE)
 
 
@@ -107,7 +107,7 @@ def _at_scale(rounding: str) -> Implementation:
 
 
 _MOST_DIGITS = 400
-"""Digits before the point to which nothing but zero, or too much, is rounded."""
+"""Digits before the point beyond which rounding gives zero, or a number that is too large."""
 
 
 def _bucket(args: list[Operand], _: SqlType) -> Operand:

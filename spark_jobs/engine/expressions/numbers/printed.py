@@ -16,7 +16,7 @@ __all__ = ["PRINTED"]
 _MOST_DIGITS = 2_000
 """Enough for all of the largest DOUBLE, and for the decimals that may be asked for."""
 _MOST_DECIMALS = 340
-"""Decimals that DecimalFormat writes, but of a DECIMAL."""
+"""Most decimals that DecimalFormat writes, except for a DECIMAL."""
 
 
 def _exact(number: Decimal | int, decimals: int) -> str | None:
@@ -32,7 +32,7 @@ def _exact(number: Decimal | int, decimals: int) -> str | None:
 
 
 def _of_double(number: float, negative: bool, decimals: int) -> str | None:
-    """Return a DOUBLE: its shortest decimal form where that has no more decimals, else its exact value rounded.
+    """Write a DOUBLE: in its shortest decimal form if `decimals` suffice for it, else as its exact value rounded.
 
     Args:
         number: The number.

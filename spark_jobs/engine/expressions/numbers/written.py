@@ -1,4 +1,4 @@
-"""to_char of numbers: a number by a format, with Spark's own ways of blanks and signs."""
+"""to_char of numbers: a number by a format, with Spark's rules for blanks and signs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_char(number: Operand, sql_type: SqlType, form: object) -> pl.Expr:
 
 
 def write_number(number: Decimal, form: NumberFormat) -> str:
-    """Return a number as a format has it; # in the places of digits where it has more of them than these.
+    """Write a number by a format, with # in place of digits if the number has more digits than the format.
 
     Example:
         >>> [write_number(Decimal(text), read_number_format("$99,999.99")) for text in ("1234.5", "-0.5", "1.005")]
@@ -78,7 +78,7 @@ class _Line:
         self.text += characters
 
     def group(self, characters: str, *, exact: bool) -> None:
-        """Write the digits of a group, in place of a digit that is not there a zero or a blank."""
+        """Write the digits of a group; a zero or a blank stands in place of a missing digit."""
         for character in characters:
             if character != " ":
                 self.add(character)
@@ -101,13 +101,13 @@ class _Line:
         self.add(f".{part}")
 
     def end(self, kind: str, *, negative: bool) -> None:
-        """Write the sign that stands last, before blanks; a point without digits is one of these."""
+        """Write the closing sign before trailing blanks, which include a point without digits."""
         if self.text.endswith("."):
             self.text = self.text[:-1] + " "
         written = self.text.rstrip(" ")
         self.text = written + _END_SIGNS.get((kind, negative), "") + self.text[len(written) :]
 
     def _blank(self) -> None:
-        """Write a blank, before a sign that stands last."""
+        """Write a blank, or put a blank before a sign that the text ends with."""
         sign = self.text[-1:] if self.text.endswith(("+", "-", "<")) else ""
         self.text = f"{self.text.removesuffix(sign)} {sign}"

@@ -19,7 +19,7 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["REGEX", "split_texts"]
 
 _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
-"""Characters, beginning with code points for which texts have no use."""
+"""Characters that may mark places in a text, beginning with code points that texts do not use."""
 
 _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
 
@@ -76,7 +76,8 @@ def _substr(texts: pl.Series, pattern: Groups) -> pl.Series:
 def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
     """Return a group of each occurrence, NULL where the pattern occurs and has no such group.
 
-    Polars finds all occurrences or one's groups: so each is marked in its text, which is then cut at the marks.
+    Polars finds all occurrences, or the groups of one. So each occurrence is marked in its text, which is then cut at
+    the marks.
     """
     if not 0 <= group <= pattern.number:
         return pl.select(pl.when(~texts.str.contains(pattern.text)).then(pl.lit([], pl.List(pl.String)))).to_series()
@@ -88,7 +89,7 @@ def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series
 def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
     """Return the texts between occurrences of a pattern, at most `limit` where it is above 0.
 
-    NULL of a text that is too long for the pattern.
+    The result is NULL for a text that is too long for the pattern.
     """
     groups = occurrences(pattern)
     texts = searchable(texts, groups.size)

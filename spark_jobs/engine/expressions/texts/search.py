@@ -53,7 +53,7 @@ _BY_ONE: dict[PatternKind, Callable[[pl.Series, str], pl.Series]] = {
     "regex": lambda text, wanted: text.str.contains(wanted),
     "pattern": lambda text, wanted: _present(text, rust_pattern(wanted)),
 }
-"""The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
+"""The search with one pattern for all rows, many times faster for few rows: an OR may hold hundreds of LIKEs."""
 
 
 def like(args: list[Operand], _: SqlType) -> Operand:

@@ -17,7 +17,7 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, by_valu
 __all__ = ["BYTES", "FUNCTIONS"]
 
 _LONG_PART = 10_000
-"""Bytes of a part of which Polars makes no regular expression."""
+"""Bytes of the longest part for which Polars may make a regular expression."""
 
 
 def _text(build: Callable[..., pl.Expr], sql_type: SqlType = STRING) -> Implementation:
@@ -104,7 +104,7 @@ def _repeat(text: str, times: int) -> str:
 
 
 def _translate(text: str, old: str, new: str) -> str:
-    """Replace each character of `old` by the one of `new` in its place, or by none; the first of equal ones counts."""
+    """Replace each character of `old` by the one at its place in `new`, or by none; the first of equal ones counts."""
     table: dict[int, str | None] = {}
     for i, character in enumerate(old):
         table.setdefault(ord(character), new[i] if i < len(new) else None)
@@ -112,9 +112,9 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _split_part(text: str, delimiter: str, part: int) -> str | None:
-    """Return the part-th part, counted from the end when negative; number zero has no part.
+    """Return the part-th part, counted from the end when negative; NULL for number zero.
 
-    Nor is there one of the least INT, which Java cannot turn round.
+    The smallest INT is NULL too, since Java cannot negate it.
     """
     if part in (0, -(2**31)):
         return None
@@ -124,7 +124,7 @@ def _split_part(text: str, delimiter: str, part: int) -> str | None:
 
 
 def _locate(args: list[Operand], sql_type: SqlType) -> Operand:
-    """Return where a part stands in a text from a position on, 0 for a position that is NULL or none."""
+    """Return where a part stands in a text from a position on; 0 for a position that is NULL or below 1."""
     part, text, *starts = (argument.expr for argument in args)
     if not starts:
         return by_value(lambda part, text: text.find(part) + 1, INT)(args, sql_type)
@@ -177,7 +177,7 @@ BYTES: dict[str, Callable[..., pl.Expr]] = {
     "replace": _replaced_bytes,
     "repeat": lambda text, times: _bytes(text) * times.cast(pl.Int64),
 }
-"""How long the result of a function will be that may be longer than its operands together."""
+"""By function whose result may be longer than all operands together: the bytes of the result."""
 
 FUNCTIONS: dict[str, Implementation] = {
     "like": like,

@@ -40,7 +40,7 @@ class _NoUrlError(ValueError):
 
 
 def part_of_url(text: str, part: str, key: str | None = None) -> str | None:
-    """Return a part of a URL, with a key the first value of it in the query; None where there is none, or no URL.
+    """Return a part of a URL, or the query's first value of a key; None if there is no such part, or no URL.
 
     Example:
         >>> url = "https://ann@spark.apache.org:443/a/b?q=1&p=x#top"

@@ -54,7 +54,7 @@ def _soundex(text: str) -> str:
 
 
 def _levenshtein(args: list[Operand], _: SqlType) -> Operand:
-    """Return the edits between two texts, -1 where they are more than a threshold; one that is NULL is 0 to Spark."""
+    """Return the edits between two texts, -1 if they exceed a threshold; Spark takes a NULL threshold for 0."""
     texts = [argument.expr for argument in args[:2]]
     edits = each_distinct(texts, _edits, pl.Int32)
     if len(args) == 2:
@@ -88,7 +88,7 @@ def _edits(left: str, right: str) -> int | None:
 
 
 def _overlay(text: str, put: str, start: int, length: int = -1) -> str:
-    """Return a text with a part of it replaced, by Spark's substring before and behind."""
+    """Return a text with a part of it replaced, computed by Spark's substring before and behind the part."""
     behind = _wrapped(start + (length if length >= 0 else len(put)))
     return _cut(text, 1, _wrapped(start - 1)) + put + _cut(text, behind, _SHORT - 1)
 
@@ -126,7 +126,7 @@ def _substring_index(text: str, delimiter: str, count: int) -> str | None:
 
 
 def _elt(args: list[Operand], _: SqlType) -> Operand:
-    """Return the text of that number; NULL where there is none."""
+    """Return the text with a given number among some texts; NULL for a number outside."""
     place, *texts = (argument.expr for argument in args)
     chosen = pl.lit(None, pl.String)
     for number, text in reversed(list(enumerate(texts, 1))):

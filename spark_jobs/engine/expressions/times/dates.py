@@ -126,7 +126,7 @@ _LAST_SECOND = 60
 
 
 def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal, *zone: str) -> datetime:
-    """Return a time of its fields; 60 seconds are the next minute.
+    """Return the time with some fields; 60 seconds are the next minute.
 
     Raises:
         ValueError: A field is out of its range.
@@ -144,7 +144,7 @@ _MONTH_SECONDS = 31 * 86_400
 
 
 def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
-    """Return the months from the second time to the first, with days and clocks as parts of 31 days."""
+    """Return the months from the second time to the first; days and times of day count as parts of 31 days."""
     months = (one.year - other.year) * 12 + one.month - other.month
     if one.day == other.day or (_is_last(one) and _is_last(other)):
         return float(months)
@@ -183,8 +183,8 @@ def timestamp_of_decimal(seconds: pl.Expr, *, exact: bool) -> pl.Expr:
 
     Args:
         seconds: The DECIMAL.
-        exact: Whether a fraction of a microsecond is NULL, as in timestamp_seconds. In a CAST the fraction is cut off,
-            and of a number that no BIGINT of microseconds holds Java keeps the low 64 bits.
+        exact: Whether a fraction of a microsecond is NULL, as in timestamp_seconds. A CAST cuts the fraction off, and
+            keeps the low 64 bits of microseconds that exceed BIGINT, as Java does.
     """
 
     def micros(number: Decimal) -> int | None:

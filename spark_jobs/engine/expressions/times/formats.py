@@ -23,7 +23,7 @@ _MONTHS = (
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ORDINALS = ("1st", "2nd", "3rd", "4th")
 _FULL = 4
-"""Letters of a name that is written out."""
+"""Pattern letters with which a name is written in full."""
 _OFFSETS = {"X": "Z Z Z".split(), "x": "+00 +0000 +00:00".split(), "Z": ["+0000"] * 3}
 
 
@@ -120,7 +120,7 @@ _NUMBERS: dict[str, Callable[[datetime], int]] = {
 
 
 def to_timestamp(pattern: str, args: Sequence[Operand]) -> pl.Expr:
-    """Return the time that each text writes, NULL where it is not of the pattern, or no time."""
+    """Return the time that each text writes; NULL if the text does not match the pattern, or is no time."""
     reader = _reader(pattern)
 
     def read(text: str) -> datetime | None:

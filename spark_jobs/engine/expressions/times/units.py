@@ -51,11 +51,12 @@ def _timestampdiff(unit: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 _MONTH_STEP = 32
-"""More than a month has days: months times it, and days, compare as dates do (``LocalDate.monthsUntil``)."""
+"""More than the days of a month, so months times this number plus days order as dates do
+(``LocalDate.monthsUntil``)."""
 
 
 def _months(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Return the months between, times `_MONTH_STEP`, and days of a last one that is not full."""
+    """Return the months between, times `_MONTH_STEP`, plus the days of an incomplete last month."""
     days = [time.dt.date().cast(pl.Int32) for time in (start, end)]
     clocks = [time.cast(pl.Int64) % _MICROS["DAY"] for time in (start, end)]
     short = (days[1] > days[0]) & (clocks[1] < clocks[0])
