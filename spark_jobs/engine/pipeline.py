@@ -25,7 +25,7 @@ __all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "PipelineStage", "end_records
 
 @dataclass(frozen=True, slots=True)
 class PipelineStage:
-    """A stage, and the stages behind it, each of which gets the output."""
+    """A stage, and the stages that get its output."""
 
     steps: Callable[[Task, Any, Then], Iterator[AnyStep]]
     followers: tuple[PipelineStage, ...] = ()

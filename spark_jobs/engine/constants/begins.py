@@ -22,7 +22,7 @@ class Begins:
     codes: NDArray[np.int32]
     """By entry, the row of `offsets`."""
     offsets: NDArray[np.int64]
-    """Distinct begins: by source partition the offset, 0 in the last column for partitions beyond."""
+    """Distinct begins: the offset in each source partition. The last column is 0, for partitions beyond the others."""
 
     @classmethod
     def of(cls, since: pa.Array) -> Begins:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _RATIO = 8
 """A part is merged into its predecessor unless the latter is this many times larger."""
 _SMALL = 2_000
-"""Rows that are indexed anew faster than a second index is looked up."""
+"""Most rows for which one index is built anew faster than two indexes are looked up."""
 _DEAD = 4
 """A part is built anew when more than one row in this many is struck out."""
 

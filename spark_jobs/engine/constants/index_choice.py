@@ -2,7 +2,7 @@
 
 A table whose index leaves many more candidates than matches is reviewed: a sample of its rows is indexed in each
 possible way, a sample of the latest events is looked up in each index, and a way with far fewer candidates is taken.
-Results are the same by any of them, so that each worker decides by itself, with no restart.
+Results are the same with any index, so each worker decides by itself, with no restart.
 """
 
 from __future__ import annotations

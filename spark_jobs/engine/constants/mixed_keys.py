@@ -1,4 +1,4 @@
-"""The keys of small tables that compare different columns: an event is looked up once by each column, not by each set.
+"""The keys of small tables that compare different columns: one look-up for each column, not for each set of columns.
 
 Each row is found by its rarest constant, shared by the fewest rows; the codes of its other key columns are then
 compared with the event's. 5,000 tables of three of 50 columns are 50 look-ups for a batch in place of 5,000.
@@ -81,7 +81,7 @@ class MixedKeys:
         return EqualityIndex(self._wanted[0, rows], self._codes[number].count, rows)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose keys rows have, and the rows of each event."""
+        """Return the events with a key that some row has, and the rows of each event."""
         values = np.stack([codes.find(events) for codes in self._codes])
         met_events, met_rows = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for number, index in enumerate(self._by_first):

@@ -75,7 +75,7 @@ class SharedIndex:
         return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose keys rows have, and the rows of each event."""
+        """Return the events with a key that some row has, and the rows of each event."""
         return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
@@ -101,7 +101,7 @@ class _JointKeys:
         self._codes, self._index = _indexed(key, members, starts)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose keys rows have, and the rows of each event."""
+        """Return the events with a key that some row has, and the rows of each event."""
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])
@@ -130,7 +130,7 @@ def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tu
     owner = np.concatenate(owners)
     kept = np.flatnonzero(found >= 0)  # no row has the key NULL
     if any(member.shape.path.set_member is not None for member in members):
-        # An element that a set names twice, in two spellings, is one.
+        # An element that a set names in two spellings counts once.
         kept = kept[np.unique(owner[kept] << 32 | found[kept], return_index=True)[1]]
     return joint, EqualityIndex(found[kept], joint.count, owner[kept].astype(np.int32))
 

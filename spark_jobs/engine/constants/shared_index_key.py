@@ -10,9 +10,9 @@ from spark_jobs.engine.constants.table_shape import TableShape
 __all__ = ["is_shared"]
 
 _LARGEST = 8_192
-"""Rows of a part that is looked up in a shared index: an index of its own pays for more."""
+"""Most rows of a part in a shared index; a larger part is worth an index of its own."""
 _LONGEST_RUN = 32
-"""Rows with the same key above which an index that decides more than the key is worth having."""
+"""Rows with the same key above which a part is worth an index that decides more than the key."""
 
 
 def is_shared(shape: TableShape, rows: ConstantRows) -> bool:

@@ -1,7 +1,7 @@
 """The shared indexes of a stream's small parts, brought forward as parts come and go.
 
 As with the parts themselves (`constant_part`): new parts get a small shared index of their own, small ones are merged
-when they have grown alike, and rows that are gone are struck out. So a change costs as much as the changed rows,
+when they are of similar size, and rows that are gone are struck out. So a change costs as much as the changed rows,
 however many rows there are.
 """
 

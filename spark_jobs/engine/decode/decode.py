@@ -35,7 +35,7 @@ from spark_jobs.engine.rows.output import dead_letters
 __all__ = ["Events", "decode", "decode_pieces", "json_reader", "record_reader"]
 
 _SHOWN_IDS = 5
-"""Known ids of schemas in the detail of a dead letter."""
+"""Most known ids of schemas in the detail of a dead letter."""
 
 
 def decode_pieces(

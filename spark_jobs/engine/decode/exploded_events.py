@@ -66,7 +66,7 @@ class _EventPiece:
             self.around[level] += record.layers[-1 - level]
 
     def places(self, level: int) -> Ints:
-        """Return for each event the place of the value around it."""
+        """Return for each event the index of its enclosing value in `around`."""
         return np.concatenate([np.zeros(0, np.int64), *self._places[level]])
 
     def origins(self) -> tuple[Ints, Ints]:
@@ -127,7 +127,7 @@ class _ExplodedReader:
     def decode(
         self, piece: _EventPiece, batch: pa.RecordBatch, wrong: dict[int, str], misfits: Counter[str]
     ) -> _ReadPiece:
-        """Read the columns of a piece; by event, faults are added to `wrong`."""
+        """Read the columns of a piece, and add faults to `wrong` by event."""
         rows, numbers = piece.origins()
         read, refused, unfit = self._elements.read_elements(piece.elements)
         misfits.update(unfit)
@@ -190,7 +190,7 @@ class _ExplodedReader:
     def _read_around(
         self, level: int, texts: list[bytes], misfits: Counter[str]
     ) -> tuple[dict[str, Values], dict[int, str]]:
-        """Return the columns of values around the events, None for bad values, and by place the faults of these."""
+        """Return the columns of enclosing values, None for bad values, and by index the faults of these."""
         read, refused, unfit = self._outer_readers[level].read(pa.array(texts, pa.binary()))
         misfits.update(unfit)
         values: dict[str, Values] = {}

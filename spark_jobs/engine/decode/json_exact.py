@@ -80,7 +80,7 @@ def read_record(
     Args:
         value: The record.
         columns: Its columns.
-        leniency: The stream's.
+        leniency: The options of the stream.
         misfits: For a lenient stream: counts misfitting values by column, which are NULL.
         any_json: Whether the record may be another value than an object, whatever the columns.
 
@@ -322,7 +322,7 @@ def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
     Zeros at its end are left out: with them it may have more digits than Arrow takes for a DECIMAL.
 
     Raises:
-        ValueError: It does not fit, or is no number.
+        ValueError: The number does not fit, or the text is no number.
 
     Example:
         >>> fit_decimal("1e1", 4, 2), fit_decimal("1.50", 2, 1)

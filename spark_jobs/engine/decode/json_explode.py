@@ -38,7 +38,7 @@ class ExplodedRecord(NamedTuple):
     """The record, and for each level the elements of its arrays as texts. The last ones are the events, as texts or
     decoded."""
     parents: list[list[int]]
-    """For each level the place of each element's parent in the layer before."""
+    """For each level the index of each element's parent in the layer before."""
 
     def around(self, level: int) -> Ints:
         """Return for each event the index of the value that encloses it, `level` levels further out."""

@@ -32,7 +32,7 @@ class PartsReader:
 
         Args:
             batch: The records.
-            misfits: Takes by column how many values of a lenient stream did not fit.
+            misfits: Counts by column the values of a lenient stream that did not fit.
 
         Returns:
             By column its value for each record, good or not; by row, the fault of a record.

@@ -1,4 +1,4 @@
-"""The end of a worker without progress for too long; it then counts as dead (`worker_deaths`)."""
+"""Ends a worker that makes no progress for too long; the worker then counts as dead (`worker_deaths`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["HangGuard"]
 T = TypeVar("T")
 
 _SUSPECTED = 5
-"""How many times faster a step must be when its work units are suspected."""
+"""Divisor of the time of a step that evaluates suspected work units."""
 
 
 class HangGuard:

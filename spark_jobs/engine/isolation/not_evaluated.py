@@ -1,4 +1,4 @@
-"""Dead letters of events that some work units (`grouping.store.work_units`) were not evaluated for."""
+"""Dead letters of events for which some work units (`grouping.store.work_units`) were not evaluated."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def too_many_rows(self, events: RowSource, row: int, computation: Computation) -> pa.RecordBatch:
-        """Return the dead letter (code ``too-many-rows``) of an event that no group over a join was evaluated for."""
+        """Return the dead letter (``too-many-rows``) of an event for which no group over a join was evaluated."""
         most = self._settings.evaluator.event_rows
         detail = (
             f'Join "{computation.computation_id}" makes more than {most} rows of this event '

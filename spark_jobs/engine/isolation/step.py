@@ -1,4 +1,4 @@
-"""The steps of a task, as the guard runs them: it knows the work units that take part, and nothing of their work."""
+"""The steps of a task, as the guard sees them: the guard knows the work units of a step, and nothing of the work."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class UnitGuard:
     def run(self, step: AnyStep) -> Records:
         """Yield the records of a step, and the dead letters of units that are left out.
 
-        Suspects come first, so that the next death tells of them: there may be further culprits among the others.
+        Suspects are evaluated first, so that a death at their evaluation points to them and not to other culprits.
         """
         if isinstance(step, PlainStep):
             yield from step.work()

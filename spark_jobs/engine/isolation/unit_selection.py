@@ -75,7 +75,7 @@ class UnitSelection:
         return Division(together, apart, left_out)
 
     def quarantine(self, units: Sequence[str]) -> None:
-        """Leave units out from now on that were too slow."""
+        """Leave units that were too slow out from now on."""
         self.left_out |= dict.fromkeys(units, SLOW)
         self._quarantine(units)
 

@@ -1,4 +1,4 @@
-"""The end of a worker whose evaluation is over its CPU budget and does not come back to be stopped.
+"""Ends a worker whose evaluation is over its CPU budget and does not return to a check.
 
 A call of a library may take minutes for one long text. A thread of the worker notices, quarantines the charged work
 units, and ends the process: so the next try leaves them out, after a single death.

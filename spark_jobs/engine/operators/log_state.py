@@ -49,7 +49,7 @@ class LogState:
         return self._since
 
     def hold(self, name: str, since: int) -> None:
-        """Note that rows have a part from a position on; "" notes it of the rows as such."""
+        """Note that rows have a part from a position on; the name "" stands for the rows as such."""
         self._since[name] = min(since, self._since.get(name, since))
 
     def keep(self, names: Collection[str]) -> None:
@@ -68,7 +68,7 @@ class LogState:
         self.position, self.complete, self.whole = self.began, True, True
 
     def stored(self) -> bytes:
-        """Return the state as bytes; changes can be undone no more in what `restored` returns of them."""
+        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
         raise NotImplementedError
 
     @classmethod
@@ -85,10 +85,10 @@ class LogState:
         raise NotImplementedError
 
     def put_changes(self, stored: bytes) -> bool:
-        """Bring the state to the end of a task, given the task's changes; it is not before the task's beginning.
+        """Bring the state to the end of a task, given the task's changes; the state is not before the task's beginning.
 
         Returns:
-            Whether the changes were put: they are not where they lack a part that the state has.
+            Whether the changes were put. Changes that lack a part that the state has are not put.
 
         Raises:
             ValueError: The bytes are no whole changes of this version.

@@ -115,7 +115,7 @@ class Observer:
         """Take note of records of results, dead letters among them."""
 
     def finished(self, rows: RowSource, matches: Matches) -> None:
-        """Take note of matches behind all of their records."""
+        """Take note of matches, after all of their records are made."""
 
 
 @dataclass(frozen=True, slots=True)

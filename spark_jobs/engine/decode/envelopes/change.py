@@ -18,7 +18,7 @@ class RowChange(NamedTuple):
     """A change of one row, or of all of them."""
 
     removed: bytes | None = None
-    """The row before, as JSON, of which the key is removed."""
+    """The row before, as JSON; the row with its key is removed."""
     set: bytes | None = None
     """The row after, as JSON."""
     by_key: bool = False
@@ -39,7 +39,7 @@ def merged_row(row: bytes, before: bytes) -> bytes:
     """Return a row with the values that some of its columns had before.
 
     Raises:
-        WrongRecord: One of them is no JSON object, or has a name that is no UTF-8.
+        WrongRecord: A text is no JSON object, or has a name that is no UTF-8.
 
     Example:
         >>> merged_row(b'{"id": 2, "n": 1}', b'{"id": 1}')

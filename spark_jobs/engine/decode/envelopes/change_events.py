@@ -33,7 +33,7 @@ _TIMES: dict[str, dict[RecordPath, int]] = {
     "maxwell-json": {("ts",): 1},
     "canal-json": {("es",): _MILLIS, ("ts",): _MILLIS},
 }
-"""By format: the envelope's own numbers since 1970, with how many are a second."""
+"""By format: the fields of the envelope itself that count time since 1970, with their units in a second."""
 _SEVERAL_ROWS = (
     "The record has {count} rows, and a column takes one of them. A stream with format = 'json', lenient = true, "
     "explode = '$.data[*]' has an event for each row."
@@ -123,7 +123,7 @@ def envelopes(values: Sequence[bytes | None], form: str) -> list[bytes | None]:
 
 
 def _split(value: bytes | None, form: str) -> DebeziumRecord | None:
-    """Return a record without what is around its envelope; None for a tombstone."""
+    """Return the envelope of a record; None for a tombstone."""
     if form == "debezium-json":
         return split_record(value)
     return None if value is None or value.strip() == _NOTHING else DebeziumRecord(value)

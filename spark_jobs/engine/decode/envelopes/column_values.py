@@ -28,7 +28,7 @@ def converter(
         sql_type: The column's type.
         schema: The schema of the values; None without.
         encoding: The format, and its options.
-        per_second: For a field of the envelope itself that is a number since 1970: how many are a second.
+        per_second: For a field of the envelope itself that counts time since 1970: its units in a second; else 0.
     """
     if sql_type.fields:
         return _struct_converter(sql_type, schema, encoding)

@@ -45,7 +45,7 @@ class ConnectSchema(msgspec.Struct, frozen=True):
 
     @property
     def scale(self) -> int | None:
-        """The scale of a Decimal; None where the schema has none that is of use."""
+        """The scale of a Decimal; None where the schema has no usable one."""
         text = str((self.parameters or {}).get("scale", ""))
         found = int(text) if text.lstrip("-").isdecimal() and len(text) <= len(str(_LARGEST_SCALE)) else None
         return found if found is None or abs(found) <= _LARGEST_SCALE else None

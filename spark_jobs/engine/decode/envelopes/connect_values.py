@@ -1,4 +1,4 @@
-"""Values of Debezium → JSON as records have it for a column: the schema says how a value is written, or an option.
+"""Values of Debezium → JSON as records have it for a column: the schema or an option says how a value is written.
 
 A number never comes from a guess: a text of digits may be a decimal number or the base64 of another one, and a number
 for a TIMESTAMP has no unit by itself. Without a schema and an option both are refused.
@@ -34,7 +34,7 @@ _INSTANTS = {
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
     "org.apache.kafka.connect.data.Timestamp": 1_000,
 }
-"""Names of numbers since 1970, with how many are a second."""
+"""Names of types that count time since 1970, with their units in a second."""
 _INSTANT_TEXTS = ("io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp")
 _DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
 _DATE_TEXTS = ("io.debezium.time.IsoDate",)
@@ -44,7 +44,7 @@ _CLOCKS = {
     "io.debezium.time.NanoTime": 1_000_000_000,
     "org.apache.kafka.connect.data.Time": 1_000,
 }
-"""Names of times of day, with how many are a second."""
+"""Names of types that count the time of day, with their units in a second."""
 _CLOCK_TEXTS = ("io.debezium.time.ZonedTime", "io.debezium.time.IsoTime")
 _TYPE_OF = {
     **dict.fromkeys((*_INSTANTS, *_INSTANT_TEXTS), "a TIMESTAMP"),
@@ -52,7 +52,7 @@ _TYPE_OF = {
     **dict.fromkeys(_CLOCKS, "a BIGINT or a STRING"),
     **dict.fromkeys(_CLOCK_TEXTS, "a STRING"),
 }
-"""By name, the type of column for it."""
+"""By name of a type, the type of column to declare for it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -60,12 +60,12 @@ _WHOLE = re.compile(rb"-?[0-9]{1,20}")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _ISO_DATE = re.compile(rb'"[0-9]{4}-[0-9]{2}-[0-9]{2}Z"')
 _MOST_BYTES = 64
-"""Bytes of an unscaled number: the widest DECIMAL has 16."""
+"""Most bytes of an unscaled number: the widest DECIMAL has 16."""
 _PLAIN_SCALE = 100
-"""Scales up to this, numbers are written without exponent."""
+"""Largest scale with which numbers are written without exponent."""
 _DAY_SECONDS = 86_400
 _EXACT = Context(prec=1_000)
-"""Digits that hold every number of so many bytes and such a scale."""
+"""A context with digits enough for every number of `_MOST_BYTES` and `_PLAIN_SCALE`."""
 
 
 def scalar_converter(
@@ -77,7 +77,7 @@ def scalar_converter(
         sql_type: The column's type, which is not nested.
         schema: The schema of the values; None without.
         encoding: The options.
-        per_second: For a field of the envelope itself that is a number since 1970: how many are a second.
+        per_second: For a field of the envelope itself that counts time since 1970: its units in a second; else 0.
     """
     name = (schema.name if schema is not None else None) or ""
     if sql_type.is_decimal:
@@ -124,7 +124,7 @@ def _decimal_converter(sql_type: SqlType, schema: ConnectSchema | None, encoding
 
 
 def _decimal_text(raw: bytes) -> bytes:
-    """Check that a text can only be decimal text."""
+    """Check that a text is a decimal number, and cannot be base64."""
     text = _text(raw)
     if not DECIMAL_TEXT.fullmatch(text):
         raise ValueError(
@@ -215,7 +215,7 @@ def _instant_converter(name: str, encoding: ValueEncoding, per_second: int) -> C
             return _instant(raw, per_second)
         if not encoding.timestamps:
             _fail("the number has no unit; give the option timestamps = 'millis' or 'micros', or declare BIGINT")
-        return raw  # the reader of records has the option, too
+        return raw  # the reader of records applies the option
 
     return convert
 

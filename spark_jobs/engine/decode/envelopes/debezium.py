@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(_DebeziumChange).decode
 
 
 class DebeziumRecord(NamedTuple):
-    """A record without what the JSON converter writes around it."""
+    """A record without the wrapping of Kafka Connect's JSON converter."""
 
     envelope: bytes
     """The envelope, as JSON."""

@@ -70,7 +70,7 @@ class RowWriter:
             encoding: The format of the records, and its options.
             base: The path from the top of the record's schema to the schema of the row.
             opens: Paths to values that may be JSON within a text.
-            times: Fields that are numbers since 1970 by the format itself, with how many are a second.
+            times: Fields that count time since 1970 by the format itself, with their units in a second.
         """
         self._columns = [column for column in columns if column.place.kind == "value"]
         of_key = [column for column in columns if column.place.kind == "key"]

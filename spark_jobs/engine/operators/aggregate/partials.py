@@ -25,7 +25,7 @@ __all__ = ["Partials", "packed_states"]
 _COUNT = "n"
 _ALL = "all"
 _OF_NONE: dict[str, Any] = {"count": 0, "approx_count_distinct": 0, "collect_list": [], "collect_set": []}
-"""By function: the value of no match; NULL for all others."""
+"""By function: its value over no matches; other functions give NULL."""
 
 
 class Partials:

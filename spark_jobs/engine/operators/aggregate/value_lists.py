@@ -35,7 +35,7 @@ def value_list(aggregate: AggregateValue) -> AggregateState:
 
 
 def state_key(aggregate: AggregateValue) -> AggregateValue:
-    """Return an aggregate without what makes no difference to its state: percentiles of one value share their list."""
+    """Return what determines the state of an aggregate function: percentiles of one value share their list."""
     if aggregate.function not in _RANKED:
         return replace(aggregate, stored="")
     kind = str(aggregate.args[0].type)  # type: ignore[union-attr]  # no argument is a slot
@@ -61,7 +61,7 @@ class _KeptValues(AggregateState):
 
 
 class _Ranked(_KeptValues):
-    """The value at a rank, the nearest one above: where Spark approximates it, the exact one."""
+    """The exact value at the nearest rank above, where Spark approximates."""
 
     def __init__(self, percentage: float) -> None:
         self._percentage = percentage
