@@ -34,15 +34,15 @@ class PipelineStage:
 ROWS = PipelineStage(matched, (PipelineStage(output),))
 """The stages for rows that are results of a snapshot where they match: match → output."""
 OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
-"""The stages behind decoding."""
+"""The stages after decoding."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
-"""decode → operators → match → output; and behind the matches of all rows: operators → count."""
+"""decode → operators → match → output; and after the matches of all rows: operators → count."""
 CLOCK = PipelineStage(advanced, (ROWS,))
 """A mark of the clock → match → output."""
 
 
 def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
-    """Yield the records of a stage and of the stages behind it.
+    """Yield the records of a stage and of the stages after it.
 
     Args:
         task: The task.

@@ -45,7 +45,7 @@ class Begins:
         return cls(which.reshape(-1)[codes].astype(np.int32), distinct)
 
     def pruned(self) -> Begins:
-        """Return the same begins without those of entries that were taken away."""
+        """Return the same begins, without begins that no entry has any more."""
         used, codes = np.unique(self.codes, return_inverse=True)
         return self if used.size == self.offsets.shape[0] else Begins(codes.astype(np.int32), self.offsets[used])
 

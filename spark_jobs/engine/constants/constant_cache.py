@@ -80,7 +80,7 @@ class Snapshot:
     computations: tuple[Computation, ...] = ()
     """The computations that groups use."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
-    """The bounds of panes of stores of aggregates, by the number under which matches are counted."""
+    """By the number under which a store's matches are counted: the bounds of the store's panes."""
     reads_headers: bool = False
     """Whether a group, or a SELECT list of the stream's past or present queries, reads the field `_headers`."""
     enters: NDArray[np.bool_] | None = None

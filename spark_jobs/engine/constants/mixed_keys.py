@@ -75,7 +75,7 @@ class MixedKeys:
             keys[0, rows], keys[rarest, rows] = keys[rarest, rows], keys[0, rows].copy()
 
     def _index_of(self, number: int) -> EqualityIndex:
-        """Index the rows whose first key is of a column."""
+        """Index the rows with a given column as first key."""
         known = ~np.any(self._wanted == -1, axis=0)  # no row has the key NULL
         rows = np.flatnonzero(known & (self._columns[0] == number)).astype(np.int32)
         return EqualityIndex(self._wanted[0, rows], self._codes[number].count, rows)

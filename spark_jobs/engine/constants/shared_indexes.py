@@ -20,7 +20,7 @@ _RATIO = 8
 
 
 _FEW_ROWS = 64
-"""Rows of a key of several columns above which the key has a shared index of its own."""
+"""Rows above which a key of several columns has a shared index of its own."""
 _MANY_KEYS = 8
 """Keys with few rows: from this number on they are looked up together, by one column after the other."""
 _IndexName = tuple[str, KeyColumns | None]

@@ -45,8 +45,8 @@ class AvroReader:
         """Return a reader of records that name their schemas by ids.
 
         Args:
+            columns: The columns.
             writers: By id, a schema decoded from JSON, or a sentence that says why there is none.
-            writers: By id, a schema as JSON has it, or a sentence why there is none.
             unknown: Gives the fault of a record with a further id.
         """
         bodies: dict[bytes, AvroBody | str] = {}

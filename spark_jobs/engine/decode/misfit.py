@@ -21,7 +21,7 @@ class Misfit(ValueError):
     def __init__(self, reason: str, sql_type: SqlType) -> None:
         super().__init__(reason)
         self.sql_type = sql_type
-        """The type that cannot hold the value: the column's, or that of a field or an element within."""
+        """The type that cannot hold the value: the column's type, or the type of a field or an element within."""
         self.path: RecordPath = ()
         """Leads from the column's value to the value that does not fit."""
 

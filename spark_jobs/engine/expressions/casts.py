@@ -92,7 +92,7 @@ def _double_to_whole(value: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _double_to_decimal(value: Operand, sql_type: SqlType) -> pl.Expr:
-    """Return the shortest decimal form of a number, rounded; a FLOAT's is that of the DOUBLE of the same value."""
+    """Return the shortest decimal form of a number, rounded; a FLOAT is taken as the DOUBLE of the same value."""
 
     def read(number: float) -> Decimal | None:
         return fitted(Decimal(repr(number)), sql_type) if isfinite(number) else None

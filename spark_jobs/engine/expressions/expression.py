@@ -123,9 +123,8 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 _ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
-"""Operators whose compiled form has each operand once. Other operators repeat their operands, 2^depth times when they
-are
-nested; so their operands become steps."""
+"""Operators whose compiled form has each operand once. Other operators repeat their operands, so
+nested operands would be repeated 2^depth times; therefore operands of these become steps."""
 
 
 class _Compiler:

@@ -23,7 +23,7 @@ def mix(keys: Ints) -> Hashes:
 
 
 class KeyDirectory:
-    """The position of each of a set of hashes, found by their leading bits and a short walk.
+    """Positions of a set of hashes, found by their leading bits and a short walk.
 
     A directory of 2^bits buckets with about one hash each takes two cache misses a look-up where a binary search over
     a million takes a dozen. Hashes must be evenly spread; a bad spread costs time, never a wrong answer.

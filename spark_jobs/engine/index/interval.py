@@ -18,8 +18,8 @@ class IntervalIndex:
     """Rows of ``column >(=) :c0 AND column <(=) :c1``, within one code or among several.
 
     Bounds become ranks: the i-th of the k distinct bounds stands at 2i + 1, values between two bounds at the even
-    even number between them. Open and closed ends are then both half-open intervals of integers, at any value of int64.
-    Each code has 2k + 1 ranks of its own.
+    number between them. Open and closed ends are then both half-open intervals of integers, at any value of int64. Each
+    code has 2k + 1 ranks of its own.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class UnitGuard:
         self.failed = failed
         self._budget = budget
         self._steps: list[Step] = []
-        """The steps under way, inner steps behind outer ones."""
+        """The steps under way, inner steps after outer steps."""
 
     @contextmanager
     def batch(self, events: int) -> Iterator[None]:

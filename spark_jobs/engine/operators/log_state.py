@@ -163,7 +163,7 @@ def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: s
 
 
 def unpacked(form: bytes, stored: bytes) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the rows that `packed` has packed, and what was told about them.
+    """Return the rows that `packed` has packed, and the facts about them.
 
     Raises:
         ValueError: The bytes are no whole rows of this form.

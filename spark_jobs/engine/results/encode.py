@@ -45,7 +45,7 @@ class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
-    """Null for a row whose size was known beforehand to exceed a record's."""
+    """Null for a row that is known beforehand to exceed the size of a record."""
     sizes: NDArray[np.int64]
     """By row: its size in bytes; for a null, a lower bound by its texts."""
 
@@ -94,11 +94,12 @@ def encode(
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:
-    """Return an upper bound of the bytes of a row of the SELECT list while it is made, without JSON's escapes.
+    """Return an upper bound for the bytes of a row while it is made, without JSON's escapes.
 
     Args:
         select: The SELECT list.
-        record: The bytes of an event's record, or an array of the bytes of several: no column has a longer text.
+        record: The bytes of an event's record, or an array of the bytes of several records: no column has a longer
+            text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
     plain: set[Reference] = {_WHOLE}

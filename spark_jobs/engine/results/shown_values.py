@@ -1,4 +1,4 @@
-"""Columns as values that the JSON encoder writes as docs/results.md has them, nested ones by their parts.
+"""Columns as values that the JSON encoder writes in the form of docs/results.md; nested values by their parts.
 
 An array of structs is read as a column for each field, and the values are then put together: Arrow's own way, value by
 value, takes some ten times as long.

@@ -47,7 +47,7 @@ def split(
     Args:
         events: The decoded events.
         matches: Which event meets which destination.
-        stream: Their stream, whose name is the CloudEvents source.
+        stream: The stream of the events, whose name is the CloudEvents source.
         settings: For the topics' prefix.
         evaluate_expression: For the items of a SELECT list that are no plain column.
 

@@ -77,7 +77,7 @@ class TakenPlaces:
 
 
 class SingleColumn:
-    """Rows of one column, whatever its name."""
+    """Rows of a single column, which has every name."""
 
     def __init__(self, values: pa.Array) -> None:
         """Take the column's values."""

@@ -30,7 +30,7 @@ Suspects = Callable[[], Collection[str]]
 class CpuExceeded(Exception):
     """An evaluation took more CPU time than its budget; `CpuBudget.stopped` names its work units.
 
-    The exception has no attributes: Polars raises an exception of a callback anew, by its type.
+    The exception has no attributes: Polars raises a callback's exception as a new exception of the same type.
     """
 
 

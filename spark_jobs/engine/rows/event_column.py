@@ -72,7 +72,7 @@ class EventColumn:
     """
 
     def __init__(self, array: pa.Array) -> None:
-        """Take the values of all events; dictionary-encoded ones with the distinct values that they name."""
+        """Take the values of all events; dictionary-encoded values name their distinct values."""
         self._codes: NDArray[np.int32] | None = None
         if _hardly_repeats(array):
             self.values = array

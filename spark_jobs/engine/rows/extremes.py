@@ -37,7 +37,7 @@ def extremes_name(stay: Stay) -> str:
 
 
 def is_extremes(name: str) -> bool:
-    """Tell whether a stored name is that of a column of extremes."""
+    """Tell whether a stored name belongs to a column of extremes."""
     return name.startswith((_ABOVE, _BELOW))
 
 

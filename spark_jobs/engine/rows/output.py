@@ -99,7 +99,7 @@ def no_record(partition: int, offset: int) -> pa.RecordBatch:
 
 
 def dead_letter_code(rows: pa.RecordBatch) -> str | None:
-    """Return the code of dead letters, None for results; rows are never of both kinds."""
+    """Return the code of dead letters, None for other rows; rows are never of both kinds."""
     code = (rows.schema.metadata or {}).get(_CODE)
     return None if code is None else code.decode()
 

@@ -15,7 +15,7 @@ HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
 def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
-    """Return `compute` of some values, of which dictionary-encoded ones are computed once each.
+    """Return `compute` of some values; of dictionary-encoded values, each distinct value is computed once.
 
     Example:
         >>> once_each(key_texts, pa.array([b"a", b"a", None]).dictionary_encode()).to_pylist()

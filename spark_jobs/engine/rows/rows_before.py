@@ -16,9 +16,9 @@ __all__ = ["RowsBefore"]
 
 
 class RowsBefore(TakenPlaces):
-    """The rows before those rows of a batch that have one, in the order of the batch (`rows.columns.PlacedColumns`).
+    """The rows before rows of a batch, for rows that have one, in the batch's order (`rows.columns.PlacedColumns`).
 
-    Partition, offset and time are the later row's: they decide whether an entry counts the event of the pair.
+    Partition, offset and time belong to the later row: they decide whether an entry counts the event of the pair.
     """
 
     def __init__(

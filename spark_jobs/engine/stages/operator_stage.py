@@ -131,7 +131,7 @@ class JoinStep:
             yield from self._then(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
-        """Yield the dead letters of a group for the events behind the last joined event."""
+        """Yield the dead letters of a group for the events after the last joined event."""
         yield from letters(self._events, np.arange(self._done, self._events.count), unit, reason)
 
 

@@ -35,8 +35,8 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         extra: Further Spark options, which take precedence.
 
     Raises:
-        OperationalError: The jars are not there, an option is the evaluator's own or not that of `spark-submit`, or
-            Java or Spark did not start.
+        OperationalError: The jars are missing, an option is reserved for the evaluator or contradicts `spark-submit`,
+            or Java or Spark did not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own, hidden = spark_options(settings), hidden_options(settings)

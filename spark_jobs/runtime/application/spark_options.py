@@ -87,7 +87,7 @@ def _guarded(secret: str) -> dict[str, str]:
 
 
 def spark_options(settings: Settings) -> dict[str, str]:
-    """Return the options of the session: the evaluator's own, and further ones that are given.
+    """Return the options of the session: the evaluator's own options, and the further options of the settings.
 
     Raises:
         OperationalError: The jars are not there, or an option is given that is the evaluator's own.

@@ -78,8 +78,7 @@ class DigestJobThread:
         job = self._requests.look()
         if job is None or job.evaluator != self._fence.token or job.state == "done":
             return None
-        # A job that is still requested: Redis's reply to an earlier call was lost. Carrying it out again writes the
-        # same.
+        # A job may be taken already, if Redis's reply was lost: carrying the job out again writes the same.
         return self._requests.change(job, "taken")
 
     def _tell(self, job: Job) -> None:

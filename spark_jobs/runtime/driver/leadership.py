@@ -58,7 +58,7 @@ class Leadership:
 
         Args:
             standby: Whether to wait for a living evaluator too.
-            waiting: Called now and then meanwhile.
+            waiting: Called now and then while waiting.
 
         Raises:
             OperationalError: Another evaluator lives, or Redis does not answer, and this one is no standby.

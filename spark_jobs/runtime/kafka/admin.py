@@ -13,9 +13,9 @@ from grouping.settings.settings import Settings
 __all__ = ["ANSWER_SECONDS", "QUESTION_SECONDS", "Admin", "is_late", "open_admin"]
 
 ANSWER_SECONDS = 10.0
-"""How long a caller waits for an answer of Kafka in all, if a new client must ask again."""
+"""How long a caller asks for an answer of Kafka in all; a new client asks again after a late answer."""
 QUESTION_SECONDS = 3.0
-"""How long one request of a client may take."""
+"""How long a single request may take."""
 
 Admin = RenewedClient[AdminClient]
 _LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)  # noqa: SLF001  # the driver's own codes begin so

@@ -130,7 +130,7 @@ class PositionedConsumer:
         return True
 
     def check_topics(self) -> None:
-        """Look whether the topics of all partitions that are being read are there: librdkafka does not tell.
+        """Check that the topics of all partitions in use exist: librdkafka does not report a missing topic.
 
         Raises:
             PartitionUnreadable: A topic is gone.

@@ -1,4 +1,4 @@
-"""A worker's way to Kafka: output rows, sent in order while the next ones are made, and waited for at a task's end.
+"""A worker's writer: sends output rows to Kafka in order while more rows are made, and waits for all at a task's end.
 
 aiokafka's producer does all the delicate work: leaders, connections, retries without end or repeats (idempotence), the
 order of batches in a partition. The writer takes batches that are laid out already (`record_batches`). librdkafka and

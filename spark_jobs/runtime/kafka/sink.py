@@ -97,13 +97,13 @@ def write_stream(
 def run_tasks(
     spark: SparkSession, task: Produce, tasks: int, told: str = _NOTHING, *, collect: bool = False
 ) -> list[str]:
-    """Run a job of some tasks, which read and write Kafka themselves, and return what they tell.
+    """Run a job of tasks that read and write Kafka themselves, and return the rows that the tasks yield.
 
     Args:
         spark: The session.
         task: Gets a row for each task, and yields rows of one text.
         tasks: How many tasks there are.
-        told: The schema of these rows; tasks that tell nothing yield none.
+        told: The schema of these rows; tasks without a report yield none.
         collect: Whether to return the rows, which takes some milliseconds; else no row is returned.
     """
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(task, told)

@@ -150,7 +150,7 @@ def _offsets(
             cause = error.args[0]
             failed[place.topic] = cause.code() if isinstance(cause, KafkaError) else KafkaError.UNKNOWN
             continue
-        if told.offset < 0:  # all that the driver tells of a leader that did not answer in time
+        if told.offset < 0:  # the driver has no other sign of a leader that did not answer in time
             raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
         found.setdefault(place.topic, {})[place.partition] = int(told.offset)
     return found, failed

@@ -215,8 +215,7 @@ class Checkpoint:
         return ends
 
     def begun_elsewhere(self, source_id: str) -> MicroBatch | None:
-        """Return the micro-batch that was under way in the original log when `copy_of` made this copy; None without
-        one.
+        """Return the micro-batch under way in the original log when `copy_of` made this copy; None without one.
 
         The pins of joined tables are stored under the id of the original query, so a replay asks for them by this id.
 

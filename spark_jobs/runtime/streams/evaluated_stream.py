@@ -37,7 +37,7 @@ class EvaluatedStream:
     waiting_since: float | None = None
     """Since when events wait; None where all are evaluated."""
     partitions: int = 1
-    """The partitions of its topic, as far as known."""
+    """The number of its topic's partitions, as far as known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
     """When the evaluation was started, or was last seen to have committed a micro-batch."""

@@ -33,7 +33,7 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""How long the query runs at least before it is stopped for streams that join, or that leave without `at_once`."""
+"""Shortest time from a start of the query to a stop for streams that join, or that leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0

@@ -155,8 +155,7 @@ class LaneTask:
                 if isinstance(error, OperationalError) and not isinstance(error, _OF_ONE_STREAM):
                     raise
                 raise StreamFailed(source_id, error) from error
-            # Wall-clock time would count the wait for a core, so on a busy machine each stream would seem to need a
-            # core.
+            # Wall-clock time counts waits for a core: on a busy machine each stream would seem to need a core.
             seconds[source_id] = seconds.get(source_id, 0.0) + time.process_time() - used
         return seconds, times
 

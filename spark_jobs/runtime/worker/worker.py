@@ -91,8 +91,7 @@ class Evaluation:
 
         Args:
             batches: The records.
-            begin: Where the records begin, with the marks of the clock there; None if the first record tells the
-                position.
+            begin: Where the records begin, with the marks of the clock there; None if the first record tells.
         """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)

@@ -1,4 +1,4 @@
-"""Converters for columns of every type: those of nested values are made of those of their parts."""
+"""Converters for columns of every type; a converter of nested values is made from the converters of their parts."""
 
 from __future__ import annotations
 

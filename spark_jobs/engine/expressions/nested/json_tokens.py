@@ -186,7 +186,7 @@ class JsonTokens:
         raise BrokenJsonError
 
     def _string(self, quote: str) -> None:
-        """Read a string as far as it is right, and note where a fault is found."""
+        """Read a string as far as it is valid, and note where a fault is found."""
         found = _STRINGS[quote].match(self._text, self._at)
         assert found is not None, "it matches everywhere"
         self._at = found.end()

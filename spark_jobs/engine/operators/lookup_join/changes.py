@@ -152,7 +152,7 @@ def decode_changes(
 
 
 def _row_reader(table: Table) -> FormatReader:
-    """Return the reader of rows; those of JSON and of changes are flat objects, each column under its name."""
+    """Return the reader of rows; rows of JSON and of changes are flat objects, each column under its name."""
     if table.format == "avro":
         return record_reader(table.format, table.columns, table.avro_schema or "", table.framing)
     return _flat_reader(table, table.columns)

@@ -145,7 +145,7 @@ def _key_writer(table: Table) -> KeyWriter:
 
 @lru_cache(maxsize=1024)
 def _row_writers(table: Table) -> tuple[RowWriter, RowWriter]:
-    """Return the writer of rows after a change, and the one of the keys of rows before."""
+    """Return the writer of rows after a change, and the writer of the keys of rows before it."""
     after, before = (("after",), ("before",)) if table.format == "debezium-json" else ((), ())
     rows = RowWriter(table.columns, table.encoding, base=after)
     return rows, RowWriter(_key_columns(table), table.encoding, base=before)

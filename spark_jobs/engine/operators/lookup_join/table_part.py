@@ -129,8 +129,8 @@ class TablePart:
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
     """Return the parts with a new part added; parts may be merged, without the rows that count for no pin any more.
 
-    The parts form a log-structured merge tree, as those of a constant table do: a part has more than `RATIO` times the
-    rows of the next part, unless the two together exceed `_LARGEST_BYTES`.
+    The parts form a log-structured merge tree, like the parts of a constant table: a part has more than `RATIO` times
+    the rows of the next part, unless the two together exceed `_LARGEST_BYTES`.
 
     Args:
         parts: The parts, from the largest and oldest to the smallest and newest.
