@@ -123,8 +123,8 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 _ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
-"""Operators whose compiled form has each operand once. Other operators repeat their operands, so
-nested operands would be repeated 2^depth times; therefore operands of these become steps."""
+"""Operators whose compiled form has each operand once. The operands of other operators are computed in steps, since
+repeated operands that are nested would be computed 2^depth times."""
 
 
 class _Compiler:
