@@ -97,7 +97,7 @@ class Streams:
         self._sparing = Sparing(clock)
 
     def reconcile(self) -> Iterator[str]:
-        """Start, restart and stop the queries that need it, and tell how far each stream is.
+        """Start, restart and stop queries as needed, and report the progress of each stream.
 
         Yields:
             The id of each stream after it was attended to, so that the caller can show a sign of life in between.
@@ -185,7 +185,7 @@ class Streams:
         return not self._lane.holds(source_id)
 
     def _attend_member(self, running: EvaluatedStream) -> None:
-        """Note how far the lane is with a stream, and have a busy stream leave."""
+        """Update a stream's progress in the lane, and have a busy stream leave the lane."""
         source_id = running.stream.source_id
         running.look_at_lane(self._lane, self._seconds.pop(source_id, 0.0), self._clock())
         if not self._lane.holds(source_id):

@@ -108,7 +108,7 @@ class WorkerDeaths:
 
         Args:
             stream_id: The stream.
-            committed: Whether a micro-batch was committed that was under way when the query before ended.
+            committed: Whether the micro-batch that was under way when the previous query ended is committed.
 
         Raises:
             OperationalError: The store does not answer.
