@@ -1,7 +1,8 @@
 """The keys of small tables that compare different columns: one look-up for each column, not for each set of columns.
 
 Each row is found by its rarest constant, shared by the fewest rows; the codes of its other key columns are then
-compared with the event's. 5,000 tables of three of 50 columns are 50 look-ups for a batch in place of 5,000.
+compared with the event's. For example, 5,000 tables, each with three of 50 columns, need 50 look-ups for a batch, not
+5,000.
 """
 
 from __future__ import annotations
