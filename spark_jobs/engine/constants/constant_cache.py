@@ -192,7 +192,8 @@ class ConstantTables:
             changes = reader.changes(self._stream_id, version.epoch, 0, version.version)
         if changes is None:
             raise OperationalError(
-                f'the constant tables of stream "{self._stream_id}" cannot be read', detail="No segment begins them."
+                f'the constant tables of stream "{self._stream_id}" cannot be read',
+                detail="Their first segment is missing.",
             )
         removed, rows = self._read(changes, reader)
         try:
@@ -249,7 +250,7 @@ class ConstantTables:
         if missing := sorted(set(names) - found.keys()):
             raise OperationalError(
                 f'the constant tables of stream "{self._stream_id}" are not complete',
-                detail=f'They have rows of "{missing[0]}", of which nothing is known.',
+                detail=f'They have rows of "{missing[0]}", whose plan or SELECT list is missing.',
             )
         self._header_readers |= {name for name, part in found.items() if reads_column(part, "_headers")}
         return found

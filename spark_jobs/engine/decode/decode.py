@@ -238,7 +238,7 @@ def _single_writer_reader(columns: tuple[StreamColumn, ...], first: int, schema:
         columns,
         {first: json.loads(schema)},
         lambda found: (
-            f"The record has the schema id {found}, and the stream's schema is that of id {first}, the first that was"
-            " met. The option schemas takes several."
+            f"The record has the schema id {found}, and the stream's schema has the id {first}, which its first record"
+            " named. The option schemas takes several."
         ),
     )

@@ -64,7 +64,7 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def incomplete(self, unit: str, offsets: tuple[int, int, int], matches: int) -> pa.RecordBatch:
-        """Return the dead letter of matches counted in vain, as their unit was left out for some events.
+        """Return the dead letter of matches that do not count, since their unit was left out for some events.
 
         Args:
             unit: The unit.
@@ -73,8 +73,8 @@ class NotEvaluatedLetters:
         """
         partition, first, last = offsets
         detail = (
-            f"{described(unit)} was left out of some of the events from offset {first} to {last}:"
-            f" none of its matches among them counts, nor do the {matches} that were evaluated."
+            f"{described(unit)} was not evaluated for some of the events from offset {first} to {last}:"
+            f" none of its matches among these events count, not even the {matches} that were found."
         )
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 

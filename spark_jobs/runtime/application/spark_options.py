@@ -141,13 +141,13 @@ def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
             setting = _SETTINGS.get(name)
             raise OperationalError(
                 f'the Spark option "{name}" is the evaluator\'s own',
-                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                detail="The option is in the setting evaluator.spark (CQ_EVALUATOR_SPARK).",
                 hint=f"Set {setting} instead." if setting else "Leave it out.",
             )
         if not name.startswith("spark."):
             raise OperationalError(
                 f'"{name}" is no option of Spark',
-                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                detail="The option is in the setting evaluator.spark (CQ_EVALUATOR_SPARK).",
                 hint='Names begin with "spark.".',
             )
 

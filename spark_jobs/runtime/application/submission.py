@@ -30,7 +30,7 @@ def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
         if theirs != ours[name]:
             raise OperationalError(
                 f'spark-submit has "{name}" as "{theirs}", the evaluator as "{ours[name]}"',
-                detail=f"The evaluator's is of the setting {setting}.",
+                detail=f"The evaluator's value comes from the setting {setting}.",
                 hint=f"Give both the same: spark-submit --conf {name}=… and {setting}.",
             )
     if "spark-sql-kafka" not in given.get("spark.jars", ""):

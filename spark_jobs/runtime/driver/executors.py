@@ -52,7 +52,7 @@ class Executors:
         if now - self._none_since >= GONE_SECONDS:
             raise OperationalError(
                 "the cluster has taken all executors away",
-                detail=f"For {GONE_SECONDS:g} seconds there has been none, and events wait.",
-                hint="A new evaluator asks for executors anew; look at Spark's master whether it has room.",
+                detail=f"For {GONE_SECONDS:g} seconds there has been no executor, and events wait.",
+                hint="A new evaluator asks for executors. Check whether Spark's master has free cores.",
             )
         return count

@@ -13,7 +13,7 @@ __all__ = ["StreamMetrics"]
 _COUNTERS = {
     "events": ("cq_events_evaluated", "events evaluated since the evaluator started, by stream"),
     "events_deleted": ("cq_events_deleted", "events that Kafka deleted before they were evaluated, by stream"),
-    "failures": ("cq_stream_failures", "ends of a stream's query that were not asked for, by stream"),
+    "failures": ("cq_stream_failures", "unexpected ends of a stream's query, by stream"),
 }
 _GAUGES = {
     "behind": ("cq_evaluator_events_behind", "events published and not yet evaluated, by stream"),

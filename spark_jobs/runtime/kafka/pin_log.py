@@ -82,7 +82,7 @@ class PinLog:
         topics = {self._topic, *(table.topic for table in tables.values())}
         ends = self._log.ends(topics, {table.topic: table.topic_id for table in tables.values()})
         if missing := sorted(topics - ends.keys()):
-            raise TableAway(f'topic "{missing[0]}" cannot be read', detail="A table, or its pins, lie there.")
+            raise TableAway(f'topic "{missing[0]}" cannot be read', detail="The topic has a table or pins of tables.")
         self._advance(ends[self._topic][0])
         known = self._known(batch)
         if tables.keys() <= known.keys():

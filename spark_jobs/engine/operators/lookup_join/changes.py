@@ -30,8 +30,8 @@ __all__ = ["Changes", "decode_changes"]
 
 _NO_PREFIXES: Mapping[int, str] = {}
 _WITHOUT_ORDER = (
-    "The record removes all rows, and its topic has several partitions: which rows of the others come before it is "
-    "unknown. Give the topic one partition."
+    "The record removes all rows, and its topic has several partitions: the order of the record among changes in other "
+    "partitions is unknown. Give the topic one partition."
 )
 
 
