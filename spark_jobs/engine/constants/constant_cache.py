@@ -250,7 +250,7 @@ class ConstantTables:
         if missing := sorted(set(names) - found.keys()):
             raise OperationalError(
                 f'the constant tables of stream "{self._stream_id}" are not complete',
-                detail=f'They have rows of "{missing[0]}", whose plan or SELECT list is missing.',
+                detail=f'They have rows of "{missing[0]}", which is not stored.',
             )
         self._header_readers |= {name for name, part in found.items() if reads_column(part, "_headers")}
         return found
