@@ -253,7 +253,7 @@ def _nested(value: object, sql_type: SqlType) -> object:
 
 
 def _as_variant(value: object) -> object:
-    """Return any value with its numbers as VARIANTs have them, and its texts checked."""
+    """Return any value with its numbers in the form of VARIANTs, and with checked texts."""
     match value:
         case JsonNumber():
             return variant_number(value)
@@ -319,7 +319,7 @@ def _double(text: str, bound: float) -> float:
 def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
     """Return the number that the text writes, which must fit precision and scale without rounding.
 
-    Zeros at its end are left out: with them it may have more digits than Arrow takes for a DECIMAL.
+    Trailing zeros are left out: with them the number may have more digits than Arrow takes for a DECIMAL.
 
     Raises:
         ValueError: The number does not fit, or the text is no number.

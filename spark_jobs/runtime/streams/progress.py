@@ -66,7 +66,7 @@ class Progress:
         self._store = store
         self._broker = broker
         self._position = position
-        """The last committed position, in offsets of the topic, as Spark has them."""
+        """The last committed position; Spark counts in offsets of the topic."""
         self._told: StreamPosition | None = None
         """The position last written to Redis."""
         self._deleted: dict[str, int] = {}

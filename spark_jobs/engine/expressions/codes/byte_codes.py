@@ -1,4 +1,4 @@
-"""Bytes as texts and back: digests, hexadecimal digits, base64 and character sets, as Spark has them."""
+"""Bytes as texts and back: digests, hexadecimal digits, base64 and character sets, as Spark computes them."""
 
 from __future__ import annotations
 

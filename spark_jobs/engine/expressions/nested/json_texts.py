@@ -75,4 +75,4 @@ _WRITERS: dict[str, JsonTextWriter] = {
     "BINARY": lambda value: f'"{b64encode(value).decode()}"',
     VARIANT.name: shown,
 }
-"""By type; whole numbers and DECIMALs are as Python writes them, which is as Java does."""
+"""By type: the writer of its values. Python writes whole numbers and DECIMALs as Java does."""

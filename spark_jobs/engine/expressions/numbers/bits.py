@@ -1,4 +1,4 @@
-"""Operators of the bits of whole numbers, as Java has them."""
+"""Operators on the bits of whole numbers, with the results of Java."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class TableEvents(Events):
         return values
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether the table declares the column, and has its values as decoders have them: maps are none."""
+        """Tell whether the table declares the column, and values are in the form of decoders, which maps are not."""
         declared = self._declared.get(name)
         return declared is not None and not declared.type.fields and declared.type.element is None
 
