@@ -72,7 +72,7 @@ class TableEvents(Events):
         return values
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether the table declares the column, and its type is not nested: nested values have Arrow's form here."""
+        """Tell whether the table declares the column, and its type is not nested: nested values have Arrow's form."""
         declared = self._declared.get(name)
         return declared is not None and not declared.type.fields and declared.type.element is None
 
