@@ -53,7 +53,7 @@ class Draft(NamedTuple):
     ties: bool = False
     """Set by `order`: whether constants decided the order of the conjuncts."""
     expressions: tuple[Expression, ...] = ()
-    """The conjuncts over slots; this and the following fields but the last are set by `lift`."""
+    """The conjuncts over slots; this and the following fields up to `select` are set by `lift`."""
     keys: tuple[Expression, ...] = ()
     """The keys of GROUP BY; their slots follow the slots of WHERE."""
     kept: tuple[Expression, ...] = ()

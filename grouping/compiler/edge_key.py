@@ -1,4 +1,4 @@
-"""The key of edges: the columns of EMIT … BY, which must hold a key that the stream's partitions keep together.
+"""The key of edges: the columns of EMIT … BY. All events of a key must lie in one partition of the stream.
 
 EMIT over a table alone reads the stream of the table's changes, and its key is the PRIMARY KEY.
 
@@ -62,7 +62,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
         names: The columns of BY.
 
     Raises:
-        InputError: ``unknown-column``; ``unsupported-query`` where edges of these rows or by this key cannot be told.
+        InputError: ``unknown-column``; ``unsupported-query`` if edges are not defined for these rows or this key.
     """
     check_unconditional(scope)
     if any(not node.single for node in scope.nodes):
@@ -78,7 +78,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
 
 
 def check_unconditional(scope: Scope) -> None:
-    """Check that no condition of FROM decides which events there are.
+    """Check that FROM has no conditions, since a condition in FROM would decide which events exist.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -92,7 +92,7 @@ def check_unconditional(scope: Scope) -> None:
 
 
 def key_column(shown: str, bound: Bound) -> Column:
-    """Return the column of a key.
+    """Return the column of BY as a column of the stream.
 
     Args:
         shown: The column's name.
@@ -145,7 +145,7 @@ def with_edge(scope: Scope) -> Scope:
 
 
 def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
-    """Return the scope of a SELECT with EMIT over a table alone, or over a view of a table.
+    """Return the scope of a SELECT with EMIT over a table without a stream, or over a view of a table.
 
     Args:
         table: The table.
@@ -153,7 +153,7 @@ def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
         budget: The budget of the query.
 
     Raises:
-        InputError: ``unsupported-query`` for a table in a format of changes, of which a record may change several rows.
+        InputError: ``unsupported-query`` for a table in a format of changes, since a record may change several rows.
     """
     if is_change_format(table.format):
         raise unsupported(
@@ -178,7 +178,7 @@ def row_key(table: Table, emit: EmitClause) -> RowBefore:
     """Return the node that gives each record of a table the row of its PRIMARY KEY before it.
 
     Raises:
-        InputError: ``unsupported-query`` where BY names other columns than the PRIMARY KEY.
+        InputError: ``unsupported-query`` if BY does not name exactly the columns of the PRIMARY KEY.
     """
     key = {name.casefold() for name in table.key}
     if emit.by and {name.name.casefold() for name in emit.by} != key:
@@ -201,7 +201,7 @@ def read_until(text: str) -> exp.Expr:
         text: The condition as WHERE of a SELECT (`grouping.statements.clauses.EmitClause.until`).
 
     Raises:
-        InputError: ``syntax-error``, or ``unsupported-query`` for something else behind the condition.
+        InputError: ``syntax-error``, or ``unsupported-query`` for a clause after the condition.
     """
     if text.rstrip().endswith("WHERE"):
         message, detail = "the condition of UNTIL is missing", "UNTIL ends the query."

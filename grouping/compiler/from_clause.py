@@ -55,7 +55,7 @@ class Relation(NamedTuple):
     """The scope of the SELECT of a view or subquery over a stream; None for other sources."""
 
     def scope_alone(self, budget: Budget) -> Scope:
-        """Return the scope of a SELECT over a table alone."""
+        """Return the scope of a SELECT over a table without a stream."""
         return Scope(None, (self.source,), budget, where=self.where)
 
 

@@ -1,7 +1,7 @@
 """Comparison of two compiled forms of one query: do they differ in literals, or only in their canonical form?
 
-A later release may compile the same query to another canonical form with another group id. The literals of both forms
-are then the same.
+A later release may compile the same query to another canonical form with another group id; then both forms have the
+same literals.
 """
 
 from __future__ import annotations

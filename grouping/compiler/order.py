@@ -16,7 +16,7 @@ __all__ = ["commuted", "order"]
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
 _COMPUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
-"""Operators whose operands Spark reorders when it compares expressions of SELECT with the keys of GROUP BY."""
+"""Commutative operators: Spark ignores their operands' order when it compares SELECT with the keys of GROUP BY."""
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 PartOrder = tuple[int, str, str, tuple[Any, ...]]

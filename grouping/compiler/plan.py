@@ -77,7 +77,7 @@ class BoundQuery(NamedTuple):
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
     until: Bound | None = None
-    """The condition of UNTIL."""
+    """The condition of UNTIL, if any."""
     snapshot: bool = False
     """Whether the rows of the table come before its changes."""
 
@@ -113,7 +113,7 @@ _PARTS = {
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _FRAMED = frozenset(("qualify", "windows"))
-"""The parts that a SELECT with window functions has besides."""
+"""Parts of a SELECT that are accepted only with window functions."""
 _DEEPEST = 32
 """Limit on the nesting of views and subqueries."""
 
@@ -289,7 +289,7 @@ def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
-    """Return a view's plan without positions of literals, since the query's text does not contain these literals."""
+    """Return a view's plan without positions of literals: the literals are not in the text of the query."""
     columns = tuple((name, without_positions(value)) for name, value in select.columns)
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 

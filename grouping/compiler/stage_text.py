@@ -50,7 +50,7 @@ def planned_text(draft: Draft) -> str:
 
 
 def _planned_frames(node: Frames | SilentKeys | None) -> list[str]:
-    """Return the conditions that rows of frames or of silent keys meet, and the key of frames."""
+    """Return the conditions on the rows of frames or of silent keys, and the key of frames."""
     if node is None:
         return []
     below = "frames" if isinstance(node, Frames) else "silences"

@@ -1,7 +1,7 @@
 """The shape of a template: for each slot, the literal of the text that the slot comes from, and its reader.
 
-A shape gives up on every text whose result could differ from the full compilation: another literal that is not lifted,
-a set that shrinks to one value, a number of another type where types matter, or any refusal.
+A shape leaves a text to the full compilation if the results could differ: a literal that is not lifted has changed, a
+set has shrunk to one value, a number has another type where types matter, or the text would be refused.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _ConstantSource(NamedTuple):
     literal_type: SqlType | None
     """The type that the literal by itself must have, because the plan depends on it; None if any type will do."""
     beside: SqlType | None
-    """The other operand's type, which must have a common type with the constant's; None if any number will do."""
+    """The type of the other operand, which must have a common type with the constant; None if any number will do."""
     fixed: Typed
     """The constant in the first text."""
     is_typed: bool = False

@@ -27,31 +27,33 @@ RECORD_FIELDS = {
     "_headers": map_of(STRING, BINARY),
     "_value": VARIANT,
 }
-"""The source record's own fields; `*` leaves them out (docs/expressions.md). Records that are no JSON lack `_value`."""
+"""The source record's own fields; `*` leaves them out (docs/expressions.md). Records of other formats than JSON lack
+`_value`.
+"""
 
 
 _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
 _GENERATION = 10**13
-"""Offsets of one generation of a topic: more than a partition will have."""
+"""Distance between the positions of two generations of a topic: more than a partition's offsets will reach."""
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A source stream; after its creation its topic may be made anew, and ALTER STREAM changes its declaration.
+    """A source stream. Its topic may be deleted and made anew, and ALTER STREAM changes its declaration.
 
     Places of events are *positions*: offsets, raised so that a topic deleted and created again continues above the
     positions of the old topic. So ids of results, cursors and cuts go on, and positions of a partition only grow.
     """
 
     stream_id: StreamId
-    """Unique to this creation: a stream dropped and made anew is another one (docs/statements.md)."""
+    """Unique to this creation: a stream that is dropped and created again gets another id (docs/statements.md)."""
     name: str
     columns: tuple[StreamColumn, ...]
     topic: str
     format: str
     """``json``, ``avro``, ``protobuf``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
     start_offsets: dict[str, int]
-    """Partition number (as text, for JSON) to the first position that belongs to the stream."""
+    """By partition (as text, for JSON): the first position that belongs to the stream."""
     created_at: str
     avro_schema: str | None = None
     """The writer's schema, for Avro."""
@@ -65,26 +67,33 @@ class Stream(msgspec.Struct, frozen=True):
     """The subscriber that created the stream; the stream counts against its limits; empty for a stream of an earlier
     version."""
     access: Access = Access()
-    """Who else may read it."""
+    """The subscribers besides the owner that may read the stream."""
     lenient: bool = False
     """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where no number fits."""
     explode: str | msgspec.UnsetType = msgspec.UNSET
-    """The path to the elements that are events, as `explode.explode_text` writes it; unset where the record is one
-    event."""
+    """The path to the elements that are events, as `explode.explode_text` writes it; unset if each record is one
+    event.
+    """
     decimals: str | msgspec.UnsetType = msgspec.UNSET
     """How texts for DECIMAL columns of Debezium are written: ``string`` or ``base64``; unset without the option."""
     partition_key: tuple[str, ...] = ()
-    """The columns of PARTITION KEY, spelt as declared: by the producer's promise, events that are equal in all of them
-    lie in one partition; empty without a promise."""
+    """The columns of PARTITION KEY, spelt as declared: the producer promises that events with equal values in them lie
+    in one partition. Empty without a promise.
+    """
     alterations: Alterations | msgspec.UnsetType = msgspec.UNSET
-    """The number of the declaration, and earlier ones; unset for a stream that ALTER STREAM never changed."""
+    """The number of the present declaration, and earlier declarations; unset for a stream that ALTER STREAM never
+    changed.
+    """
     schemas: str | msgspec.UnsetType = msgspec.UNSET
-    """Writer schemas by the ids that records name (`schemas.avro_writers`), which count in place of `avro_schema`;
-    unset without the option."""
+    """Writer schemas by the ids that records name (`schemas.avro_writers`); used in place of `avro_schema`. Unset
+    without the option.
+    """
     schema_id: int | msgspec.UnsetType = msgspec.UNSET
-    """The id that the first record named, where all records must name the same; unset until a record was met."""
+    """The schema id that the first record named, if all records must name the same id; unset until a record was
+    read.
+    """
     registry: str | msgspec.UnsetType = msgspec.UNSET
     """The URL of the registry that gives each id its schema, without a login; unset without the option."""
     descriptor: str | msgspec.UnsetType = msgspec.UNSET
@@ -96,13 +105,13 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def has_one_schema_id(self) -> bool:
-        """Whether the records name a schema by an id, and the first id that is met is the stream's."""
+        """Whether records name a schema by an id, and all records must name the id of the first record."""
         own = self.format == "avro" and self.framing == "confluent" and not (self.schemas or self.registry)
         return own and not self.changes_of
 
     @property
     def encoding(self) -> ValueEncoding:
-        """How values of changes are written where the record itself does not tell."""
+        """The form of values in changes, for records that do not state it."""
         unknown = "" if self.format == "debezium-json" else "string"
         return ValueEncoding(self.format, unknown if self.decimals is msgspec.UNSET else self.decimals, self.timestamps)
 
@@ -118,7 +127,7 @@ class Stream(msgspec.Struct, frozen=True):
         timestamps: str | None = None,
         schemas: str | None = None,
     ) -> Stream:
-        """Return the stream under a changed declaration; None leaves an option as it is."""
+        """Return the stream with a changed declaration; None leaves an option as it is."""
         known = Alterations() if self.alterations is msgspec.UNSET else self.alterations
         before = EarlierDeclaration(len(self.columns), self.lenient, self.timestamps, self.schemas)
         return msgspec.structs.replace(
@@ -131,11 +140,12 @@ class Stream(msgspec.Struct, frozen=True):
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream under a declaration of another state of the stream.
+        """Return this stream with the declaration of another state of the stream.
 
         Args:
             other: The other state; its revision is the wanted one or a later one.
-            revision: The number of the wanted declaration; the oldest known one stands for those before it.
+            revision: The number of the wanted declaration; for a number before the oldest kept declaration, the oldest
+                is used.
 
         Example:
             >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")
@@ -169,7 +179,7 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of its checkpoint, which belongs to a single topic of the stream."""
+        """The id of the stream's checkpoint; a topic that is made anew gets another one."""
         return self.stream_id if self.generation == 1 else f"{self.stream_id}.{self.generation}"
 
     @property
@@ -178,7 +188,7 @@ class Stream(msgspec.Struct, frozen=True):
         return (self.generation - 1) * _GENERATION
 
     def positions(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Return the positions of some offsets of the topic, by partition.
+        """Return the positions of the given offsets of the topic, by partition.
 
         Example:
             >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "", generation=2)
@@ -188,7 +198,7 @@ class Stream(msgspec.Struct, frozen=True):
         return {partition: offset + self.base for partition, offset in offsets.items()}
 
     def evaluated(self, committed: Mapping[str, int]) -> dict[str, int]:
-        """Return by partition the position up to which all is evaluated.
+        """Return, by partition, the position up to which all events are evaluated.
 
         Args:
             committed: The positions committed by the evaluator; positions below the stream's start belong to a deleted
@@ -216,7 +226,7 @@ class Catalog:
         self._views: dict[str, View] = {}
         self._may_read: Callable[[Stream | Table | View], bool] | None = None
         self.whole: Catalog = self
-        """The catalog with all sources, which the texts of views are read with."""
+        """The catalog with all sources, with which the texts of views are compiled."""
         for stream in streams:
             self.add(stream)
         for table in tables:
@@ -232,7 +242,7 @@ class Catalog:
         return seen
 
     def source(self, name: str) -> Stream | Table | View:
-        """Return the stream, table or view of a name, for a query to read.
+        """Return the stream, table or view of a name, for a query that reads it.
 
         Raises:
             InputError: ``unknown-stream``, with a near name.
@@ -268,7 +278,7 @@ class Catalog:
         return found
 
     def _shown(self, source: _AnySource | None) -> _AnySource | None:
-        """Return a source if it may be read."""
+        """Return a source if this catalog shows it, otherwise None."""
         if source is None or self._may_read is None or self._may_read(source):
             return source
         return None

@@ -26,14 +26,14 @@ ENVELOPE_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class ValueEncoding(NamedTuple):
-    """How values are written that JSON has no type for, where the record itself does not tell."""
+    """The form of values that JSON has no type for, for records that do not state it."""
 
     form: str
     """The format."""
     decimals: str = ""
     """How texts for DECIMAL columns are written: ``string`` (a decimal number), ``base64``, or empty for unknown."""
     timestamps: str = ""
-    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where it is unknown."""
+    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty for unknown."""
 
 
 def is_change_format(form: str) -> bool:

@@ -1,4 +1,4 @@
-"""A column of a stream or of a table, and what ALTER STREAM keeps of a stream's earlier declarations."""
+"""A column of a stream or of a table, and the earlier declarations of a stream that ALTER STREAM keeps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Alterations", "EarlierDeclaration", "StreamColumn"]
 
 _MOST_EARLIER = 100
-"""Declarations that are kept: a micro-batch is evaluated again within seconds, or when its evaluator starts."""
+"""Most declarations kept for replays; a replay comes within seconds, or when its evaluator starts."""
 _EARLIER_CHARACTERS = 1 << 20
-"""Characters of schemas in kept declarations: a stream is one record of the catalog."""
+"""Most characters of schemas in kept declarations, since a stream with all of them is one record of the catalog."""
 
 
 class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -21,7 +21,7 @@ class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     type_text: str = msgspec.field(name="type")
     from_text: str = msgspec.field(default="", name="from")
-    """The text behind FROM; empty where the column is the record's field of its name."""
+    """The text after FROM; empty if the column is the record's field of the same name."""
 
     @property
     def type(self) -> SqlType:
@@ -38,7 +38,7 @@ class EarlierDeclaration(msgspec.Struct, frozen=True):
     """A declaration of a stream before ALTER STREAM changed it."""
 
     columns: int
-    """How many columns the stream had; ALTER STREAM adds columns at the end."""
+    """The number of columns; ALTER STREAM adds columns at the end."""
     lenient: bool = False
     timestamps: str = ""
     schemas: str | msgspec.UnsetType = msgspec.UNSET
@@ -50,10 +50,10 @@ class Alterations(msgspec.Struct, frozen=True):
     revision: int = 1
     """The number of the declaration."""
     earlier: tuple[EarlierDeclaration, ...] = ()
-    """The latest declarations before this one, for micro-batches that are evaluated again."""
+    """The latest declarations before this one, for replays of micro-batches."""
 
     def followed_by(self, before: EarlierDeclaration) -> Alterations:
-        """Return the changes after one more change; kept declarations have a bounded number and size."""
+        """Return these alterations with one more declaration; number and size of kept declarations are bounded."""
         earlier = (*self.earlier, before)[-_MOST_EARLIER:]
         size = 0
         for at in range(len(earlier) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The place of a column in the record: the text behind FROM in a declaration."""
+"""The place of a column in the record: the text after FROM in a declaration."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PLACE = re.compile(r"(KEY|HEADER)?(?: ?'((?:[^']|'')*)')?")
 
 
 class ColumnPlace(NamedTuple):
-    """Where a record has the value of a column."""
+    """The place in a record from which a column is read."""
 
     kind: Literal["value", "outer", "header", "key"]
-    """``outer``: in a value around the event, where events are elements of arrays."""
+    """``outer``: in a value around the event, if events are elements of arrays."""
     path: RecordPath | None = None
     """The path in the value or in a JSON key. None for a header and for the whole key."""
     header: str = ""
@@ -37,7 +37,7 @@ class ColumnPlace(NamedTuple):
     """For ``outer``: the number of arrays between the event and the value around it."""
 
     def __str__(self) -> str:
-        """Return the text behind FROM, which is the same for all spellings of a place.
+        """Return the text after FROM in one canonical spelling.
 
         Example:
             >>> str(ColumnPlace("value", ("data", "p"))), str(ColumnPlace("header", header="ce_type"))
@@ -59,7 +59,7 @@ class ColumnPlace(NamedTuple):
     @classmethod
     @lru_cache(maxsize=10_000)
     def of(cls, text: str) -> ColumnPlace:
-        r"""Return the place that `str` wrote.
+        r"""Return the place from the text that `str` made.
 
         Example:
             >>> ColumnPlace.of("KEY '$[\"a b\"]'")
@@ -76,7 +76,7 @@ class ColumnPlace(NamedTuple):
 
 
 def place_in_value(text: str) -> ColumnPlace:
-    """Return the place that a path gives: in the event, or behind ``^`` in a value around it.
+    """Return the place that a path names: in the event, or with ``^`` in a value around the event.
 
     Raises:
         InputError: ``syntax-error``.

@@ -1,4 +1,4 @@
-"""Every error raised by the product, and the stable codes that cross the wire.
+"""All errors of the product, and the codes of rejected commands, which never change.
 
 ContinuousQueryError
 ├── InputError           the sender's: answered with its code, detail and hint
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 __all__ = ["CODES", "PLACE", "ContinuousQueryError", "InputError", "InternalError", "OperationalError", "near_name"]
 
 PLACE = re.compile(r"Line (\d+), column (\d+)")
-"""The place in a statement at the beginning of an error's detail."""
+"""Matches the place in a statement with which an error's detail begins."""
 
 CODES = (
     "malformed-command",
@@ -50,7 +50,7 @@ class ContinuousQueryError(Exception):
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """The state that the input met, in full sentences."""
+        """The facts behind the error, in full sentences."""
         self.hint = hint
         """Advice, in full sentences."""
 
@@ -84,7 +84,7 @@ class InternalError(ContinuousQueryError):
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint that names the nearest known name, or None when none is near.
+    """Return a hint with the most similar known name, or None if no name is similar.
 
     Example:
         >>> near_name("prise", ["symbol", "price"])

@@ -15,7 +15,7 @@ _MOST_LEVELS = 8
 
 @lru_cache(maxsize=1024)
 def explode_levels(text: str) -> tuple[RecordPath, ...]:
-    """Return for each ``[*]`` of a path the steps to its array, from the record or from an element of the array before.
+    """Return the steps to each array of a path, from the record or from an element of the array before.
 
     A path that does not end with ``[*]`` leads to the array.
 
@@ -48,7 +48,7 @@ def explode_levels(text: str) -> tuple[RecordPath, ...]:
 
 
 def explode_text(levels: tuple[RecordPath, ...]) -> str:
-    """Return the path, which is the same for all spellings.
+    """Return the path in one canonical spelling.
 
     Example:
         >>> explode_text(explode_levels("$['logs'][*].records"))

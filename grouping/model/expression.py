@@ -18,9 +18,10 @@ from grouping.model.sql_type import SqlType
 __all__ = ["LEFT_ON", "Call", "Column", "Expression", "LookupKey", "Slot", "Value", "lookup_key", "walk"]
 
 LEFT_ON = "left on"
-"""The operator for conditions with constants in ON, in a LEFT JOIN where an event may meet several rows. Its arguments
-are the table's prefix and the condition. For a row that met the table: the condition. For the row padded with NULLs:
-TRUE if no row of the same event satisfies the condition."""
+"""The operator for conditions with constants in ON of a LEFT JOIN, if an event may join several rows. Its arguments are
+the table's prefix and the condition. For a joined row its value is the condition. For the row padded with NULLs its
+value is TRUE if no joined row of the same event satisfies the condition.
+"""
 
 Scalar = str | int | float | bool | None
 
@@ -29,7 +30,7 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
     """The value of a column."""
 
     stored: str = msgspec.field(name="name")
-    """The text of the reference; a stream's column, spelt as declared, is its own text."""
+    """The reference as text; for a column of the stream, its name as declared."""
     type_text: str = msgspec.field(name="type")
 
     @classmethod
@@ -49,7 +50,7 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
 
 
 class Slot(msgspec.Struct, frozen=True, tag="slot", tag_field="node"):
-    """The place of a lifted constant, ``:c0`` for index 0. Its type belongs to the row (see `ConstantRow`)."""
+    """The place of a lifted constant, ``:c0`` for index 0. The `ConstantRow` has the constant's type."""
 
     index: int
 
@@ -70,18 +71,18 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
     """An operator or a function over its arguments.
 
     Operators are ``= <> < <= > >= <=> and or not in is_null like rlike + - * / div % neg case cast``; functions go by
-    Spark's name in lower case. ``case`` alternates condition and result, an odd last one is ELSE. ``in`` takes the
-    needle and one set-valued slot (or several arguments). ``not in``, ``is not null``: ``not`` around it.
+    Spark's name in lower case. ``case`` alternates conditions and results; an odd last argument is ELSE. ``in`` takes
+    the needle and one set-valued slot (or several arguments). ``not in``, ``is not null``: ``not`` around it.
     """
 
     op: str
     args: tuple[Column | Slot | Value | Call, ...]
     type_text: str = msgspec.field(name="type")
-    """Empty where the type is unknown."""
+    """Empty if the type is unknown."""
 
     @property
     def type(self) -> SqlType:
-        """The result's type; `UNKNOWN` where it depends on the types of the row's constants."""
+        """The result's type; `UNKNOWN` if the type depends on the types of the row's constants."""
         return SqlType.of(self.type_text)
 
 
@@ -89,7 +90,7 @@ Expression = Column | Slot | Value | Call
 
 
 class LookupKey(NamedTuple):
-    """The value in a row by which constants are looked up."""
+    """The value in an event's row by which constants are looked up."""
 
     reference: Reference
     type: SqlType
@@ -97,7 +98,7 @@ class LookupKey(NamedTuple):
 
 @lru_cache(maxsize=65_536)
 def lookup_key(expression: Expression) -> LookupKey:
-    """Return the key of an expression without slots: its column, or a column computed of it.
+    """Return an expression without slots as a key: its column, or a computed column with its value.
 
     Example:
         >>> lookup_key(Column("s", "STRING")).reference

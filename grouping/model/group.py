@@ -33,9 +33,9 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 class ConstantRow(msgspec.Struct, frozen=True):
     """The constants of one query, by slot.
 
-    The types are the row's own: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type.
-    They are the column types, `NUMERIC` for an exact number outside BIGINT beside an exact column, and ``SET<…>``
-    around one of these.
+    Each row has its own types: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type. A
+    type is a type of columns, `NUMERIC` for an exact number outside BIGINT that is compared with an exact column, or
+    ``SET<…>`` of one of these.
     """
 
     types: tuple[SqlType, ...]
@@ -49,7 +49,7 @@ class ConstantRow(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _texts(types: tuple[SqlType, ...]) -> tuple[str, ...]:
-    """Return the texts of types; rows of a group have the same ones."""
+    """Return the texts of types, cached, since the rows of a group mostly have equal types."""
     return tuple(map(str, types))
 
 
@@ -70,12 +70,12 @@ def group_id(source_id: str, signature: str) -> GroupId:
 
 _encode = msgspec.json.Encoder().encode
 _rows: dict[str, ConstantRow] = {}
-"""Rows by their text: a row written a moment ago is asked for several times in the same unit of work."""
+"""Rows by their text: a unit of work parses the same text several times."""
 _MOST_ROWS = 20_000
 
 
 def canonical_constants(row: ConstantRow) -> str:
-    """Return the row's constants as one text: equal exactly when the rows are.
+    """Return the row's constants as one text; two texts are equal exactly if the rows are equal.
 
     Example:
         >>> canonical_constants(ConstantRow((STRING, DOUBLE), ("INTC", 100.0)))
@@ -85,7 +85,7 @@ def canonical_constants(row: ConstantRow) -> str:
     flat[::2], flat[1::2] = _texts(row.types), row.values
     text = _encode(flat).decode()
     if "null" in text:
-        # JSON has no infinity (a literal beyond DOUBLE's range): as null it would equal NULL.
+        # JSON has no infinity (a literal beyond DOUBLE's range) and would write null, the same as for NULL.
         flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
         text = _encode(flat).decode()
     return _noted(text, row)
@@ -110,7 +110,7 @@ _PYTHON_TYPES: dict[SqlType, object] = {
 
 
 _AS_JSON: dict[SqlType, type] = {STRING: str, BOOLEAN: bool, INT: int, BIGINT: int, DOUBLE: float}
-"""Types whose values JSON holds as Python does."""
+"""Types with values that JSON decodes to the Python values of constants."""
 
 
 def _parse_value(sql_type: SqlType, value: object) -> ConstantValue:
@@ -171,17 +171,17 @@ class DestinationIds:
         owner: str = "",
         edges: str = "",
     ) -> None:
-        """Take the parts that all of these ids share.
+        """Take the parts that all these ids share.
 
         Args:
             group: The group's id.
             select: The id of the SELECT list.
-            trigger: When results leave.
+            trigger: The trigger of the CQs.
             phase_ms: For a TimerBased trigger: START (or acceptance) modulo the interval, epoch milliseconds.
-            digest: The digest clause; the default one when there is none.
-            mode: The word after PUBLISH, None when there is none.
-            owner: The subscriber whose destinations they are; empty where equal CQs of all subscribers share one.
-            edges: The edges, and the one CQ that has them; empty where each match is a result.
+            digest: The digest clause; the default clause if the CQ has none.
+            mode: The word after PUBLISH, None without a word.
+            owner: The subscriber of the destinations; empty if equal CQs of all subscribers share a destination.
+            edges: The edges, and the only CQ with these edges; empty if each match is a result.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group
@@ -199,7 +199,7 @@ class DestinationIds:
 
 
 def owner_prefix(subscriber: str) -> str:
-    """Return how the ids of a subscriber's own destinations begin: the rest is 56 bits, for millions of them.
+    """Return the beginning of the ids of a subscriber's own destinations; the other 56 bits differ.
 
     Example:
         >>> owner_prefix("alice")
@@ -210,7 +210,7 @@ def owner_prefix(subscriber: str) -> str:
 
 
 def pending_id(group: GroupId, constants: str, select: SelectId, edges: str = "") -> PendingId:
-    """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2).
+    """Return the id of a store of waiting matches, for a constant row and a SELECT list (NiagaraCQ §3.6.2).
 
     Args:
         group: The group's id.

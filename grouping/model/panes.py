@@ -1,6 +1,6 @@
-"""Panes: the times between neighbouring bounds of a store of groups, whose matches are counted together.
+"""Panes: the times between neighbouring bounds of a store; matches within a pane are aggregated together.
 
-A bound is an instant at which a reader of the store begins or ends to take matches, or begins a new digest: START,
+A bound is an instant at which a reader of the store begins or stops to take matches, or begins a new digest: START,
 EXPIRE or a tick. No bound lies within a pane, so a pane is in a reader's digest as a whole or not at all.
 """
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 __all__ = ["PaneBound", "pack_bounds", "unpack_bounds"]
 
 PaneBound = tuple[int, int]
-"""A period and a phase, milliseconds: a bound at every phase + k × period. With period 0 the one instant `phase`."""
+"""A period and a phase in milliseconds: bounds at phase + k × period; with period 0 the single instant `phase`."""
 
 _PACKED = struct.Struct("<qq")
 
 
 def pack_bounds(bounds: Iterable[PaneBound] | NDArray[np.int64]) -> bytes:
-    """Return bounds as bytes, in one order and each once; an instant that a period meets is left out.
+    """Return bounds as bytes, sorted and each once; an instant that is also a bound of a period is left out.
 
     Args:
         bounds: The bounds, as pairs or as the rows of a matrix: a store may have a hundred thousand readers.
@@ -37,12 +37,12 @@ def pack_bounds(bounds: Iterable[PaneBound] | NDArray[np.int64]) -> bytes:
     needed = np.ones(periods.size, np.bool_)
     needed[1:] = (periods[1:] != periods[:-1]) | (phases[1:] != phases[:-1])
     instants = phases[periods == 0]
-    if instants.size:  # they come first
+    if instants.size:  # instants come first
         for period in np.unique(periods[instants.size :]).tolist():
             needed[: instants.size] &= ~np.isin(instants % period, phases[periods == period])
     return np.stack((periods[needed], phases[needed]), axis=1).astype("<i8").tobytes()
 
 
 def unpack_bounds(packed: bytes) -> list[PaneBound]:
-    """Decode bounds, ascending."""
+    """Decode bounds, in ascending order."""
     return list(_PACKED.iter_unpack(packed))

@@ -46,26 +46,26 @@ __all__ = [
 ]
 
 SourceKind = Literal["stream", "table", "view"]
-Edge = Literal["", "enter", "exit", "both", "changes", "silence"]  # "" where each match is a result
+Edge = Literal["", "enter", "exit", "both", "changes", "silence"]  # "" if each match is a result
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBased:
-    """Results leave as soon as an event matches."""
+    """Results are published as soon as an event matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimerBased:
-    """Results gather and leave at the ticks START + k × every."""
+    """Matches are collected, and published at the ticks START + k × every."""
 
     every: timedelta
     over: timedelta | None = None
-    """OVER LAST: each tick counts the matches of this time before it; a multiple of `every`."""
+    """OVER LAST: each tick counts the matches of this time before the tick; a multiple of `every`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronBased:
-    """Results gather and leave at the times of a cron expression."""
+    """Matches are collected, and published at the times of a cron expression."""
 
     cron: str
     zone: str = "UTC"
@@ -76,19 +76,19 @@ Trigger = ChangeBased | TimerBased | CronBased
 
 @dataclass(frozen=True, slots=True)
 class DigestClause:
-    """The digest clause: the rows that a timer-based CQ sends at its tick."""
+    """The digest clause: the rows of a timer-based CQ's digest."""
 
     kind: Literal["all", "latest", "count", "top"] = "all"
     columns: tuple[str, ...] = ()
-    """LATEST BY's key columns, or TOP's one; as the command spells them."""
+    """The columns of LATEST BY, or the column of TOP, spelt as in the command."""
     rows: int = 0
-    """TOP's n."""
+    """The n of TOP."""
     even_if_empty: bool = False
 
     @classmethod
     @lru_cache(maxsize=1000)
     def of(cls, packed: PackedDigest) -> DigestClause:
-        """Return the clause with the fields that a record keeps."""
+        """Return the clause from its fields in a stored record."""
         return cls(*packed)  # type: ignore[arg-type]  # the kind was checked when it was parsed
 
 
@@ -98,7 +98,7 @@ PackedDigest = tuple[str, tuple[str, ...], int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """DO PUBLISH …: where results go."""
+    """DO PUBLISH …: the kind of the destination."""
 
     mode: Literal["shared", "dedicated", "virtual"] | None = None
     """The word after PUBLISH, None when there is none."""
@@ -106,11 +106,11 @@ class Publish:
 
 
 class CreateCq(msgspec.Struct, frozen=True):
-    """CREATE [OR REPLACE] CQ; by far the most frequent statement."""
+    """CREATE [OR REPLACE] CQ."""
 
     name: str
     select: str
-    """The SELECT's own text; empty once it is compiled."""
+    """The text of the SELECT; empty once the SELECT is compiled."""
     or_replace: bool = False
     publish: Publish = msgspec.field(default_factory=Publish)
     trigger: Trigger = msgspec.field(default_factory=ChangeBased)
@@ -121,7 +121,7 @@ class CreateCq(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """CREATE STREAM, options as they were written and not yet checked against a topic."""
+    """CREATE STREAM, with options as written, which are not yet checked against a topic."""
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
@@ -141,9 +141,9 @@ class CreateStream:
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns; empty without the option."""
     partition_key: tuple[str, ...] = ()
-    """The columns of PARTITION KEY, spelt as declared: events equal in all of them are in one partition."""
+    """The columns of PARTITION KEY, spelt as declared: events with equal values in them are in one partition."""
     explode: str | None = None
-    """The path to the elements that are events (`explode.explode_text`); None where the record is one event."""
+    """The path to the elements that are events (`explode.explode_text`); None if each record is one event."""
     decimals: str | None = None
     """How texts for DECIMAL columns of Debezium are written."""
     schemas: str | None = None
@@ -153,9 +153,9 @@ class CreateStream:
     descriptor: str | None = None
     """The FileDescriptorSet of Protobuf records, in base64."""
     message: str | None = None
-    """The full name of their message."""
+    """The full name of the message of Protobuf records."""
     from_topic: bool | None = None
-    """True where the statement names no columns: they are inferred from records of the topic."""
+    """True if the statement has FROM TOPIC in place of columns, which are inferred from records of the topic."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:
@@ -165,7 +165,7 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE, options as they were written and not yet checked against a topic."""
+    """CREATE TABLE, with options as written, which are not yet checked against a topic."""
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
@@ -231,7 +231,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """PAUSE CQ or RESUME CQ; with a group's id PAUSE GROUP or RESUME GROUP, an operator's."""
+    """PAUSE CQ or RESUME CQ; with a group's id the operators' PAUSE GROUP or RESUME GROUP."""
 
     kind: Literal["cq", "group"]
     name: str
@@ -285,7 +285,7 @@ class ExplainCq:
 
 @dataclass(frozen=True, slots=True)
 class ExplainSelect:
-    """EXPLAIN SELECT …: the plan of a query that is not created; with STAGES its tree after each compiler stage."""
+    """EXPLAIN SELECT …: the plan of a query, which is not created; with STAGES also the tree after each stage."""
 
     select: str
     stages: bool = False

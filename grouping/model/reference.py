@@ -1,4 +1,4 @@
-"""References: the kinds of columns that expressions read, and the one text that each has in stored forms."""
+"""References: the kinds of columns that expressions read, and the text of each in stored forms."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["Computed", "Framed", "Key", "Reference", "TableColumn", "Variable", "read_reference", "stored_reference"]
 
 _SEPARATOR = "\x1f"
-"""Between a table's prefix and its column in a stored text: no name holds a control character."""
+"""Separates a table's prefix from its column in a stored text; no name holds a control character."""
 _COMPUTED = "\x1e"
-"""Before the text of the expression that computes a column of aggregates."""
+"""Marks the text of an expression that computes a column of aggregates."""
 _FRAMED = "\x1d"
-"""Before the text of a value over a frame."""
+"""Marks the text of a value over a frame."""
 _VARIABLE = "\x1c"
-"""Before the level of an element variable."""
+"""Marks the level of an element variable."""
 
 
 class TableColumn(msgspec.Struct, frozen=True, cache_hash=True):
@@ -50,11 +50,11 @@ class Variable(msgspec.Struct, frozen=True, cache_hash=True):
     """The element of an array within the body of a lambda."""
 
     level: int
-    """How many lambdas stand around the lambda of the element."""
+    """The number of lambdas around the element's lambda."""
 
 
 class Key(msgspec.Struct, frozen=True, cache_hash=True):
-    """A column computed of others, by which an index looks constants up. Plans do not name the column."""
+    """A computed column by which an index looks constants up. Plans do not name the column."""
 
     expression: Call
 
@@ -87,7 +87,7 @@ def stored_reference(reference: Reference) -> str:
 
 @lru_cache(maxsize=65_536)
 def read_reference(stored: str) -> Reference:
-    """Return the reference that a text stands for.
+    """Return the reference from its stored text.
 
     Example:
         >>> read_reference(stored_reference(TableColumn("profiles", "industry"))), read_reference("symbol")

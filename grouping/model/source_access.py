@@ -1,4 +1,4 @@
-"""Access to a stream, table or view: who may read it in queries beside its owner and operators."""
+"""Access to a stream, table or view: the subscribers besides its owner and operators that may read it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     """The access of one source, part of its record on `cq.catalog`."""
 
     kind: AccessKind | None = None
-    """As the option `access` says; None where the statement had none, so that the setting counts."""
+    """The option `access`; None if the statement had no such option, so that the setting applies."""
     readers: tuple[str, ...] = ()
     """The subscribers that GRANT named, in order."""
     everybody: bool = False

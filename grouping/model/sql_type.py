@@ -1,7 +1,7 @@
-"""SQL types as values: one reader of their texts, one writer.
+"""SQL types as values, with the only reader and writer of their texts.
 
-Plans, streams, constant tables and catalog records store the text. So stored data is JSON that people can read, and
-stays the same when this class changes. A stored struct has a ``type_text``, and its ``type`` is read from the text.
+Plans, streams, constant tables and catalog records store the text, so stored data is readable JSON and does not depend
+on this class. A stored struct has a ``type_text``, from which its ``type`` is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
-    """A type of columns, constants or results; equal types are equal values, whichever way they were made.
+    """A type of columns, constants or results; equal types compare equal, however they were made.
 
     Example:
         >>> str(SqlType("DECIMAL", 10, 2)), SqlType.of("SET<BIGINT>").element == BIGINT
@@ -63,7 +63,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
     @staticmethod
     @lru_cache(maxsize=4096)
     def of(text: str) -> SqlType:
-        """Return the type that a text writes; names of types in any case.
+        """Return the type from its text; names of types may be in any case.
 
         Raises:
             ValueError: It writes none.
@@ -107,7 +107,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_sized(self) -> bool:
-        """Whether each value has a size of its own: texts, bytes, and types with parts."""
+        """Whether values differ in size: texts, bytes, and types with parts."""
         return self.name in _SIZED
 
     @property
@@ -117,11 +117,11 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def member(self) -> SqlType:
-        """The type of one value: of a SET's members, else the type itself."""
+        """The type of a single value: for a SET the type of its members, otherwise the type itself."""
         return self.element if self.element is not None and self.is_set else self
 
     def is_like(self, other: SqlType) -> bool:
-        """Tell whether values of both compare: all numbers do, other types only with themselves.
+        """Tell whether values of the two types can be compared; all numbers can.
 
         Example:
             >>> decimal(10, 2).is_like(DOUBLE), DATE.is_like(TIMESTAMP)
@@ -131,7 +131,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-"""The types of whole numbers, the narrowest first, and their bits."""
+"""The types of whole numbers with their number of bits, the narrowest first."""
 _NUMBERS = frozenset((*WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
 _NESTED = frozenset(("ARRAY", "MAP", "STRUCT"))
 _UNORDERED = _NESTED | {"VARIANT"}
@@ -150,9 +150,11 @@ TIMESTAMP = SqlType("TIMESTAMP")
 BINARY = SqlType("BINARY")
 VARIANT = SqlType("VARIANT")
 NUMERIC = SqlType("NUMERIC")
-"""Type of a constant beside an exact column: an exact number that no BIGINT holds. No column has this type."""
+"""Type of a constant that is compared with an exact column: an exact number that no BIGINT holds. No column has this
+type.
+"""
 UNKNOWN = SqlType("")
-"""Type of a result in a plan that depends on the types of the row's constants."""
+"""Type, in a plan, of a result with a type that depends on the types of the row's constants."""
 
 PLAIN_TYPES = {
     sql_type.name: sql_type
@@ -162,9 +164,9 @@ PLAIN_TYPES = {
 _PLAIN = PLAIN_TYPES | {NUMERIC.name: NUMERIC}
 _WITH_PARTS = _NESTED | {"SET"}
 _MOST_SIZE_DIGITS = 3
-"""Digits of a precision or a scale."""
+"""Most digits of a precision or a scale in a text."""
 _DEFAULT_SIZE = (10, 0)
-"""Precision and scale of a DECIMAL without them, as in Spark."""
+"""Precision and scale of a plain DECIMAL, as in Spark."""
 
 
 def decimal(precision: int, scale: int) -> SqlType:
@@ -225,7 +227,7 @@ class TypeText:
         self._at = 0
 
     def read(self) -> SqlType:
-        """Return the type that the whole text writes.
+        """Return the type from the whole text.
 
         Raises:
             ValueError: It writes none.

@@ -13,17 +13,17 @@ __all__ = ["DroppedTable", "Table"]
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table as it was created; afterwards only its topic may change under it.
+    """A table as it was created; afterwards only its topic may be deleted and made anew.
 
-    Its topic is read from the beginning. Changes of one key lie in one partition, and count in its order.
+    Its topic is read from the beginning. All changes of a key lie in one partition, and apply in the order there.
     """
 
     table_id: str
-    """Unique to this creation: a table dropped and made anew is another one."""
+    """Unique to this creation: a table that is dropped and created again gets another id."""
     name: str
     columns: tuple[StreamColumn, ...]
     key: tuple[str, ...]
-    """The columns of the PRIMARY KEY, in their order there, spelt as declared."""
+    """The columns of the PRIMARY KEY, in their order there, with the spelling of their declaration."""
     topic: str
     format: str
     """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
@@ -37,16 +37,17 @@ class Table(msgspec.Struct, frozen=True):
     owner: str = ""
     """The subscriber that created the table; the table counts against its limits."""
     access: Access = Access()
-    """Who else may read it."""
+    """The subscribers besides the owner that may read the table."""
     decimals: str | msgspec.UnsetType = msgspec.UNSET
-    """How texts for DECIMAL columns of Debezium are written: ``string``, ``base64``, or empty where that is unknown.
-    Unset for other formats, and for a table of an earlier version, which reads decimal text."""
+    """The form of texts for DECIMAL columns of Debezium: ``string``, ``base64``, or empty for unknown. Unset for other
+    formats, and for a table of an earlier version, which reads decimal text.
+    """
     timestamps: str | msgspec.UnsetType = msgspec.UNSET
     """The unit of numbers for TIMESTAMP columns, as of a stream; unset without the option."""
 
     @property
     def encoding(self) -> ValueEncoding:
-        """How values are written where the record itself does not tell.
+        """The form of values in changes, for records that do not state it.
 
         Example:
             >>> Table("t_1", "prices", (), ("id",), "prices", "debezium-json", "").encoding.decimals
@@ -57,7 +58,9 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of its rows: a topic that is deleted and made anew has others, and counts its offsets anew."""
+        """The id of the table with its present topic: a topic that is made anew has other rows, and offsets from 0
+        on.
+        """
         return f"{self.table_id}.{self.topic_id}"
 
 
@@ -66,6 +69,6 @@ class DroppedTable(msgspec.Struct, frozen=True):
 
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]
-    """Streams and their groups that join the table, which is forgotten with the last plan of these groups."""
+    """Streams and groups that join the table. The table is forgotten with the last plan of these groups."""
     lost: bool = False
-    """Whether its topic is gone too: then the groups that join the table have no results any more."""
+    """Whether the topic is gone too: then the groups that join the table have no further results."""

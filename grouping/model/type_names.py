@@ -25,7 +25,7 @@ OTHER_SPELLINGS = {
     "TIMESTAMPTZ": "TIMESTAMP",
     "VARCHAR": "STRING",
 }
-"""Other spellings that are hardly ever names of columns."""
+"""Names of types in other systems that are hardly ever names of columns."""
 
 _NEAREST = {
     "TINYINT": "I1",
@@ -63,7 +63,7 @@ _SPECIAL = {
     "LOWCARDINALITY": "Use the type within the parentheses.",
 }
 WITHOUT_SIGN = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "INT": "BIGINT", "BIGINT": "DECIMAL(20,0)"}
-"""By type: the one that holds the same number of bits without a sign."""
+"""By type: the type that holds unsigned numbers of the same number of bits."""
 
 
 def nearest_type(name: str, size: str = "") -> str | None:
@@ -71,7 +71,7 @@ def nearest_type(name: str, size: str = "") -> str | None:
 
     Args:
         name: The name.
-        size: Digits in parentheses behind the name, which a DECIMAL keeps.
+        size: Digits in parentheses after the name, which a DECIMAL keeps.
 
     Example:
         >>> nearest_type("FLOAT8"), nearest_type("NUMBER", "(10,2)"), nearest_type("QUOTE")

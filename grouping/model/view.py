@@ -1,4 +1,4 @@
-"""Views: names for SELECTs; reading FROM one is reading FROM its text."""
+"""Views: names for SELECTs. A query reads FROM a view as FROM a subquery with the view's text."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class View(msgspec.Struct, frozen=True):
     owner: str = ""
     """The subscriber that created the view; the view counts against its limits."""
     access: Access = Access()
-    """Who else may read the view; a reader needs no grant on the view's sources."""
+    """The subscribers besides the owner that may read the view; they need no grant on the view's sources."""

@@ -1,4 +1,4 @@
-"""Numbers and lists in sentences for people: noun and verb agree with how many there are."""
+"""Numbers and lists in sentences for people: noun and verb agree with the number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def alternatives(names: Sequence[str]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless there is one.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     Example:
         >>> counted(1, "CQ"), counted(0, "group"), counted(1_000, "match")
@@ -48,7 +48,7 @@ def are(count: int) -> str:
 
 
 def listed(names: Sequence[str], noun: str) -> str:
-    """Return names after their noun, to go on after `There are`.
+    """Return names after their noun, as the end of a sentence that begins with `There are`.
 
     Example:
         >>> listed(["quotes"], "stream"), listed(["quotes", "trades"], "stream")

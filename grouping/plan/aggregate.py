@@ -1,4 +1,4 @@
-"""The aggregates of a query's matches: the keys of GROUP BY, and the values that aggregate functions make."""
+"""The aggregates of a query's matches: the keys of GROUP BY, and the values of aggregate functions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class AggregateKey(msgspec.Struct, frozen=True):
     """An expression of GROUP BY."""
 
     stored: str = msgspec.field(name="name")
-    """The column of aggregates that has its value, as `Column.stored`."""
+    """The reference of the column with the key's values, as `Column.stored`."""
     expression: Expression
 
     @property
     def column(self) -> Column:
-        """The column of aggregates."""
+        """The column with the values of the key."""
         return Column(self.stored, str(self.expression.type))  # type: ignore[union-attr]  # no slot stands below
 
 
 class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A value that an aggregate function makes of the matches with equal keys."""
+    """The value of an aggregate function over the matches with equal keys."""
 
     stored: str = msgspec.field(name="name")
-    """The column of aggregates that has its value, as `Column.stored`: equal values have one column."""
+    """The reference of the column with the value, as `Column.stored`; equal values share a column."""
     function: str
-    """By its one name (`grouping.functions.aggregates`)."""
+    """The canonical name of the function (`grouping.functions.aggregates`)."""
     args: tuple[Expression, ...]
-    """None for ``count(*)``."""
+    """Empty for ``count(*)``."""
     type_text: str = msgspec.field(name="type")
     distinct: bool = False
     condition: Expression | None = None
@@ -42,7 +42,7 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def column(self) -> Column:
-        """The column of aggregates."""
+        """The column with the value."""
         return Column(self.stored, self.type_text)
 
     @property
@@ -52,12 +52,12 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """The node above a group that makes aggregates of the matches with equal keys."""
+    """The node above a group that aggregates the matches with equal keys."""
 
     keys: tuple[AggregateKey, ...]
-    """In canonical order; none where all matches are one aggregate."""
+    """The keys in canonical order; empty if all matches form a single aggregate."""
     aggregates: tuple[AggregateValue, ...]
-    """Each once."""
+    """The values, each once."""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

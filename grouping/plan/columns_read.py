@@ -1,4 +1,4 @@
-"""The columns that the parts of a query read in the rows of its FROM."""
+"""The columns of FROM that the parts of a query read."""
 
 from __future__ import annotations
 

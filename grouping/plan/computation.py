@@ -1,4 +1,4 @@
-"""Computations: rows made of a stream's events, once for all groups over them, whatever the groups' constants."""
+"""Computations: rows made from a stream's events, once for all groups that read these rows."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from grouping.plan.silence import SilentKeys
 __all__ = ["Computation", "Node"]
 
 Node = LookupJoin
-"""A node above a scan. A further kind of node joins this union, and mypy then names the walkers that must know it."""
+"""A node above a scan. Add a new kind of node to this union; mypy then names the functions that must handle it."""
 
 
 class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The nodes between a stream and groups."""
+    """The nodes between a stream and its groups."""
 
     computation_id: str
     nodes: tuple[Node, ...] = msgspec.field(name="joins")
-    """From the stream upward; each takes the rows of the node before."""
+    """The joining nodes from the stream upward; each takes the rows of the node before."""
     before: RowBefore | None = None
-    """The highest node, which gives each row the row before it; None where rows stand alone."""
+    """The highest node, which gives each row the row before it; None for computations without edges."""
 
     frames: Frames | None = None
-    """The highest node, which adds columns of frames; None where rows have none. Not together with `before`."""
+    """The highest node, which adds columns of frames; None without frames. Not together with `before`."""
 
     silence: SilentKeys | None = None
-    """The highest node, which makes rows of silent keys; None where rows are events. Not together with `before`."""
+    """The highest node, which makes rows of silent keys; None if rows are events. Not together with `before`."""
 
     @classmethod
     def of(
@@ -42,7 +42,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         frames: Frames | None = None,
         silence: SilentKeys | None = None,
     ) -> Computation:
-        """Return the computation of nodes over a stream. Its id is a function of both, tables made anew included."""
+        """Return the computation of nodes over a stream; its id is a hash of both, with the ids of tables."""
         content: list[object] = [stream_id, [node.identity for node in nodes]]
         if before is not None:
             content.append(before.identity)
@@ -55,7 +55,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def single(self) -> bool:
-        """Whether an event becomes one row at most, with the event's own id."""
+        """Whether each event becomes at most one row, with the event's id."""
         return all(node.single for node in self.nodes)
 
     @property
@@ -65,12 +65,12 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def table_ids(self) -> tuple[str, ...]:
-        """The tables, in their order; a table that is joined twice comes twice."""
+        """The joined tables, in their order; a table that is joined twice comes twice."""
         return tuple(node.table_id for node in self.nodes)
 
     @property
     def batch_micros(self) -> float:
-        """Expected time in each micro-batch of few events, in microseconds."""
+        """Expected fixed time in each micro-batch, in microseconds."""
         return sum(node.batch_micros for node in (*self.nodes, *self._highest) if node is not None)
 
     @property

@@ -26,15 +26,17 @@ __all__ = [
 ]
 
 HIDDEN = ("?",)
-"""The text in the place of the constants of `without_values`, for `render_part`."""
+"""The text of each constant of `without_values`, for `render_part`."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
 INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
-"""The operators that are put in parentheses within others."""
+"""Operators that get parentheses as operands of other operators."""
 
 AGGREGATE = "aggregate"
-"""An aggregate with constants in HAVING: its text, with a `placeholder` for each constant, and the constants."""
+"""The function for an aggregate with constants in HAVING: the arguments are its text with placeholders, and the
+constants.
+"""
 _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
 
@@ -51,7 +53,8 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     Args:
         op: The operator.
         args: The texts of its arguments.
-        inner: Their operators, "" for columns and constants: operators go into parentheses, functions don't.
+        inner: The operators of the arguments, "" for columns and constants: operators get parentheses, functions do
+            not.
         kind: The type of the result.
     """
     if op in ("and", "or"):
@@ -80,7 +83,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         and (element := SqlType.of(kind).element)
         and element.is_number
     ):
-        return f"array<{element}>({', '.join(args)})"  # the constants decide it
+        return f"array<{element}>({', '.join(args)})"  # constants decide the type
     if op == "variant_get" and kind != str(VARIANT):
         return f"variant_get({args[0]}, {args[1]}, '{kind}')"
     if op == LEFT_ON:
@@ -97,7 +100,7 @@ def placeholder(index: int) -> str:
 
 
 def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
-    """Return the text of a part of a signature; with the texts of constants, these stand in their slots."""
+    """Return the text of a part of a signature; texts of constants, if given, take the places of their slots."""
     match expression:
         case Slot(index):
             return constants[index] if constants else f":c{index}"
@@ -111,7 +114,7 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
     raise InternalError(f"not an expression: {expression}")
 
 
-@lru_cache(maxsize=10_000)  # the names of few streams, in the signatures of many queries
+@lru_cache(maxsize=10_000)  # the columns of few streams are in many signatures
 def render_reference(reference: Reference) -> str:
     """Return the text of a column."""
     match reference:
@@ -130,7 +133,7 @@ def render_reference(reference: Reference) -> str:
 
 
 def _render_frame_value(value: FrameValue) -> str:
-    """Return the text of a value over a frame; the key stands elsewhere in a signature."""
+    """Return the text of a value over a frame, without the key, which the signature has once."""
     args = ", ".join(map(render_part, value.args)) or "*"
     if value.function == LAG:
         return f"{LAG}({args}, {value.rows})"
@@ -145,7 +148,7 @@ def _render_frame_value(value: FrameValue) -> str:
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
-    """Return conjuncts as one condition; None where there is none."""
+    """Return conjuncts as one condition; None without conjuncts."""
     return conjuncts[0] if len(conjuncts) == 1 else Call("and", tuple(conjuncts), "BOOLEAN") if conjuncts else None
 
 

@@ -23,15 +23,15 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     function: str
     """`LAG`, or an aggregate by its canonical name (`grouping.functions.aggregates`)."""
     args: tuple[Expression, ...]
-    """Over the rows that WHERE lets through; none for ``count(*)``."""
+    """The arguments, over the rows for which WHERE is TRUE; empty for ``count(*)``."""
     type_text: str = msgspec.field(name="type")
     distinct: bool = False
     condition: Expression | None = None
     """The condition of FILTER."""
     rows: int | None = None
-    """How many rows before the event's own are in the frame; of `LAG` how many rows back the value is."""
+    """The number of rows before the event's own in the frame; for `LAG` how many rows back the value is."""
     milliseconds: int | None = None
-    """How much earlier than the event's own time the times in the frame may be; None where `rows` is given."""
+    """How much earlier than the event's time the times of the frame's rows may be; None if `rows` is given."""
 
     @property
     def type(self) -> SqlType:
@@ -47,8 +47,9 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_shared(self) -> bool:
         """Whether CQs of all subscribers may share a computation with the value.
 
-        Such a value takes the same short time for each event, and little memory: it reads columns of a fixed size, and
-        looks back one row or takes the difference of two sums. Any other value may be slow, large, or raise.
+        Shared values take a short constant time for each event, and little memory: they read columns of a fixed size,
+        and look back one row or take the difference of two sums. All other values may be slow or large, or raise
+        errors.
         """
         sized = any(not isinstance(each, Column) or each.type.is_sized for each in self.expressions)
         inexact = any(isinstance(each, Column) and each.type in (FLOAT, DOUBLE) for each in self.args)
@@ -58,7 +59,7 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def read_rows(self) -> int:
-        """How many rows the value reads for each event, as far as the query says: a frame by time has any number.
+        """The number of rows that the value reads for each event; 0 for a frame by time, of unknown size.
 
         Whole sums of frames are differences of cumulative sums, and read no rows.
         """
@@ -74,7 +75,7 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @lru_cache(maxsize=65_536)
 def frame_value(reference: Framed) -> FrameValue:
-    """Return the value that a column has.
+    """Return the frame value of a column.
 
     Example:
         >>> back = FrameValue("lag", (Column("price", "DOUBLE"),), "DOUBLE", rows=1)
@@ -85,7 +86,7 @@ def frame_value(reference: Framed) -> FrameValue:
 
 
 def frame_values(expressions: Iterable[Expression]) -> Iterator[FrameValue]:
-    """Yield the values that expressions read."""
+    """Yield the frame values that expressions read."""
     for expression in expressions:
         for leaf in walk(expression):
             if isinstance(leaf, Column) and isinstance(reference := leaf.reference, Framed):

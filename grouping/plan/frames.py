@@ -17,22 +17,23 @@ _ROW_MICROS = 0.03
 
 
 class Frames(KeyedRows, frozen=True, omit_defaults=True):
-    """The rows below that WHERE lets through, with columns of frames.
+    """The rows below for which WHERE is TRUE, with columns of frames.
 
-    Which columns there are is not part of the node: the groups above it and their SELECT lists name them
-    (`grouping.plan.frame_value`). The order of rows is their order in one source partition.
+    The node does not list the columns: groups and SELECT lists above the node name them (`grouping.plan.frame_value`).
+    The order of rows is their order in one source partition.
     """
 
     batch_micros: ClassVar[float] = 2_500.0
-    """Time in each micro-batch of few events, estimated."""
+    """Estimated fixed time in each micro-batch, in microseconds."""
 
     apart: tuple[str, ...] = ()
-    """The values that queries without them do not share a computation with (`FrameValue.is_shared`), by the stored
-    texts of their columns: a fault in such a value stops the queries alone that have the value."""
+    """Stored texts of the columns of values that are not shared (`FrameValue.is_shared`). Only queries with the same
+    such values share the computation, so a fault in a value stops no other query.
+    """
 
     @classmethod
     def of(cls, by: Iterable[Column], where: tuple[Expression, ...], values: Iterable[FrameValue] = ()) -> Frames:
-        """Return the node of a key, of conditions, and of a query's values."""
+        """Return the node from a key, conditions, and a query's values."""
         apart = {value.column.stored for value in values if not value.is_shared}
         return cls(key_of(by), where, tuple(sorted(apart)))
 

@@ -20,33 +20,36 @@ __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "Selec
 
 
 class AggregateFilter(msgspec.Struct, frozen=True):
-    """HAVING of an aggregate query: the conjuncts decide at the tick which groups are results."""
+    """HAVING of an aggregate query: at the tick the conjuncts decide which aggregates are results."""
 
     having: tuple[Expression, ...]
-    """Conjuncts over the columns of groups, all of which must be TRUE; in canonical order, with slots behind WHERE's.
-    """
+    """Conjuncts over the columns of aggregates, in canonical order; their slots follow the slots of WHERE."""
     slots: int
-    """How many constants WHERE has: they come first, and decide alone where matches are stored."""
+    """The number of constants of WHERE. These constants come first in a row, and only they decide where matches are
+    stored.
+    """
 
 
 class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The plan that Spark runs for a group: the signature's predicate, its constants lifted out."""
+    """The plan that Spark runs for a group: the signature's predicate over slots."""
 
     group_id: GroupId
     stream_id: StreamId
     signature: str
     conjuncts: tuple[Expression, ...]
-    """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
+    """The conjuncts of WHERE in canonical order; a row matches if all are TRUE. Empty without WHERE."""
     computation: Computation | None = None
-    """The nodes between the stream and the group: joins, and the row before; None where the rows are the events."""
+    """The nodes between the stream and the group; None if the rows are the stream's events."""
     kept: AggregateFilter | None = None
-    """None of a query whose matches are results. An aggregate query without GROUP BY and HAVING has the same signature
-    as a plain query, and the plan of a group is its first query's: `SelectList.aggregation` tells the two apart."""
+    """HAVING, for aggregate queries; otherwise None. An aggregate query without GROUP BY and HAVING has the same
+    signature as a plain query, and a group has the plan of its first query; only `SelectList.aggregation` distinguishes
+    the two.
+    """
     stay: Stay | None = None
-    """The bounds of a group with UNTIL; None where a key leaves with its first row that is no match."""
+    """The bounds of a group with UNTIL; None without UNTIL."""
 
     def ending(self) -> GroupPlan:
-        """Return the plan of a group with UNTIL in which the bound of UNTIL stands in place of WHERE's bound."""
+        """Return the plan of a group with UNTIL, with the bound of UNTIL in place of the bound of WHERE."""
         assert self.stay is not None, "a group with UNTIL"
         begin, end = self.stay.begin.conjunct, self.stay.end.conjunct
         conjuncts = tuple(end if conjunct == begin else conjunct for conjunct in self.conjuncts)
@@ -54,38 +57,38 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def computation_id(self) -> str:
-        """The computation's id, "" where there is none."""
+        """The computation's id; "" without a computation."""
         return self.computation.computation_id if self.computation else ""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes between the stream and the group; none where the rows are the events."""
+        """The joining nodes between the stream and the group; empty if there are none."""
         return self.computation.nodes if self.computation else ()
 
     @property
     def before(self) -> RowBefore | None:
-        """The node that gives each row the row before it; None of a group whose results are no edges."""
+        """The node that gives each row the row before it; None for a group without edges."""
         return self.computation.before if self.computation else None
 
     @property
     def frames(self) -> Frames | None:
-        """The node that adds columns of frames; None where rows have none."""
+        """The node that adds columns of frames; None without frames."""
         return self.computation.frames if self.computation else None
 
     @property
     def silence(self) -> SilentKeys | None:
-        """The node that makes rows of silent keys; None where rows are of events."""
+        """The node that makes rows of silent keys; None if rows are events."""
         return self.computation.silence if self.computation else None
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that decide which rows of FROM match: of the nodes and of the group."""
+        """The expressions of the nodes and of the group, which decide which rows match."""
         nodes = [node for node in (*self.nodes, self.before, self.frames, self.silence) if node is not None]
         return (*_with_frames(self.conjuncts), *(each for node in nodes for each in node.expressions))
 
     @property
     def table_ids(self) -> tuple[str, ...]:
-        """The tables whose rows are joined with the stream's events; none where the rows are the events."""
+        """The tables that are joined with the stream; empty without joins."""
         return self.computation.table_ids if self.computation else ()
 
 
@@ -97,12 +100,12 @@ class SelectItem(msgspec.Struct, frozen=True):
 
 
 class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The columns of a matching event, or of a group, that are published; `*` is written out."""
+    """The published columns of a match or of an aggregate; `*` is written out."""
 
     select_id: SelectId
     items: tuple[SelectItem, ...]
     aggregation: Aggregate | None = msgspec.field(name="grouping", default=None)
-    """How matches become groups, over whose columns the items are then; None where each match is a result."""
+    """The aggregates of an aggregate query, over which the items then are; None if each match is a result."""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -127,5 +130,5 @@ class CompiledQuery(msgspec.Struct, frozen=True):
 
 
 def _with_frames(expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """Return expressions, and those that values over frames are computed of."""
+    """Return expressions, with the expressions of the frame values that they read."""
     return (*expressions, *(each for value in frame_values(expressions) for each in value.expressions))

@@ -1,4 +1,4 @@
-"""The base of nodes with a state by key: the key, and the conditions that decide which rows the node takes in."""
+"""The base of nodes with a state by key: the key, and the conditions that select the node's input rows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ __all__ = ["KeyedRows", "key_of"]
 
 
 class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rows below that WHERE lets through, by key."""
+    """The rows below for which WHERE is TRUE, by key."""
 
     by: tuple[Column, ...]
-    """The key, in the order of the stored texts, each column once: the columns that the query names, and the columns
-    that WHERE compares with constants, which the group decides. NULL is a value like another, NaN equals NaN, and -0.0
-    equals 0.0."""
+    """The columns of the key, each once, in the order of their stored texts: the columns that the query names, and the
+    columns that WHERE compares with constants for equality. NULL is a value like any other, NaN equals NaN, and -0.0
+    equals 0.0.
+    """
     where: tuple[Expression, ...] = ()
-    """The conditions of WHERE that decide which rows exist, with their constants, in canonical order."""
+    """The conditions of WHERE that select the input rows, with their constants, in canonical order."""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions over the rows below that the node computes with."""
+        """The expressions of the node over the rows below."""
         return (*self.by, *self.where)
 
     @property

@@ -1,4 +1,4 @@
-"""The node that joins each row with the rows of a table that have its key."""
+"""The node that joins each row with the rows of a table by key."""
 
 from __future__ import annotations
 
@@ -20,58 +20,60 @@ class JoinKey(msgspec.Struct, frozen=True):
     """An equality of ON."""
 
     left: Expression
-    """Over the columns of the nodes below."""
+    """The expression over the columns of the nodes below."""
     column: str
     """The table's column, spelt as declared."""
     type_text: str = msgspec.field(name="type")
 
     @property
     def type(self) -> SqlType:
-        """The column's type, to which values of `left` are brought before they are looked up."""
+        """The column's type, to which values of `left` are converted before the look-up."""
         return SqlType.of(self.type_text)
 
 
 class LookupJoin(msgspec.Struct, frozen=True):
     """The join of the rows below with a table.
 
-    A row keeps the position and the time of its event; a number tells the rows of one event apart, unless every join
-    is `single`.
+    A row keeps the position and the time of its event. Unless every join is `single`, the rows of an event are
+    numbered.
     """
 
     batch_micros: ClassVar[float] = 1_500.0
-    """Time in each micro-batch of few events: a rounded figure of the benchmark ``fixed``."""
+    """Fixed time in each micro-batch, in microseconds, from the benchmark ``fixed``."""
 
     table_id: str
     prefix: str
     """The qualifier of the table's columns within the computation."""
     keys: tuple[JoinKey, ...]
     outer: bool = False
-    """LEFT JOIN: a row without a row in the table is joined with NULLs."""
+    """Whether the join is a LEFT JOIN: a row without a partner in the table is joined with NULLs."""
     rest: tuple[Expression, ...] = ()
-    """The further conditions of ON, over the columns of both sides, without constants of queries."""
+    """The further conditions of ON, over the columns of both sides, without lifted constants."""
     single: bool = True
-    """Whether the keys are the whole primary key: a row meets one row at most."""
+    """Whether the keys are the whole primary key, so each row has at most one partner."""
     unique: bool = False
-    """Whether the keys are the whole primary key together with equalities with constants, which groups decide: a row
-    meets several, but at most one for the constants of any query."""
+    """Whether the keys, together with equalities with constants that groups decide, are the whole primary key: a row
+    may have several partners, but at most one for the constants of each query.
+    """
     undecided: bool = False
-    """A LEFT JOIN with constants in ON, which groups decide (`grouping.model.expression.LEFT_ON`): every row is joined
-    with NULLs too, behind its rows in the table."""
+    """Whether ON of a LEFT JOIN has constants, which groups decide (`grouping.model.expression.LEFT_ON`): every row is
+    also joined with NULLs, after its partners in the table.
+    """
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that make an id: a join without the newer fields keeps its id from earlier versions."""
+        """The fields that are hashed to an id; newer fields are left out if unset, so ids of earlier versions stay."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that decide which rows of the table a row meets."""
+        """The expressions that decide the partners of a row."""
         return (*(key.left for key in self.keys), *self.rest)
 
     @property
     def condition(self) -> str:
-        """ON as text; `?` hides its constants from others."""
+        """ON as text, with `?` in place of constants."""
         equalities = (self._equality(key, without_values(key.left), HIDDEN) for key in self.keys)
         return " AND ".join([*equalities, *(render_part(without_values(part), HIDDEN) for part in self.rest)])
 
@@ -88,7 +90,7 @@ class LookupJoin(msgspec.Struct, frozen=True):
         return f"{text} AND " + (f"({shown})" if isinstance(condition, Call) and condition.op == "or" else shown)
 
     def literals(self) -> Iterator[tuple[str, str]]:
-        """Yield the conditions whose constants stay with the join, each with the part of the join that decides it."""
+        """Yield the conditions with constants that stay in the join, each with the part of the join that decides it."""
         for key in self.keys:
             if _has_values(key.left):
                 yield self._equality(key, key.left), "look-up"
@@ -101,7 +103,7 @@ class LookupJoin(msgspec.Struct, frozen=True):
 
 
 def table_columns(table: Table, prefix: str) -> tuple[Column, ...]:
-    """Return the columns that a join with a table adds to its rows, under a prefix."""
+    """Return the columns, under a prefix, that a join with a table adds."""
     return tuple(Column.of(TableColumn(prefix, column.name), column.type_text) for column in table.columns)
 
 

@@ -12,26 +12,26 @@ from grouping.plan.expression_text import render_reference
 __all__ = ["EDGE", "RowBefore"]
 
 EDGE = Column("_edge", "STRING")
-"""The edge of a result, ``enter`` or ``exit``, as SELECT lists read it; a declared column of this name hides it."""
+"""The name of the edge of a result, ``enter`` or ``exit``, in SELECT lists; a declared column of this name hides it."""
 
 
 class RowBefore(msgspec.Struct, frozen=True):
     """Pairs of a row and the row before it with equal values of BY, in the order of one source partition.
 
-    NULL is a value like another, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
+    NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
     """
 
     batch_micros: ClassVar[float] = 1_500.0
-    """Time in each micro-batch of few events: as a join's."""
+    """Fixed time in each micro-batch, in microseconds: the same as for a join."""
     single: ClassVar[bool] = True
-    """A row stays one row."""
+    """Each row stays a single row."""
 
     by: tuple[Column, ...]
-    """The key: columns of the rows below, in the order of their stored texts, each once."""
+    """The columns of the key, each once, in the order of their stored texts."""
 
     @classmethod
     def of(cls, by: frozenset[Column]) -> RowBefore:
-        """Return the node of a key."""
+        """Return the node for a key."""
         return cls(tuple(sorted(by, key=lambda column: column.stored)))
 
     @property
@@ -41,10 +41,10 @@ class RowBefore(msgspec.Struct, frozen=True):
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions over the rows below that the node computes with."""
+        """The expressions of the node over the rows below."""
         return self.by
 
     @property
     def signature(self) -> str:
-        """The clause of a signature; it stands behind WHERE, since WHERE decides about both rows of a pair."""
+        """The clause of a signature, after WHERE, since WHERE is evaluated for both rows of a pair."""
         return f" EMIT BY {', '.join(render_reference(column.reference) for column in self.by)}"

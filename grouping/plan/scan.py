@@ -28,5 +28,5 @@ class Scan(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """The text behind FROM."""
+        """The text after FROM."""
         return render_name(self.stream.name)

@@ -18,7 +18,7 @@ __all__ = ["render", "render_before", "render_frames", "render_source"]
 def render(
     scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression], stay: Stay | None = None
 ) -> str:
-    """Return the signature of canonical conjuncts over the rows of a plan.
+    """Return the signature of conjuncts in canonical order over the rows of a plan.
 
     Example:
         >>> from grouping.model.catalog import Stream
@@ -57,13 +57,13 @@ def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
 
 
 def render_before(computation: Computation | None) -> str:
-    """Return EMIT of a signature; empty where rows stand alone."""
+    """Return EMIT of a signature; empty without EMIT."""
     node = computation and (computation.before or computation.silence)
     return node.signature if node else ""
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions of frames or silences, and the key of frames, without constants."""
+    """Return the conditions of frames or silences without constants, and the key of frames."""
     node = computation and (computation.frames or computation.silence)
     if not node:
         return ""
@@ -73,7 +73,7 @@ def render_frames(computation: Computation | None) -> str:
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:
-    """Return the text behind FROM: the stream, and the nodes above it.
+    """Return the text after FROM: the stream, and the nodes above it.
 
     Args:
         scan: The stream.

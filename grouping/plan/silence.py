@@ -1,4 +1,4 @@
-"""The node of EMIT ON SILENCE: the latest match of a key becomes a row after an interval without a match."""
+"""The node of EMIT ON SILENCE: the latest match of a key becomes a row after an interval without a further match."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     batch_micros: ClassVar[float] = 1_500.0
-    """Time in each micro-batch of few events, estimated: as for rows before."""
+    """Estimated fixed time in each micro-batch, in microseconds: as for rows before."""
 
     milliseconds: int
     """The interval."""
 
     @classmethod
     def of(cls, by: Iterable[Column], milliseconds: int, where: tuple[Expression, ...]) -> SilentKeys:
-        """Return the node of a key, an interval and conditions."""
+        """Return the node for a key, an interval and conditions."""
         return cls(key_of(by), where, milliseconds=milliseconds)
 
     @property

@@ -1,4 +1,4 @@
-"""The stay of a key between its enter and its exit, where UNTIL decides the exit: two opposite bounds of one column."""
+"""The bounds of edges with UNTIL: with a bound of WHERE a key enters, and with the opposite bound it exits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StayBound(msgspec.Struct, frozen=True):
 
     @property
     def above(self) -> bool:
-        """Whether large values are TRUE."""
+        """Whether large values satisfy the bound."""
         return self.op in (">", ">=")
 
     @property
@@ -28,7 +28,7 @@ class StayBound(msgspec.Struct, frozen=True):
         return Call(self.op, (self.column, Slot(self.slot)), "BOOLEAN")
 
     def opposes(self, other: StayBound) -> bool:
-        """Tell whether the two bound the same column from different sides."""
+        """Tell whether two bounds are on the same column, from different sides."""
         return self.column == other.column and self.above != other.above
 
 

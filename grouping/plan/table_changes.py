@@ -1,4 +1,4 @@
-"""The changes of a table as a stream: each record of the table's topic is an event, by the key of its row."""
+"""The changes of a table as a stream: each record of the table's topic is an event, with the row's key as its key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def changes_id(table_id: str) -> StreamId:
 
 @lru_cache(maxsize=1024)
 def table_changes(table: Table) -> Stream:
-    """Return the stream of a table's changes, without the offsets where it starts.
+    """Return the stream of a table's changes, without start offsets.
 
     The PRIMARY KEY is its partition key. No subscriber owns the stream, since its table counts against the limits.
 
@@ -55,7 +55,7 @@ def readable_streams(catalog: Catalog) -> list[StreamId]:
 
 
 def changed_table(changes: Stream) -> Table:
-    """Return the table that the records of a stream of `table_changes` are decoded as."""
+    """Return the table for a stream of `table_changes`; the stream's records are decoded as records of the table."""
     return Table(
         str(changes.changes_of),
         changes.name,

@@ -1,4 +1,4 @@
-"""The Arrow types of SQL's scalar types, as constants are stored and events are held."""
+"""The Arrow types of SQL's scalar types, for stored constants and for events."""
 
 from __future__ import annotations
 
@@ -38,5 +38,6 @@ ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
     BINARY: pa.binary(),
     VARIANT: pa.string(),
 }
-"""A VARIANT is its text (`grouping.values.variant`). DECIMAL has no entry: its constants are kept as text, its columns
-in their own precision and scale."""
+"""A VARIANT is held as its text (`grouping.values.variant`). DECIMAL has no entry: its constants are stored as text,
+and its columns have their own precision and scale.
+"""

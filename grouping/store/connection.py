@@ -1,4 +1,4 @@
-"""Connections to Redis, and its errors as ours."""
+"""Connections to Redis; errors of the driver become errors of the product."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = [
 
 
 class StoreUnavailable(OperationalError):
-    """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+    """Redis cannot be reached, or the gateway has not confirmed its tables."""
 
 
 class PrimaryUnknown(StoreUnavailable):
-    """No Sentinel tells which server is the primary."""
+    """No Sentinel has named the primary."""
 
 
 class StoreLost(OperationalError):
-    """Redis has lost data of the gateway, or may have lost some: it must be filled anew."""
+    """Redis has lost data of the gateway, or may have lost some, and must be filled anew."""
 
 
 def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
-    """Make a client of a URL.
+    """Make a client for a URL.
 
     Raises:
         OperationalError: An option of the URL is unknown, or has a wrong value.
@@ -53,7 +53,7 @@ def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
 
 @contextmanager
 def mapped() -> Iterator[None]:
-    """Turn the driver's errors into ours: the one seam between redis and the product."""
+    """Turn errors of the driver into errors of the product; all calls of the driver are under this context manager."""
     try:
         yield
     except redis.RedisError as error:
@@ -63,7 +63,7 @@ def mapped() -> Iterator[None]:
 def connect(settings: Settings) -> Any:
     """Return a client with a single connection; untyped, because the driver's annotations lack bytes.
 
-    With Sentinels each new connection goes to the primary of that time.
+    With Sentinels each new connection goes to the present primary.
     """
     server = settings.redis
     url = server.url.get_secret_value()
@@ -88,14 +88,15 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that the server last asked was the primary, as it always is without Sentinels.
+    """Check that the server of the last command is the primary; without Sentinels it always is.
 
-    A former primary that was suspended or cut off acts as the primary for some ten seconds more, until Sentinels
-    announce the promoted server. The former primary lacks writes to the new one, and writes to it are lost.
+    A former primary that was suspended or cut off goes on as primary for some ten seconds, until Sentinels announce the
+    promoted server. The former primary lacks the writes to the promoted server, and writes to the former primary are
+    lost.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.
-        StoreUnavailable: Sentinels call another server the primary, to which the client turns from now on.
+        StoreUnavailable: Sentinels name another server as primary; the client uses that server from now on.
     """
     pool = client.connection_pool
     if not isinstance(pool, SentinelConnectionPool):
@@ -114,7 +115,7 @@ def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str
 
     Args:
         server: The settings.
-        own: The options of connections to the server; the Sentinels share its certificates and authorities.
+        own: The options of connections to the server; connections to Sentinels use the same certificates.
     """
     tls = bool(own["ssl"] if server.sentinel_tls is None else server.sentinel_tls)
     who = {"username": server.sentinel_username, "password": server.sentinel_password.get_secret_value()}
@@ -140,7 +141,7 @@ def _identity(server: RedisSettings) -> dict[str, str]:
 
 
 def _certificates(server: RedisSettings) -> dict[str, str]:
-    """Return the given certificate files, for the server and for us."""
+    """Return the certificate files that the settings name, of authorities and of the client."""
     files = {"ssl_ca_certs": server.ca_file, "ssl_certfile": server.certificate_file, "ssl_keyfile": server.key_file}
     return {name: str(file) for name, file in files.items() if file}
 
@@ -156,9 +157,9 @@ def eviction_policy(settings: Settings) -> str | None:
 
 
 class _Packer:
-    """Packs commands without the driver's checks of each argument: ours are text, bytes and numbers only."""
+    """Packs commands without the driver's checks of each argument, which is always text, bytes or a number here."""
 
     def pack(self, *args: Any) -> list[bytes]:
-        """Return a command in Redis's protocol; its name may be of several words."""
+        """Return a command in Redis's protocol; the command's name may have several words."""
         name, *rest = args
         return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]

@@ -1,11 +1,12 @@
 """The form of the constant tables between gateway and Spark: segments of added and removed entries.
 
 A stream's tables at version v are all segments up to v, applied in order. A commit appends a segment for its version;
-neighbours are merged from time to time (a log-structured merge), so few and large segments are left. Entries with the
-same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
+neighbouring segments are merged from time to time (a log-structured merge), so a table has few, large segments. Entries
+with the same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
 
-A large segment is in pieces, each a `Segment` too, in no order (segment_log.py): a piece removes entries from older
-segments alone. Pieces are written, merged and loaded one at a time, so the number of rows is not limited by memory.
+A large segment is stored in pieces, each of which is a `Segment` too (segment_log.py). Pieces have no order, since a
+piece removes entries only from older segments. Pieces are written, merged and loaded one at a time, so the number of
+rows is not limited by memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from grouping.store.arrow_types import ARROW_TYPES
 __all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type", "unpacked_since"]
 
 MODES = ("shared", "dedicated", "virtual", "pending")
-"""Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
+"""The place of an entry's matches; `pending` is the store of matches that wait for a tick."""
 
 
 FRAMES: Literal["frames"] = "frames"
@@ -54,23 +55,24 @@ class Block(NamedTuple):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A destination that wants the events selected by its constants, with record times in [start, expire)."""
+    """A destination and its constants: it gets the matching events with record times in [start, expire)."""
 
     block: Block
     destination: str
     """`d_…` or, for mode pending, `p_…`."""
     row: ConstantRow
     number: int
-    """The number under which matches of the destination are counted, dense within the stream."""
+    """The number under which matches of the destination are counted; numbers of a stream are dense."""
     partition: int
     """Partition of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
-    """For a store of aggregates: the bounds of its panes (`grouping.model.panes`)."""
+    """For a store of aggregates, the bounds of its panes (`grouping.model.panes`)."""
     since: tuple[int, ...] = ()
-    """For an entry with edges or over frames: by source partition, the offset of the first event that counts, 0 for
-    partitions beyond."""
+    """For an entry with edges or over frames: by source partition, the offset of the first event that counts; 0 for
+    further partitions.
+    """
 
 
 def storage_type(sql_type: SqlType) -> pa.DataType:
@@ -94,7 +96,7 @@ def _stored(sql_type: SqlType, value: object) -> object:
 
 
 def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
-    """Return constants of one slot in the evaluator's form, with each distinct string once."""
+    """Return the constants of a slot in the evaluator's form, with each distinct string once."""
     array = pa.array(
         values if sql_type in ARROW_TYPES else [_stored(sql_type, value) for value in values], storage_type(sql_type)
     )
@@ -148,12 +150,13 @@ class Segment:
         self.removed = removed
         """The removed destinations, as binary(12), each once."""
         self.added = added
-        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; of stores of groups also bounds; of
-        blocks with edges also since, as `unpacked_since` reads it."""
+        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; for stores of aggregates also bounds;
+        for blocks with edges or frames also since, in the form of `unpacked_since`.
+        """
 
     @classmethod
     def of(cls, removed: Iterable[str], added: Iterable[Entry]) -> Segment:
-        """Make the segment of one commit."""
+        """Make the segment of a commit."""
         by_block: dict[Block, list[Entry]] = {}
         for entry in added:
             by_block.setdefault(entry.block, []).append(entry)
@@ -181,7 +184,7 @@ class Segment:
 
     @property
     def rows(self) -> int:
-        """Entries added and destinations removed."""
+        """The number of added entries and removed destinations."""
         return int(len(self.removed) + sum(table.num_rows for table in self.added.values()))
 
     @property
@@ -191,7 +194,7 @@ class Segment:
 
 
 class _StoredSegment(msgspec.Struct, array_like=True):
-    """A segment's bytes; a segment of a single piece has the same bytes as in versions without pieces."""
+    """The stored form of a segment; a segment of a single piece has the same bytes as in versions without pieces."""
 
     removed: bytes
     blocks: list[tuple[Block, bytes]]
@@ -201,16 +204,16 @@ class _StoredSegment(msgspec.Struct, array_like=True):
 _decode = msgspec.msgpack.Decoder(_StoredSegment).decode
 
 _BLOCK_BYTES = 1_000
-"""Bytes of a block in Arrow's form besides its rows."""
-_NO_IDS = pa.nulls(0, pa.binary(12))  # `pa.array` would import pandas: a third of the gateway's time to start
+"""Bytes of an Arrow block without rows."""
+_NO_IDS = pa.nulls(0, pa.binary(12))  # `pa.array` would import pandas, which takes a third of the gateway's start
 
 
 def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segment]:
-    """Yield the net of neighbouring segments in pieces, of which none is empty.
+    """Yield the net changes of neighbouring segments, in pieces that are not empty.
 
     Args:
         segments: From the newest to the oldest, each in its pieces.
-        oldest: Whether the last segment starts from nothing, so removals need not be kept.
+        oldest: Whether the last segment starts at version 0, so removals need not be kept.
     """
     removed = _NO_IDS
     for pieces in segments:
@@ -254,7 +257,7 @@ def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
 
 
 def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
-    """Yield a table in repeated halves, since its rows may differ much in size."""
+    """Yield a table in parts, halved repeatedly, since its rows may differ much in size."""
     if table.nbytes <= nbytes or table.num_rows == 1:
         yield table
         return
@@ -290,7 +293,7 @@ def _without(added: dict[Block, pa.Table], removed: pa.Array) -> dict[Block, pa.
 
 
 def _id_bytes(ids: pa.Array) -> bytes:
-    """Return the bytes of all destinations together, without a Python object for each."""
+    """Return the bytes of all destinations in a row, without a Python object for each."""
     if not len(ids):
         return b""
     return memoryview(ids.buffers()[1])[12 * ids.offset : 12 * (ids.offset + len(ids))].tobytes()

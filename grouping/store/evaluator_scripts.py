@@ -1,4 +1,4 @@
-"""The evaluator's Redis scripts, each of which reads and writes atomically."""
+"""The evaluator's Redis scripts; each script reads and writes atomically."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ local function confirmed(key)
   return epoch
 end
 """
-"""A function of Lua: the `EpochNote` of a key, nil where no tables are confirmed for this run of Redis."""
+"""A Lua function that returns the `EpochNote` of a key, nil if no tables are confirmed for this run of Redis."""
 
-# KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence where there is one. ARGV:
-# stream, batch, the fence's holder. Nil: the tables are not confirmed, the record of their version is lost, or the
-# stream is held; empty: another evaluator has the fence; "committed": the batch is committed. A dropped stream has
-# tables without rows. A pattern reads the number of the stream's declaration, since texts within JSON have their quotes
-# escaped.
+# KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence, if any. ARGV: stream, batch,
+# the holder of the fence. Returns the pin as text; nil if the tables are not confirmed, their version is lost or the
+# stream is held; an empty text if another evaluator has the fence; "committed" if the batch is committed. A dropped
+# stream has tables without rows. A pattern finds the number of the stream's declaration: texts within JSON cannot match
+# it, since their quotes are escaped.
 PIN = (
     _CONFIRMED
     + """
@@ -49,9 +49,9 @@ return pinned
 """
 )
 
-# KEYS: matches, counted, output, next batch, and the stream's fence where there is one. ARGV: source partition,
-# micro-batch, the fields of `Output`, the fence's holder, values. 0: nothing waits, or the micro-batch was counted
-# before; -1: another evaluator has the fence.
+# KEYS: matches, counted, output, next batch, and the stream's fence, if any. ARGV: source partition, micro-batch, the
+# fields of `Output`, the holder of the fence, values. Returns the number of waiting values; 0 without values, or if the
+# micro-batch was counted before; -1 if another evaluator has the fence.
 COUNT = """
 if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[6] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
@@ -64,8 +64,9 @@ if not ARGV[7] then return 0 end
 return redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
 """
 
-# KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream. The
-# last tasks of a dropped stream may have written keys anew. Redis with unconfirmed tables may have lost the stream.
+# KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream.
+# Gives up the ownership, and removes the keys of a dropped stream again, since its last tasks may have written some.
+# With unconfirmed tables Redis may have lost a live stream, so its keys stay.
 GIVE_UP = (
     _CONFIRMED
     + """

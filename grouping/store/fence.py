@@ -1,7 +1,7 @@
 """Fences: Redis refuses writes of a process that has been replaced.
 
-A fence is a key that names the last holder of a lease. The fence stays when its holder is silent, so a holder that
-wakes up finds the name of its successor.
+A fence is a key that names the last holder of a lease. Unlike the lease, the fence does not lapse, so a suspended
+holder that wakes up finds the name of its successor.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
 """
 _WAIT_SECONDS = 0.2
 FRESH_SECONDS = 0.05
-"""Validity of an answer of Redis, since thousands of writes follow one another."""
+"""Time for which a task relies on an answer of Redis, since it may have thousands of writes in succession."""
 
 
 class LeaseLost(OperationalError):
-    """Another process has taken the lease since, or Redis has lost it; nothing was written."""
+    """Another process has taken the lease, or Redis has lost it; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fence as seen by a holder; it can be pickled, for tasks."""
+    """A fence with the token of a holder; picklable, for tasks."""
 
     key: str
     token: str
@@ -50,7 +50,7 @@ class Fence:
 
 
 class FenceWatch:
-    """Looks at a fence again and again, for one thread."""
+    """Reads fences before writes, and caches the answers for `FRESH_SECONDS`. For one thread."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class FenceWatch:
         self._passed: tuple[Fence, float] | None = None
 
     def holder(self, fence: Fence) -> str | None:
-        """Return who holds a fence, None where Redis has lost it.
+        """Return the holder of a fence; None if Redis has lost it.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -81,18 +81,18 @@ class FenceWatch:
         return holder.decode() if holder else None
 
     def told(self, fence: Fence, holder: str | None, asked_at: float) -> None:
-        """Read the holder of a fence from the answer of Redis to another process.
+        """Note the holder of a fence from the answer to another request.
 
         Args:
             fence: The fence.
-            holder: The holder; None where Redis has lost it.
-            asked_at: When Redis was asked, by the watch's clock.
+            holder: The holder; None if Redis has lost it.
+            asked_at: The time of the request, by the watch's clock.
         """
         if holder == fence.token:
             self._passed = (fence, asked_at)
 
     def check(self, fence: Fence) -> None:
-        """Return once the fence is known to be the holder's own; wait while Redis does not answer.
+        """Return once Redis has confirmed the holder; wait while Redis does not answer.
 
         Raises:
             LeaseLost: Another process has taken over.
@@ -114,7 +114,7 @@ class FenceWatch:
 
 
 class _FencedPipeline(redis.client.Pipeline):
-    """A transaction under a fence: sent together with a look at the fence, and not run when the fence has changed."""
+    """A transaction that is sent together with a check of the fence; Redis does not run it if the fence has changed."""
 
     def __init__(self, client: Any, fence: Fence) -> None:
         super().__init__(client.connection_pool, client.response_callbacks, True, None)

@@ -25,7 +25,7 @@ _LONGEST_REASON = 300
 
 
 class FirstRecords(NamedTuple):
-    """The first records of a stream, at most `FIRST_RECORDS` or a few more."""
+    """Counts over the first records of a stream: `FIRST_RECORDS`, or a few more."""
 
     records: int = 0
     letters: int = 0
@@ -35,14 +35,14 @@ class FirstRecords(NamedTuple):
 
     @classmethod
     def unpack(cls, fields: Mapping[bytes, bytes]) -> FirstRecords:
-        """Return the first records as Redis has them."""
+        """Return the counts from a hash of Redis."""
         reasons = {field.removeprefix(_REASON): int(n) for field, n in fields.items() if field.startswith(_REASON)}
         reason = max(sorted(reasons), key=reasons.__getitem__, default=b"")
         return cls(int(fields.get(_RECORDS, 0)), int(fields.get(_LETTERS, 0)), reason.decode("utf-8", "replace"))
 
     @property
     def warning(self) -> str | None:
-        """The warning where half of the records or more are dead letters, None otherwise.
+        """The warning if at least half of the records are dead letters; otherwise None.
 
         Example:
             >>> FirstRecords(100, 60, "The value is JSON but no object.").warning

@@ -1,8 +1,8 @@
 """Every key of Redis, as a table: name, pattern, type, writer, readers and content.
 
-*Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
-`constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All keys but the leases and the
-evaluator's notes for itself can be filled anew from Kafka.
+*Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both programs read are in
+`notes.py` and `constant_table.py`, forms of the gateway alone in `gateway/state` and `gateway/timers`. All keys can be
+filled anew from Kafka, except leases and notes that the evaluator writes for itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LeaseTaker = Literal["gateway", "evaluator"]
 FieldHash = Literal[
     "cursors", "dropped-tables", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "topic-founders", "views"
 ]
-"""The hashes of which a unit of work sets and removes single fields."""
+"""The hashes in which a unit of work sets and removes single fields."""
 
 RedisType = Literal["string", "hash", "list", "set", "sorted set"]
 ProgramName = Literal["", "gateway", "evaluator", "workers", "all"]
@@ -31,11 +31,10 @@ _Name = TypeVar("_Name")
 
 @dataclass(frozen=True)
 class RedisKey:
-    """A row of the table: a key of Redis, or the keys of one pattern."""
+    """A row of the table: a key of Redis, or all keys of a pattern."""
 
     pattern: str
-    """The key behind the prefix; ``{/evaluator}`` is a slash and a name, or nothing for the evaluator without a name.
-    """
+    """The key after the prefix; ``{/evaluator}`` is a slash and a name, or nothing for the evaluator without a name."""
     type: RedisType
     writer: ProgramName
     readers: ProgramName
@@ -57,7 +56,7 @@ class _Single(RedisKey):
 
 
 class _Each(RedisKey, Generic[_Name]):
-    """A key for each stream, subscriber or other thing that has a name."""
+    """A key for each named thing, such as a stream or subscriber."""
 
     @overload
     def __get__(self, keys: None, kind: object) -> Self: ...
@@ -250,7 +249,7 @@ class RedisKeys:
         return [row.__get__(self, None)(stream_id) for row in self.table().values() if isinstance(row, _OfStream)]
 
     def definition_hashes(self, stream_id: StreamId) -> tuple[str, ...]:
-        """Return the hashes of definitions that many CQs of a stream share."""
+        """Return the hashes of definitions that CQs of a stream share."""
         return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
 
     @property
@@ -261,7 +260,7 @@ class RedisKeys:
 
 
 def role_title(role: LeaseTaker, name: str = "") -> str:
-    """Return the name of a role for people: for a named evaluator with its name.
+    """Return the name of a role for people, with the name of a named evaluator.
 
     Example:
         >>> role_title("evaluator"), role_title("evaluator", "fast")

@@ -1,4 +1,4 @@
-"""The lease: a prefix has a single running gateway, and an evaluator of each name, who alone may write."""
+"""The lease: a prefix has a single running gateway, and a single evaluator of each name, which may write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
-"""How long a lease lasts without renewal, and thus the longest wait of a standby. An evaluator ends a JVM meanwhile."""
+"""Lifetime of a lease without renewal, and thus the longest wait of a standby. The evaluator's is longer, since it must
+end a JVM.
+"""
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
 _ACQUIRE = """
@@ -34,14 +36,14 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class Lease:
-    """The right to be the gateway, or the evaluator of a name, of a prefix.
+    """The right to be the gateway, or an evaluator of a given name, of a prefix.
 
-    A lease lapses when it is not renewed in time; a holder without renewal must stop at once. If the holder is a dead
-    process of this machine, its successor does not wait. Beside the lease lies a *fence*, which names the last holder,
-    even of a lapsed lease: a suspended holder that wakes up can write nothing.
+    A lease lapses if it is not renewed in time; a holder that cannot renew must stop at once. If the holder is a dead
+    process of this machine, its successor does not wait. A *fence* beside the lease names the last holder, even of a
+    lapsed lease, so a suspended holder that wakes up can write nothing.
 
-    redis-py's `Lock` is a lease too, but transactions cannot depend on it, and it does not name its holder, which the
-    successor of a dead process needs.
+    The `Lock` of redis-py is a lease too, but transactions cannot depend on it, and it does not name its holder, so a
+    successor could not see that the holder is dead.
     """
 
     def __init__(self, settings: Settings, role: LeaseTaker, name: str = "") -> None:
@@ -59,10 +61,10 @@ class Lease:
         self._fence = keys.fence(role_title(role, name))
         self.lifetime_ms = LIFETIME_MS[role]
         self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"
-        """This process as a holder, in the form of `holder`."""
+        """The token of this process, in the form that `holder` returns."""
 
     def acquire(self) -> bool:
-        """Take the lease, or keep it; False if another process holds the lease.
+        """Take or renew the lease; return False if another process holds it.
 
         Raises:
             StoreUnavailable: Redis does not answer, or another server is its primary.
@@ -73,7 +75,7 @@ class Lease:
                 self._redis.eval(_RELEASE, 1, self.key, holder)
                 taken = self._take()
         if taken:
-            with suppress(PrimaryUnknown):  # no promoted server could be found
+            with suppress(PrimaryUnknown):  # Sentinels have not promoted a server yet
                 check_primary(self._redis)
         return taken
 
@@ -87,7 +89,7 @@ class Lease:
         return holder.decode() if holder else None
 
     def remaining_ms(self) -> int:
-        """Return how long the lease lasts without renewal; 0 without a holder."""
+        """Return the milliseconds until the lease lapses; 0 without a holder."""
         with mapped():
             return max(int(self._redis.pttl(self.key)), 0)
 
@@ -98,7 +100,7 @@ class Lease:
 
     @property
     def fence(self) -> Fence:
-        """The fence beside the lease, as this holder has it."""
+        """The fence beside the lease, with this holder's token."""
         return Fence(self._fence, self.token)
 
     def transaction(self, client: Any) -> Any:
@@ -112,7 +114,7 @@ class Lease:
 def _machine() -> str:
     """Return the machine's name, the id of its boot, and the namespace of process numbers.
 
-    Containers have similar names, and each has a process 1: a process number is unique only within its namespace.
+    Containers may have equal names, and each has a process 1: a process number is unique only within its namespace.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]
@@ -122,7 +124,7 @@ def _machine() -> str:
 
 
 def holder_is_dead(holder: str) -> bool:
-    """Tell whether a holder, as named by `Lease.holder`, was a process of this machine and is gone.
+    """Tell whether a holder, as named by `Lease.holder`, was a process of this machine that has ended.
 
     Example:
         >>> holder_is_dead("elsewhere/7/0a1b2c3d")

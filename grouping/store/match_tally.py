@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""Most numbers in a value: half a megabyte, or a megabyte with a time for each."""
+"""Most destinations in a value: half a megabyte, or a megabyte if each has its own time."""
 
 
 class MatchTally(NamedTuple):
-    """Matches of some destinations, each once."""
+    """The counts of matches of some destinations; each destination occurs once."""
 
     numbers: NDArray[np.int32]
     counts: NDArray[np.int64]
     last_ms: NDArray[np.int64]
-    """The time of the last match of each."""
+    """The time of the last match of each destination, in epoch milliseconds."""
 
     @classmethod
     def of(cls, numbers: NDArray[np.integer], last_ms: int) -> MatchTally:
-        """Count numbers, one for each match; all matches have about the same time."""
+        """Count matches by the numbers of their destinations, with the same time for all."""
         distinct, counts = np.unique(numbers, return_counts=True)
         return cls(distinct.astype(np.int32), counts, np.full(distinct.size, last_ms))
 
     @classmethod
     def total(cls, tallies: Iterable[MatchTally]) -> MatchTally:
-        """Return the sum of several tallies; there is at least one."""
+        """Return the sum of at least one tally."""
         numbers, counts, last_ms = map(np.concatenate, zip(*tallies, strict=True))
         distinct, place = np.unique(numbers, return_inverse=True)
         summed, latest = np.zeros(distinct.size, np.int64), np.zeros(distinct.size, np.int64)
@@ -40,7 +40,7 @@ class MatchTally(NamedTuple):
         return cls(distinct, summed, latest)
 
     def encode(self) -> Iterator[bytes]:
-        """Yield values of a bounded size; a task's own tally, with a single time, takes fewer bytes."""
+        """Yield encoded values of a bounded size; a tally with a single time takes fewer bytes."""
         for first in range(0, self.numbers.size, _AT_ONCE):
             numbers, counts, last_ms = (column[first : first + _AT_ONCE] for column in self)
             few = counts.astype(np.int32) if counts.max() < 1 << 31 else counts

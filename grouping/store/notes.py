@@ -26,24 +26,24 @@ __all__ = [
 ]
 
 TablePins = dict[str, dict[int, int]]
-"""By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
+"""By `Table.source_id` and partition of the table's topic: the offset after the last change that a micro-batch sees."""
 
 
 class TableVersion(NamedTuple):
-    """A state of a stream's constant tables."""
+    """A version of a stream's constant tables."""
 
     epoch: int
     version: int
 
 
 class Pin(NamedTuple):
-    """The tables seen by all tasks of a micro-batch; as text a value of `RedisKeys.pins`."""
+    """The constant tables and declaration that all tasks of a micro-batch use; as text a value of `RedisKeys.pins`."""
 
     version: TableVersion
     paused: tuple[GroupId, ...] = ()
-    """Groups that an operator has paused."""
+    """The groups that an operator has paused."""
     revision: int = 1
-    """The declaration of the stream, by `Stream.revision`."""
+    """The `Stream.revision` of the declaration."""
 
     @classmethod
     def unpack(cls, body: bytes | str) -> Pin:
@@ -62,7 +62,7 @@ class Pin(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Totals of a stream's tasks since Redis was filled, with the fields of `RedisKeys.output`.
+    """Totals of a stream's tasks since Redis was filled; the fields are those of `RedisKeys.output`.
 
     Example:
         >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})
@@ -70,9 +70,9 @@ class Output(NamedTuple):
     """
 
     matches: int = 0
-    """Matches of all destinations but virtual ones."""
+    """Matches of all destinations except virtual ones."""
     results: int = 0
-    """Records on topics of results."""
+    """Records written to topics of results."""
     nbytes: int = 0
     """Bytes of keys, values and headers."""
 
@@ -88,17 +88,17 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     at_ms: int
     """The time of the note."""
     rows: int
-    """Rows that count."""
+    """The number of live rows."""
     nbytes: int
     """Memory of the rows and their indexes in the worker."""
     reached: dict[int, int] = {}
-    """By partition of the topic, the offset behind the last change in the replica."""
+    """By partition of the topic, the offset after the last change in the replica."""
     waiting: int = 0
-    """Records that a micro-batch waits for at this moment."""
+    """The number of records that a waiting micro-batch still needs; 0 if none waits."""
     evaluator: str = ""
     """The name of the worker's evaluator."""
     split_keys: bool = False
-    """Whether a key was met in two partitions."""
+    """Whether a key was found in two partitions."""
 
     @classmethod
     def unpack(cls, body: bytes) -> ReplicaNote:
@@ -152,7 +152,9 @@ class EpochNote(msgspec.Struct, frozen=True):
 
     epoch: int = 0
     run_id: str | None = None
-    """The server run for which the tables are confirmed: empty for none, None in a Redis without a record."""
+    """The run of the Redis server for which the tables are confirmed; empty for no run, None if Redis has no such
+    note.
+    """
 
     @classmethod
     def unpack(cls, body: bytes | None) -> EpochNote:
@@ -173,9 +175,9 @@ class CommittedNote(msgspec.Struct, frozen=True):
     batch: int = -1
     """The last micro-batch that is committed."""
     offsets: dict[str, int] = {}
-    """By source partition, the position up to which events are evaluated; empty where none was noted."""
+    """By source partition, the position up to which events are evaluated; empty if none was noted."""
     pinned: str | msgspec.UnsetType = msgspec.UNSET
-    """The `Pin` of the batch, as text, where that is known."""
+    """The `Pin` of the batch, as text, if known."""
 
     @property
     def table(self) -> TableVersion | None:
@@ -201,9 +203,9 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
     """The executors of the evaluator's tasks; the value of `RedisKeys.executors`."""
 
     cores: int = 0
-    """Cores of all executors together: each runs one task at a time in its own Python worker."""
+    """The number of cores of all executors; each core runs one task at a time in its own Python worker."""
     worker_bytes: int | None = None
-    """Memory of an executor for each worker, None where unknown."""
+    """Bytes of an executor's memory for each worker; None for unknown."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> ExecutorsNote:

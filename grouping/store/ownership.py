@@ -1,8 +1,8 @@
-"""The ownership of streams: whatever the settings, one evaluator has a stream, and its tasks alone write for it.
+"""The ownership of streams: a stream has one evaluator, whatever the settings, and only its tasks write for the stream.
 
-Each evaluator has a lease by its name. For each stream a key names its owner: name and token of the last evaluator that
-began to evaluate it. Another evaluator takes the stream only if that token no longer holds a lease. This key is the
-fence of all writes for the stream.
+Each evaluator has a lease by its name. For each stream a key has the owner: name and token of the last evaluator that
+began to evaluate the stream. Another evaluator takes the stream only if this token no longer holds a lease. The key is
+the fence of all writes for the stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Owner(NamedTuple):
     """An evaluator that has a stream."""
 
     name: str
-    """The evaluator's name, empty for the unnamed one."""
+    """The evaluator's name; empty for the evaluator without a name."""
     token: str
     """The token with which the process holds the evaluator's lease."""
 
@@ -65,28 +65,28 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFences:
-    """The fences under which one evaluator and its tasks write; they can be pickled."""
+    """The fences under which an evaluator and its tasks write; picklable."""
 
     keys: RedisKeys
     holder: Owner
 
     @classmethod
     def of(cls, settings: Settings, token: str) -> EvaluatorFences:
-        """Return the fences of the evaluator named in the settings, holder of its lease by a token."""
+        """Return the fences of the evaluator that the settings name, with the token of its lease."""
         return cls(RedisKeys.of(settings), Owner(settings.evaluator.name, token))
 
     @property
     def lease(self) -> Fence:
-        """The fence beside the evaluator's lease, for writes that belong to no stream."""
+        """The fence beside the evaluator's lease, for writes that concern no stream."""
         return Fence(self.keys.fence(role_title("evaluator", self.holder.name)), self.holder.token)
 
     def stream(self, stream_id: StreamId) -> Fence:
-        """Return the fence of writes that belong to a stream."""
+        """Return the fence for writes that concern a stream."""
         return Fence(self.keys.owner(stream_id), self.holder.pack())
 
 
 class Ownership:
-    """The streams of one evaluator. For one thread."""
+    """Claims and gives up the streams of an evaluator. For one thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences) -> None:
         """Connect when first used.
@@ -103,7 +103,7 @@ class Ownership:
         self._claim = self._redis.register_script(_CLAIM)
 
     def claim(self, stream_id: StreamId) -> Owner | None:
-        """Take a stream, or keep it. Return None on success, otherwise the live evaluator that has the stream.
+        """Take or keep a stream; return None on success, otherwise the live evaluator that has the stream.
 
         Raises:
             LeaseLost: This evaluator holds no lease.
@@ -123,7 +123,7 @@ class Ownership:
                     return owner if outcome == _LIVES else None
 
     def lost(self, stream_ids: Iterable[StreamId]) -> list[StreamId]:
-        """Return the streams taken by others; a stream whose owner Redis has lost is claimed anew.
+        """Return the streams that other evaluators have taken; claim streams anew if Redis has lost their owner.
 
         Raises:
             LeaseLost: As `claim` does.
@@ -139,7 +139,7 @@ class Ownership:
         return [stream_id for stream_id in doubted if self.claim(stream_id) is not None]
 
     def give_up(self, stream_id: StreamId) -> None:
-        """Forget a stream that is gone; the keys of a dropped stream are removed.
+        """Give up a stream that is gone; the keys of a dropped stream are removed.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -1,4 +1,4 @@
-"""Quarantine: which work units of a stream are left out, and why. The evaluator writes it, the gateway shows it.
+"""Quarantine: which work units of a stream are left out, and why. The evaluator writes this, the gateway shows it.
 
 docs/design/039-quarantine.md has the rules. Quarantines are lost with Redis: faulty units are then found anew.
 """
@@ -29,21 +29,21 @@ __all__ = [
 ]
 
 SEVERAL = Subscriber("")
-"""Stands for the sole user of a unit that several subscribers use or used, or of which nothing is known."""
+"""In place of a sole user: several subscribers use or used the unit, or its users are unknown."""
 
 _FIRST_MS = 60_000
-"""Length of the first quarantine of a unit; a fault is shown as long."""
+"""Length of the first quarantine of a unit, and how long an error of a unit is shown."""
 _LONGEST_MS = 3_600_000
-"""Length of the longest quarantine; a unit is remembered as long after its quarantine ended."""
+"""Length of the longest quarantine, and how long a unit is remembered after its quarantine."""
 
 
 def sole_user_text(subscriber: Subscriber) -> str:
-    """Return the text that Redis has for the sole user of a group or SELECT list; `SEVERAL` has one too."""
+    """Return the text in Redis for the sole user of a group or SELECT list, or for `SEVERAL`."""
     return f"={subscriber}" if subscriber else "+"
 
 
 def sole_user(text: bytes) -> Subscriber:
-    """Read that text; earlier versions wrote ``+`` and ``&`` with names behind them where there were several users.
+    """Read the text of a sole user; for several users, earlier versions wrote ``+`` or ``&`` with names after it.
 
     Example:
         >>> sole_user(b"=alice"), sole_user(b"+alice"), sole_user(sole_user_text("bob").encode())
@@ -53,20 +53,22 @@ def sole_user(text: bytes) -> Subscriber:
 
 
 class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a work unit is not evaluated; times in epoch milliseconds."""
+    """The quarantine of a work unit, with its reason; times in epoch milliseconds."""
 
     since_ms: int
     until_ms: int
-    """End of the quarantine. A unit that only raises is tried with every batch, and counts as healthy from then on."""
+    """The end of the quarantine. A unit that only raised errors is tried in every batch, and counts as healthy after
+    this time.
+    """
     reason: str
     times: int = msgspec.field(default=0, name="deaths")
-    """How often the unit was quarantined for killing workers or for being slow; 0 if it only raises."""
+    """How often the unit was quarantined for killing workers or for being slow; 0 if it only raised errors."""
     user: Subscriber = msgspec.field(default=SEVERAL, name="founder")
     """The sole user of the unit at that time."""
 
     @classmethod
     def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
-        """Return the state of a unit that has raised.
+        """Return the state of a unit that has raised an error.
 
         Args:
             reason: The reason.
@@ -82,7 +84,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     def begun(
         cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, user: Subscriber = SEVERAL
     ) -> Quarantine:
-        """Return the quarantine of a unit that killed workers or was too slow: each is twice as long as the one before.
+        """Return the quarantine of a unit that killed workers or was too slow, twice as long as its last one.
 
         Args:
             now_ms: The present time.
@@ -96,16 +98,16 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(since, now_ms + length, reason, times, user)
 
     def holds(self, now_ms: int) -> bool:
-        """Tell whether the unit still counts as not evaluated."""
+        """Tell whether the unit still counts as faulty."""
         return now_ms < self.until_ms
 
     def leaves_out(self, now_ms: int) -> bool:
-        """Tell whether the unit is not even tried."""
+        """Tell whether the unit is not tried in a batch."""
         return self.times > 0 and self.holds(now_ms)
 
     @property
     def over_ms(self) -> int:
-        """When the state can be forgotten."""
+        """The time from which on the state can be forgotten."""
         return self.until_ms + (_LONGEST_MS if self.times else 0)
 
     def is_over(self, now_ms: int) -> bool:
@@ -114,15 +116,15 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The search for the work unit that kills workers at a batch; the search ends when the batch is committed."""
+    """The search for the work unit that kills workers in a batch; the search ends when the batch is committed."""
 
     deaths: int = 0
     suspects: tuple[str, ...] = ()
-    """The units that were marked at the last death; none while any unit may be at fault."""
+    """The units that were marked at the last death; empty while any unit may be at fault."""
 
     @property
     def careful(self) -> bool:
-        """Whether suspects are evaluated apart, each marked before."""
+        """Whether suspects are evaluated apart, and marked before."""
         return self.deaths > 0
 
     def after_death(self, marked: Iterable[str]) -> CulpritSearch:
@@ -135,11 +137,11 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
-    """Return the work units that are at fault, none while that is not certain.
+    """Return the work units that are at fault; empty while this is not certain.
 
-    A unit is at fault when it alone was marked at two deaths in a row, since anything may kill a worker once; for a
-    unit with an earlier quarantine a single death is enough. If several units are marked twice in a row, they share a
-    computation, because other suspects are divided after each death.
+    A unit is at fault if it was the only marked unit at two deaths in a row, since a single death may have any cause;
+    for a unit with an earlier quarantine a single death is enough. If several units are marked twice in a row, they
+    share a computation, because other suspects are divided after each death.
 
     Args:
         search: The search before this death.
@@ -192,13 +194,13 @@ class QuarantineStore:
         return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
 
     def sole_users(self, stream_id: StreamId) -> dict[str, Subscriber]:
-        """Return the sole user of each group and SELECT list of a stream by its id; `SEVERAL` where there are more."""
+        """Return the sole user of each group and SELECT list of a stream, by id; `SEVERAL` for several users."""
         with mapped():
             found = self._redis.hgetall(self._keys.sole_users(stream_id))
         return {item_id.decode(): sole_user(text) for item_id, text in found.items()}
 
     def sole_user_of(self, stream_id: StreamId, units: Collection[str]) -> Subscriber:
-        """Return the sole user of a work unit; `SEVERAL` for more than one unit, as for the groups over a join."""
+        """Return the sole user of work units; `SEVERAL` for several units, such as the groups over a join."""
         if len(units) != 1:
             return SEVERAL
         group_id, select_id = parts_of(next(iter(units)))
@@ -212,13 +214,13 @@ class QuarantineStore:
             self._redis.hdel(self._keys.quarantine(stream_id), *units)
 
     def search(self, stream_id: StreamId) -> CulpritSearch:
-        """Return the search at the batch that comes next."""
+        """Return the search in the next batch."""
         with mapped():
             body = self._redis.get(self._keys.trial(stream_id))
         return msgspec.json.decode(body, type=CulpritSearch) if body else CulpritSearch()
 
     def set_search(self, stream_id: StreamId, search: CulpritSearch) -> None:
-        """Write the search at the next batch, and remove the marks already considered."""
+        """Write the search in the next batch, and remove the marks already considered."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(search))
@@ -226,12 +228,12 @@ class QuarantineStore:
             pipeline.execute()
 
     def end_search(self, stream_id: StreamId) -> None:
-        """Note that the batch is committed."""
+        """End the search, since the batch is committed."""
         with mapped():
             self._transaction(stream_id).delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id)).execute()
 
     def batch_under_way(self, stream_id: StreamId) -> bool:
-        """Tell whether a batch was begun and not committed."""
+        """Tell whether a batch has begun and is not committed."""
         with mapped():
             return bool(self._redis.exists(self._keys.pins(stream_id)))
 
@@ -242,7 +244,7 @@ class QuarantineStore:
             self._transaction(stream_id).hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
 
     def marked(self, stream_id: StreamId) -> dict[int, list[str]]:
-        """Return by task the work units that it marked last."""
+        """Return, by task, the work units that the task marked last."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.in_hand(stream_id))
         return {int(task): msgspec.json.decode(body, type=list[str]) for task, body in bodies.items()}

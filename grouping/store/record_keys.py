@@ -1,4 +1,4 @@
-"""The keys of the records that the gateway keeps on Kafka for itself; only this module makes and reads them.
+"""The keys of records that the gateway writes to Kafka for itself; only this module makes and reads these keys.
 
 The table has the content under each key, by topic. A record without a value deletes the record with the same key.
 
@@ -8,7 +8,7 @@ The table has the content under each key, by topic. A record without a value del
 | `stream/<stream>` | `Stream` |
 | `table/<table>` | `Table` |
 | `view/<folded name>` | `View` |
-| `part/<stream>/<id>` | `GroupPlan` or `SelectList`, which its fields tell |
+| `part/<stream>/<id>` | `GroupPlan` or `SelectList`, told apart by their fields |
 | `quota/<subscriber>` | `Quota` |
 | `pause/<stream>/<group>` | `GroupPause` |
 | `timed/<destination>` | `TimedNote` |
@@ -41,7 +41,7 @@ from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
 CatalogKind = Literal["stream", "table", "view", "part", "quota", "pause", "timed", "end", "secret", "commit"]
-"""The kinds of records of `cq.catalog` besides CQs; of the marks of commits, the latest counts."""
+"""The kinds of records of `cq.catalog` besides CQs; only the latest mark of a commit counts."""
 TickKind = Literal["cut", "cursor", "settled", "closed"]
 """The kinds of records of `cq.ticks`."""
 
@@ -70,7 +70,7 @@ class CatalogKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The rest, as text: of a stream, a timer-based destination, a batch of ends, a secret."""
+        """The rest of the key as text, for kinds with a single name."""
         return self.name.decode("utf-8", "surrogatepass")
 
     def read_cq(self) -> tuple[Subscriber, CqName]:
@@ -83,23 +83,23 @@ class CatalogKey(NamedTuple):
         return _decode_cq(self.name)
 
     def read_pause(self) -> tuple[StreamId, GroupId]:
-        """Return the stream and the group that a `pause` key names."""
+        """Return the stream and the group of a `pause` key."""
         stream_id, group_id = self.text.split("/")
         return StreamId(stream_id), GroupId(group_id)
 
     def read_part(self) -> tuple[str, str]:
-        """Return the stream of a part and the part's id."""
+        """Return the stream and the id of a `part` key."""
         stream_id, _, part_id = self.text.partition("/")
         return stream_id, part_id
 
     @staticmethod
     def cq(subscriber: str, folded: str) -> bytes:
-        """Return the key of a CQ; names may hold anything, so they are in JSON."""
+        """Return the key of a CQ; the names are in JSON, since they may contain any character."""
         return b"cq/" + _encode_cq((subscriber, folded))
 
     @staticmethod
     def of(kind: CatalogKind, *names: str) -> bytes:
-        """Return the key of another record, by the names that the table above has for its kind."""
+        """Return the key of a record of another kind, from the names in the table above."""
         return "/".join((kind, *names)).encode("utf-8", "surrogatepass")
 
 
@@ -109,7 +109,7 @@ class TickKey(NamedTuple):
     kind: str
     """The first word of the key; an unknown kind is of a later version."""
     name: str
-    """The rest: of a cut, its name; of a cursor, the incarnation; of the progress, the stream."""
+    """The rest of the key: a cut's name, a cursor's incarnation, or the stream of a progress."""
 
     @classmethod
     def parse(cls, key: bytes | None) -> TickKey:
@@ -124,17 +124,17 @@ class TickKey(NamedTuple):
 
     @staticmethod
     def of(kind: TickKind, name: str) -> bytes:
-        """Return the key of a record, by the name that the table above has for its kind."""
+        """Return the key of a record, from the name in the table above."""
         return f"{kind}/{name}".encode()
 
 
 def place_key(partition: int, number: int) -> bytes:
-    """Return the key of one part of a partition's checkpoint on `cq.positions`."""
+    """Return the key of a part of a partition's checkpoint on `cq.positions`."""
     return f"{partition}/{number}".encode()
 
 
 def place_of(key: bytes | None) -> tuple[int, int]:
-    """Return the partition and the number in a key of a checkpoint.
+    """Return the partition and the part's number from a checkpoint's key.
 
     Example:
         >>> place_of(place_key(3, 1))
@@ -150,7 +150,7 @@ def answer_key(order: int) -> bytes:
 
 
 def order_of(key: bytes) -> int:
-    """Return the offset of the order that an answer's key names."""
+    """Return the offset of the order from the key of its answer."""
     return int(key)
 
 

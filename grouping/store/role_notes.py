@@ -17,11 +17,11 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["RoleNote", "RoleNotes"]
 
 _LASTS_SECONDS = 10
-"""A role reports every second; a role without a report for this time is silent."""
+"""Validity of a report; roles report every second."""
 
 
 class RoleNote(msgspec.Struct, frozen=True):
-    """The state of a role: the same as in its status file."""
+    """The state of a role, as in its status file."""
 
     state: str
     host: str
@@ -32,7 +32,7 @@ class RoleNote(msgspec.Struct, frozen=True):
     """The time of the note, by the role's own clock."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
-    """The role's knowledge of its work: `streams` and `tables` by name, the address of its metrics."""
+    """Further facts: `streams` and `tables` by name, and the address of the role's metrics."""
 
 
 class RoleNotes:
@@ -50,7 +50,7 @@ class RoleNotes:
         Args:
             role: The role of this process.
             state: The state.
-            more: Its knowledge of its work.
+            more: Further facts (`RoleNote.more`).
             name: The evaluator's name.
 
         Raises:
@@ -61,7 +61,7 @@ class RoleNotes:
             self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
     def told(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
-        """Return a role's last note, None if the note is old, or of another version.
+        """Return a role's last note; None if the note is too old or of another version.
 
         Args:
             role: The role.

@@ -1,9 +1,9 @@
-"""The segments of a stream's constant tables in Redis: one hash.
+"""The segments of a stream's constant tables, in a hash of Redis.
 
 A value in Redis has at most 512 MB, some 9.5 million rows, and far smaller values already delay every client of Redis.
-So a segment over the versions (since, until] is the field ``since-until`` and, if it is larger than a piece, the fields
-``since-until/1``, ``/2`` and so on, which are written before. The segment exists once its own field exists, which has
-the number of further pieces; pieces without this field are left over from an interrupted merge.
+So a segment over the versions (since, until] is the field ``since-until``, which has the first piece and the number of
+further pieces. Further pieces are the fields ``since-until/1``, ``/2`` and so on, which are written first. The segment
+exists once its own field exists; pieces without this field are left over from an interrupted merge.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from grouping.store.constant_table import Segment, cut
 __all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "VersionSpan", "chain", "segment_fields"]
 
 PIECE_BYTES = 8 << 20
-"""A piece has at most this size, unless one row is larger: some 150,000 rows, sent by Redis in a few milliseconds."""
+"""Largest size of a piece, unless a single row is larger: some 150,000 rows, which Redis sends in a few
+milliseconds.
+"""
 
 
 class SegmentLost(OperationalError):
-    """A segment is missing or incomplete: it was merged with others meanwhile, or Redis lost it."""
+    """A segment is missing or incomplete: it was merged meanwhile, or Redis has lost it."""
 
 
 class VersionSpan(NamedTuple):
@@ -32,13 +34,13 @@ class VersionSpan(NamedTuple):
 
     @classmethod
     def of(cls, field: bytes) -> VersionSpan:
-        """Return the span of a field, whether it is a segment's own or a further piece's."""
+        """Return the span of a field of a segment or of a further piece."""
         since, until = field.partition(b"/")[0].split(b"-")
         return cls(int(since), int(until))
 
     @property
     def field(self) -> str:
-        """The segment's own field."""
+        """The name of the segment's own field."""
         return f"{self.since}-{self.until}"
 
 
@@ -90,10 +92,9 @@ class SegmentLog:
 
 
 def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
-    """Return the neighbouring segments that lead from one version to another, None where none do.
+    """Return neighbouring segments that lead from one version to another; None if there are none.
 
-    With `since` 0 the last segment may reach beyond `until`: a version that is gone is replaced by the next existing
-    version.
+    With `since` 0 the last segment may end after `until`, if `until` is no end of a segment any more.
 
     Example:
         >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)

@@ -13,7 +13,7 @@ from grouping.store.keys import RedisKeys
 __all__ = ["SnapshotNote", "SnapshotStore"]
 
 _WRITER_MS = 5_000
-"""A worker that writes a snapshot is succeeded after this silence."""
+"""Time without a sign of a worker after which another worker writes its snapshot."""
 
 
 class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):

@@ -1,9 +1,9 @@
 """The evaluator's side of Redis: it reads tables and pins, and writes notes.
 
-The gateway writes constant tables in commits; each makes a new version of its touched streams. The evaluator pins a
-version per micro-batch, so all tasks of a batch, and its replay, see the same version. The gateway confirms an *epoch*
-of the tables for the server run that it filled; an evaluator that meets a different run waits
-(docs/design/002-commit.md).
+The gateway writes constant tables in commits; each commit makes a new version for the streams that it changes. The
+evaluator pins a version for each micro-batch, so all tasks of a batch, and its replay, see the same version. The
+gateway confirms an *epoch* of the tables for the run of the Redis server that it filled; with any other run the
+evaluator waits (docs/design/003-redis-is-a-working-copy.md).
 """
 
 from __future__ import annotations
@@ -36,20 +36,24 @@ __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
-"""How long a note on dead letters is kept for a table that is not live, since Redis may just be filled anew."""
+"""How long a note on dead letters is kept for a table that is not live, since Redis may be in the course of being
+filled.
+"""
 _WRITER_MS = 30_000
-"""After this silence another worker takes over the dead letters of a table."""
+"""Time without a sign of a worker after which another worker takes over the dead letters of a table."""
 _REPLICAS_SECONDS = 3600
 """How long the last note of a worker on a table is kept."""
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
 VERSIONS_MARK = b""
-"""A field that the streams' versions always have: Redis without it has lost the versions, and may have streams."""
+"""A field that the hash of versions always has: without it Redis has lost the versions, even if it still has
+streams.
+"""
 
 
 class BatchCommitted(OperationalError):
-    """A micro-batch was committed before a task of it asked for its pin: another task has done the task's work."""
+    """The micro-batch of a task is committed already, by another attempt."""
 
 
 class TableStore:
@@ -72,11 +76,11 @@ class TableStore:
         """The snapshots that queries are owed."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
-        """Return the tables that this micro-batch sees; the first task to ask decides.
+        """Return the pin of a micro-batch; the first task that asks decides the pin.
 
         Raises:
-            StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole, or it is not
-                the primary any more; ask again.
+            StoreUnavailable: The tables are not confirmed for this run of the server, or are not complete, or the
+                server is no longer the primary; ask again.
             BatchCommitted: The batch is committed, and its pin is forgotten.
             LeaseLost: Another evaluator has taken over.
         """
@@ -92,7 +96,7 @@ class TableStore:
         return Pin.unpack(pinned)
 
     def pin_together(self, stream_ids: Iterable[StreamId], batch: int) -> dict[StreamId, Pin]:
-        """Return the pins of micro-batches of many streams with the same number; missing pins are left out.
+        """Return the pins of many streams' micro-batches of the same number; missing pins are left out.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -117,10 +121,10 @@ class TableStore:
         return [*asked, fence.key], [stream_id, batch, fence.token]
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
-        """Return the net changes of the versions (`since`, `until`] of an epoch, read piece by piece.
+        """Return the net changes of the versions (`since`, `until`] of an epoch, to be read piece by piece.
 
-        None if `since` lies within a merged segment: the caller loads from 0 instead. With `since` 0 the changes may go
-        beyond `until`: a pinned version that is gone is replaced by the next existing version.
+        The result is None if `since` lies within a merged segment: the caller then loads from 0. With `since` 0 the
+        changes may end after `until`, if the pinned version was merged into a later one.
 
         Raises:
             StoreUnavailable: At once or while the pieces are read: pieces are missing, or the epoch has changed.
@@ -154,11 +158,11 @@ class TableStore:
                 yield from log.pieces(span)
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of the groups that exist."""
+        """Return the plans of the given groups, without missing ones."""
         return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)
 
     def selects(self, stream_id: StreamId, select_ids: Iterable[SelectId]) -> dict[SelectId, SelectList]:
-        """Return the SELECT lists that exist."""
+        """Return the given SELECT lists, without missing ones."""
         return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
     def _read(self, key: str, ids: list[_Id], kind: type[_Stored]) -> dict[_Id, _Stored]:
@@ -173,7 +177,7 @@ class TableStore:
         }
 
     def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
-        """Return tables by id, also dropped tables: CQs that were dropped earlier may still have unevaluated events.
+        """Return tables by id, also dropped tables, since dropped CQs may still have unevaluated events.
 
         Raises:
             StoreUnavailable: Tables are missing; without them matches would be lost.
@@ -186,18 +190,18 @@ class TableStore:
         return found
 
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
-        """Return the tables among the given ones that were dropped and whose topics are gone."""
+        """Return the given tables that were dropped and have lost their topics."""
         dropped = self._read(self._keys.dropped_tables, list(table_ids), DroppedTable)
         return {table_id for table_id, each in dropped.items() if each.lost}
 
     def table_pins(self, stream_id: StreamId, batch: int) -> TablePins:
-        """Return the offsets of tables that a micro-batch sees, as far as they were kept."""
+        """Return the stored offsets of tables that a micro-batch sees."""
         with mapped():
             body = self._redis.hget(self._keys.table_pins(stream_id), str(batch))
         return {} if body is None else _decode_pins(body)
 
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
-        """Keep the offsets that a micro-batch sees until it is committed; Kafka has them already."""
+        """Store the offsets of tables that a micro-batch sees, until it is committed; `cq.pins` has them already."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
@@ -210,13 +214,13 @@ class TableStore:
         return transaction(self._redis, None if self._fences is None else self._fences.lease)
 
     def letters_of(self, table_id: str) -> dict[int, int]:
-        """Return by partition the offset up to which dead letters of a table's records are written."""
+        """Return, by partition, the offset up to which dead letters of a table's records are written."""
         with mapped():
             told = self._redis.hgetall(self._keys.table_letters(table_id))
         return {int(partition): int(offset) for partition, offset in told.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
-        """Note the offsets of `letters_of`; the note of a dropped table lapses."""
+        """Note the offsets that `letters_of` returns; the note of a dropped table lapses."""
         key = self._keys.table_letters(table_id)
         with mapped():
             live = self._redis.hexists(self._keys.tables, table_id)
@@ -229,7 +233,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether a worker writes a table's dead letters; the worker takes this on if no other worker does."""
+        """Tell whether this worker writes a table's dead letters; it takes the task if no other worker has it."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)
@@ -275,7 +279,7 @@ class TableStore:
         return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
 
     def stream(self, stream_id: StreamId) -> Stream | None:
-        """Return a live stream, None where it was dropped.
+        """Return a live stream; None for a dropped stream.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -286,7 +290,7 @@ class TableStore:
         return None if body is None else msgspec.json.decode(body, type=Stream)
 
     def epoch(self) -> int | None:
-        """Return the confirmed epoch of this run of the server, or None."""
+        """Return the epoch if it is confirmed for this run of the server, otherwise None."""
         with mapped():
             body, info = self._redis.get(self._keys.epoch), self._redis.info("server")
         note = EpochNote.unpack(body)
@@ -307,11 +311,11 @@ class TableStore:
             pipeline.execute()
 
     def unpin(self, stream_id: StreamId, under_way: int | None) -> None:
-        """Remove the pins of a stream that no micro-batch will use, before its query begins.
+        """Remove the unused pins of a stream, before its query begins.
 
         Args:
             stream_id: The stream.
-            under_way: The batch that will be carried out again; None when batches are numbered anew.
+            under_way: The batch that will be replayed; None if batches are numbered anew.
         """
         pins = self._keys.pins(stream_id)
         with mapped():
@@ -322,19 +326,19 @@ class TableStore:
             pipeline.execute()
 
     def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
-        """Return the position up to which a stream is evaluated, by source partition; empty without a report."""
+        """Return, by source partition, the position up to which a stream is evaluated; empty without a note."""
         with mapped():
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
     def checkpoint(self, stream_id: StreamId) -> str | None:
-        """Return the name of the checkpoint by which a stream was evaluated last, None if unknown."""
+        """Return the name of the checkpoint with which a stream was evaluated last; None if unknown."""
         with mapped():
             name = self._redis.get(self._keys.checkpoint(stream_id))
         return None if name is None else name.decode()
 
     def note_checkpoint(self, stream_id: StreamId, name: str) -> None:
-        """Note the checkpoint by which a stream is evaluated from now on."""
+        """Note the checkpoint with which a stream is evaluated from now on."""
         with mapped():
             self._transaction(stream_id).set(self._keys.checkpoint(stream_id), name).execute()
 

@@ -29,7 +29,7 @@ class TaskCount(NamedTuple):
     """The matches by destination; None if no destination counts matches."""
     partition: int
     batch: str
-    """The micro-batch, by a name that is never used again, so that a replay is not counted twice."""
+    """A unique name of the micro-batch, so that a replay is not counted twice."""
     output: Output = Output()
 
 
@@ -49,12 +49,12 @@ class CountWriter:
         self._fences = fences
         self._count = redis.register_script(COUNT)
         self._most_waiting: dict[str, int] = {}
-        """By stream: how many values may wait for the gateway before they are summed up."""
+        """By stream, the number of waiting values from which on they are summed up."""
 
     def add(self, counts: Sequence[TaskCount]) -> None:
-        """Add the matches and the output of tasks; Redis is asked once.
+        """Add the matches and the output of tasks, with one request to Redis.
 
-        While the gateway is away, waiting values are summed up now and then.
+        While the gateway is away, waiting values are summed up from time to time.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -76,7 +76,7 @@ class CountWriter:
             raise LeaseLost("another evaluator has taken over", detail="Its streams' counts are left out.")
 
     def _places(self, stream_id: StreamId) -> tuple[list[str], str]:
-        """Return the keys of a stream for the script `COUNT`, and the required holder of the stream's fence."""
+        """Return the keys of a stream for the script `COUNT`, and the holder that its fence must have."""
         keys = [self._keys.matches(stream_id), self._keys.counted(stream_id), self._keys.output(stream_id)]
         keys.append(self._keys.next_batch(stream_id))
         if self._fences is None:
@@ -85,7 +85,7 @@ class CountWriter:
         return [*keys, fence.key], fence.token
 
     def _sum_up(self, stream_id: StreamId, waiting: int) -> None:
-        """Add many waiting values up to one; a process that ends meanwhile loses these counts, which only inform."""
+        """Replace many waiting values by their sum; a process that ends meanwhile loses these counts."""
         if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
             key = self._keys.matches(stream_id)
             total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())

@@ -1,7 +1,7 @@
 """Notes that tasks leave in Redis for the driver and for each other.
 
-The notes are about the stream in hand of a lane and its cost, streams whose queries read headers or go by time,
-and the schemas that records name.
+The notes are about the stream that a lane's task evaluates and its cost, about streams with queries that read headers
+or depend on the clock, and about the schemas that records name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LANE = "lane"
 
 
 class LaneHand:
-    """The notes of one evaluator's lane. For one thread."""
+    """Notes on the streams that tasks of an evaluator's lane evaluate. For one thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
@@ -36,7 +36,7 @@ class LaneHand:
         self._seconds = keys.lane_seconds(settings.evaluator.name)
 
     def take(self, task: int, batch: int, source_id: str, fence: Fence) -> str | None:
-        """Note that a task of a micro-batch begins to evaluate a stream, and return who holds the stream's fence.
+        """Note that a task of a micro-batch begins to evaluate a stream; return the holder of the stream's fence.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -47,7 +47,7 @@ class LaneHand:
         return holder.decode() if holder else None
 
     def done(self, task: int, seconds: Mapping[str, float]) -> None:
-        """Note that a task has ended, and how long it took for each stream.
+        """Note that a task has ended, and the time that it took for each stream.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -59,7 +59,7 @@ class LaneHand:
             pipeline.execute()
 
     def in_hand(self) -> dict[int, tuple[int, str]]:
-        """Return by task the micro-batch and the stream that it evaluates, or evaluated when its worker died.
+        """Return, by task, the micro-batch and the stream that the task evaluates, or evaluated when its worker died.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -69,7 +69,7 @@ class LaneHand:
         return {task: (int(batch), source_id) for task, (batch, _, source_id) in told.items()}
 
     def forget(self) -> None:
-        """Forget the streams in hand: their tasks have ended.
+        """Remove the notes of tasks on their streams; the tasks have ended.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -78,7 +78,7 @@ class LaneHand:
             self._redis.delete(self._hand)
 
     def take_seconds(self) -> dict[str, float]:
-        """Return how long each stream has taken since the last call.
+        """Return the seconds that each stream has taken since the last call.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -89,7 +89,7 @@ class LaneHand:
 
 
 class _QueryNotes:
-    """Notes on streams with queries of some kind. For one thread."""
+    """Notes on streams that have queries of a certain kind. For one thread."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
@@ -103,7 +103,7 @@ class _QueryNotes:
         self._fences = fences
 
     def tell(self, stream_id: StreamId) -> None:
-        """Note that a stream has such a query.
+        """Note that a stream has a query of this kind.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -132,7 +132,7 @@ class _QueryNotes:
 class HeaderNotes(_QueryNotes):
     """Notes on streams with queries that read `_headers`.
 
-    A query of Spark decides at its start whether it asks Kafka for headers.
+    A query of Spark decides at its start whether it reads headers from Kafka.
     """
 
     def _key(self, stream_id: StreamId) -> str:
@@ -140,7 +140,9 @@ class HeaderNotes(_QueryNotes):
 
 
 class ClockNotes(_QueryNotes):
-    """Notes on streams with queries that go by time: the lane moves the watermarks of their idle partitions."""
+    """Notes on streams with queries that depend on the clock. The lane moves the watermarks of idle partitions of these
+    streams.
+    """
 
     def _key(self, stream_id: StreamId) -> str:
         return self._keys.clocked(stream_id)
@@ -150,7 +152,7 @@ class UnknownIds(msgspec.Struct, frozen=True):
     """Ids that a registry did not know when records of a source partition were decoded."""
 
     until: int = -1
-    """The offset of the last such record: a replay up to there finds the same."""
+    """The offset of the last record with such an id: in a replay up to this offset the ids stay unknown."""
     ids: frozenset[int] = frozenset()
 
 
@@ -183,7 +185,7 @@ class SchemaNotes:
         """
         key = self._keys.schema_id(stream_id)
         with mapped():
-            # A Redis that was filled anew has the id in the stream's own record, from the catalog.
+            # If Redis was filled anew, the stream's record from the catalog has the id.
             body = self._redis.hget(self._keys.streams, stream_id)
             kept = msgspec.UNSET if body is None else msgspec.json.decode(body, type=Stream).schema_id
             if kept is not msgspec.UNSET:

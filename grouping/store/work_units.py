@@ -1,4 +1,4 @@
-"""Names of work units, and the reasons for which a unit is left out.
+"""Names of work units, and the reasons to leave out a unit.
 
 A *work unit* is the smallest part of a stream's queries that can be left out by itself: a group (``g_…``), or one
 SELECT list of a group (``g_…/s_…``). A group may have very many CQs, and a SELECT list that fails is no fault of the
@@ -12,15 +12,15 @@ from grouping.model.ids import GroupId, SelectId
 __all__ = ["FULL", "KILLED", "SLOW", "group_of", "parts_of", "unit_of"]
 
 KILLED = "it ended the worker that evaluated it"
-"""The reason of a unit that killed workers."""
+"""The reason for a unit that killed workers."""
 FULL = "the state of its computation is larger than CQ_LIMITS_STATE_MEGABYTES in a worker"
-"""The reason of all groups over a computation with too large a state."""
+"""The reason for all groups over a computation with too large a state."""
 SLOW = "it took too much CPU time"
-"""The reason of a unit whose evaluation was stopped midway."""
+"""The reason for a unit that was stopped during its evaluation."""
 
 
 def unit_of(group_id: GroupId, select_id: SelectId) -> str:
-    """Return the work unit that is one SELECT list of a group."""
+    """Return the work unit of a SELECT list of a group."""
     return f"{group_id}/{select_id}"
 
 
@@ -30,7 +30,7 @@ def group_of(unit: str) -> GroupId:
 
 
 def parts_of(unit: str) -> tuple[str, str | None]:
-    """Return the group of a work unit, and the SELECT list where the unit is only one list of the group.
+    """Return the group of a work unit, and its SELECT list; None for a unit that is a whole group.
 
     Example:
         >>> parts_of(unit_of("g_1", "s2")), parts_of("g_1")

@@ -45,12 +45,12 @@ class FrameBinder(Binder):
         self._windows = named_windows(tree)
         self._aliases: Mapping[str, Bound] = {}
         self.by: frozenset[Column] = frozenset()
-        """The key of the windows; empty until a window was bound."""
+        """The columns of PARTITION BY; empty until the first window is bound."""
         self.values: list[FrameValue] = []
-        """The values of the windows that were bound."""
+        """The values of the windows bound so far."""
 
     def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
-        """Return the condition of QUALIFY, which may name items of the SELECT list; a column of FROM goes first.
+        """Return the condition of QUALIFY, which may name items of the SELECT list; columns of FROM take precedence.
 
         Args:
             node: The condition.
@@ -87,7 +87,7 @@ class FrameBinder(Binder):
         return value.column
 
     def _check_order(self, window: FrameWindow) -> None:
-        """Check that ORDER BY names the record's own field: a column of that name may have any values."""
+        """Check that ORDER BY names the record's own field, not a declared column of the same name."""
         found, stream = self._plain.bind(window.column), self.scope.stream
         assert stream is not None, "a table alone was refused"
         is_named = isinstance(found, Column) and found.reference == window.order

@@ -1,4 +1,4 @@
-"""Queries with window functions: the node that has the frames, and where each condition of WHERE is decided."""
+"""Queries with window functions: the node that computes the frames, and where each condition of WHERE is decided."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlacedConditions(NamedTuple):
     above: tuple[Bound, ...]
     """Conditions that the group decides; their constants are lifted."""
     below: tuple[Expression, ...]
-    """Conditions that decide which rows there are, in canonical order."""
+    """Conditions that decide which rows the node has, in canonical order."""
 
 
 def has_frames(tree: exp.Select) -> bool:
@@ -57,10 +57,10 @@ def _has_window(node: exp.Expr) -> bool:
 def check_frames(
     scope: Scope | None, emit: EmitClause | None, *, outermost: bool, aggregation: bool, of_table: bool
 ) -> Scope:
-    """Return the scope of a query with window functions, which must be the scope of a stream alone.
+    """Return the scope of a query with window functions; FROM must be a single stream without joins.
 
     Args:
-        scope: The scope of FROM; None over a table alone without EMIT.
+        scope: The scope of FROM; None over a table without a stream and without EMIT.
         emit: EMIT of the query.
         outermost: Whether the SELECT is the query's own.
         aggregation: Whether the SELECT has GROUP BY or aggregates.
@@ -115,10 +115,10 @@ def with_frames(
 
 
 def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
-    """Decide which conditions the group above a key decides, and which conditions decide what rows there are.
+    """Divide conditions between the group above the node, and the node, which selects its rows by them.
 
-    The group decides conditions over the key alone. A column that is compared with a constant for equality joins the
-    key, so constants of such a condition are lifted.
+    The group decides conditions that read only columns of the key. A column that is compared with a constant for
+    equality is added to the key, so its constant can be lifted.
 
     Args:
         by: The columns of the key.

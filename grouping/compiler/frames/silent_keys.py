@@ -1,4 +1,4 @@
-"""EMIT ON SILENCE: the node that makes rows of silent keys, and where each condition of WHERE is decided."""
+"""EMIT ON SILENCE: the node that makes a row for each silent key, and where each condition of WHERE is decided."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def with_silence(
         aggregation: Whether the query has aggregates.
 
     Raises:
-        InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` where silences of these rows
-            or by this key cannot be told.
+        InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` if silences are not defined
+            for these rows or this key.
     """
     if emit.without_by is not None:
         raise emit.without_by

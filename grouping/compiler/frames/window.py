@@ -32,13 +32,13 @@ class FrameWindow(NamedTuple):
 
     partition_by: list[exp.Expr]
     column: exp.Column
-    """The column of ORDER BY."""
+    """The column in ORDER BY."""
     order: str
-    """Its name: ``_offset`` or ``_time``."""
+    """The name of that column: ``_offset`` or ``_time``."""
     unit: str
-    """``ROWS`` or ``RANGE``; empty where no frame is written."""
+    """``ROWS`` or ``RANGE``; empty if OVER has no frame."""
     start: exp.Expr | None
-    """The length of the frame; None for the current row alone."""
+    """The length of the frame; None if the frame is only the current row."""
 
 
 def named_windows(tree: exp.Select) -> dict[str, exp.Window]:
